@@ -1,0 +1,66 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: help setup demo test test-all lint bench pin clean
+
+help: ## show this list
+	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup: $(STAMP) ## create .venv with the pinned dependencies
+
+demo: $(STAMP) ## train on the embedded digits, export, check the integer network
+	rm -rf build/demo
+	$(VENV)/python -m train --config digits --out build/demo/run
+	$(VENV)/python -m train.export build/demo/run --out build/demo/net.lbq
+	$(VENV)/python -m lbq_hw.evaluate --model build/demo/net.lbq --dataset digits
+
+# One thread a process: pytest-xdist already uses every core.
+test test-all: export OMP_NUM_THREADS = 1
+
+test: lint ## lint, types, and every test that is not slow
+	$(VENV)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+test-all: lint ## the same with the slow proofs and sweeps
+	$(VENV)/python -m pytest -n auto $(ARGS)
+
+lint: $(STAMP) ## style, format and types
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/basedpyright
+
+bench: $(STAMP) ## golden model against torch on this machine
+	$(VENV)/python -m train.bench $(ARGS)
+
+pin: $(STAMP) ## pin the newest versions that pyproject.toml allows
+	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,dev]'
+	echo '# Exact versions that `make setup` installs, written by `make pin`.' > .ci/constraints.txt
+	$(VENV)/python -m pip freeze --exclude-editable | sed 's/+.*//' >> .ci/constraints.txt
+
+clean: ## remove build products and caches; keeps .venv, runs/ and data/
+	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	find $(wildcard lbq_hw train sim boards tests) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml .ci/constraints.txt
+	@missing=; \
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null \
+	  || missing="$$missing, Python 3.11 or newer (package python3; another one: make PYTHON=python3.12)"; \
+	$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
+	  || missing="$$missing, Python's venv module (package python3-venv)"; \
+	command -v g++ > /dev/null || missing="$$missing, a C++ compiler (package g++)"; \
+	if [ -n "$$missing" ]; then \
+	  echo "Missing: $${missing#, }." >&2; \
+	  echo "On Debian or Ubuntu: sudo apt install python3 python3-venv python3-pip g++" >&2; \
+	  exit 1; \
+	fi
+	@echo "Setting up .venv: downloads PyTorch and more the first time, a few minutes."
+	@$(PYTHON) -m venv .venv
+	@$(VENV)/python -m pip install -qq --disable-pip-version-check \
+	  -c .ci/constraints.txt -e '.[train,dev]' \
+	  || { echo "The dependencies could not be installed (pip's reason is above): see that the" \
+	    "package index can be reached and that the disk has 3 GB free, then repeat." >&2; exit 1; }
+	@touch $@

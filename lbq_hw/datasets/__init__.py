@@ -1,0 +1,142 @@
+"""Datasets as raw integers, read from their official files in a folder that the user names.
+
+    dataset = load("mnist", "folder/of/mnist", split="test")
+    dataset.images   # uint8 (n, C, H, W), or (n, T, C, H, W) for recordings
+    dataset.labels   # int64 (n,)
+
+| name | files |
+|---|---|
+| digits | none: scikit-learn carries the 8x8 digits; values 0..16, every fifth image tests |
+| mnist, fashion-mnist | the four idx files, packed (.gz) or not, also from Debian's package |
+| cifar10, cifar100 | the binary batches, in the folder, in their own subfolder or in the .tar.gz |
+| nmnist | Train/ and Test/ of .bin files, or one .npz of packed events |
+| dvs128-gesture | the .aedat files with trials_to_train.txt, trials_to_test.txt and *_labels.csv |
+| cifar10-dvs | one folder of .aedat files a class; the first 900 of each train, the last 100 test |
+
+A packed .npz holds for each split ``<split>_events``, a structured array with the integer fields x,
+y, p (1: brighter) and t (microseconds) of all recordings, one after the other;
+``<split>_offsets``, n + 1 indices into it; and ``<split>_labels``.
+
+Recordings become ``timesteps`` frames of event counts, slices of equal duration (see
+:func:`lbq_hw.datasets.events.integrate`).
+"""
+
+from __future__ import annotations
+
+import difflib
+from os import PathLike
+from pathlib import Path
+
+from lbq_hw.datasets import events, static
+from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError, DatasetInfo, MissingFileError
+from lbq_hw.datasets.base import download as _download
+
+__all__ = ["Dataset", "DatasetError", "DatasetInfo", "download", "info", "load", "names"]
+
+_INFOS = {
+    entry.name: entry
+    for entry in (
+        static.DIGITS,
+        static.MNIST,
+        static.FASHION_MNIST,
+        static.CIFAR10,
+        static.CIFAR100,
+        events.NMNIST,
+        events.DVS128_GESTURE,
+        events.CIFAR10_DVS,
+    )
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names that :func:`load` takes."""
+    return tuple(_INFOS)
+
+
+def info(name: str) -> DatasetInfo:
+    """What is known of a dataset without reading it."""
+    if name in _INFOS:
+        return _INFOS[name]
+    near = difflib.get_close_matches(name, _INFOS, n=1, cutoff=0)[0]
+    raise DatasetError(
+        f"dataset must be one of {', '.join(_INFOS)}, not {name!r} (the nearest is {near!r})"
+    )
+
+
+def load(
+    name: str,
+    root: str | PathLike[str] | None = None,
+    *,
+    split: str,
+    timesteps: int | None = None,
+    size: int | None = None,
+    verify: bool = True,
+    download: bool = False,
+) -> Dataset:
+    """Read one split of a dataset.
+
+    ``root`` is the folder of the official files (None for digits, which needs none); ``timesteps``
+    and ``size`` are for recordings alone: into how many frames each is cut, and optionally a frame
+    side that divides the sensor's, to sum square blocks of pixels. ``verify=False`` skips checksums
+    and file counts, for files made by hand. ``download=True`` fetches files that are missing.
+
+    Raises DatasetError when a file is missing or corrupt: one sentence with the path, the checksum
+    and where to get it.
+    """
+    known = info(name)
+    if split not in SPLITS:
+        raise ValueError(f"split must be 'train' or 'test', not {split!r}")
+    block = _check_frames(known, timesteps, size)
+    if known is static.DIGITS:
+        images, labels = static.read_digits(split)
+        return Dataset(name=name, images=images, labels=labels, classes=known.classes)
+    if root is None:
+        raise DatasetError(
+            f"dataset {name!r} needs the folder of its files, which come from {known.source}"
+        )
+    folder = Path(root)
+
+    def read() -> Dataset:
+        if timesteps is not None:
+            arrays = events.read_events(
+                known, folder, split, timesteps=timesteps, block=block, verify=verify
+            )
+        elif name in ("cifar10", "cifar100"):
+            arrays = static.read_cifar(known, folder, split, verify=verify)
+        else:
+            arrays = static.read_idx(known, folder, split, verify=verify)
+        return Dataset(name=name, images=arrays[0], labels=arrays[1], classes=known.classes)
+
+    try:
+        return read()
+    except MissingFileError:
+        if not download:
+            raise
+    _download(known, folder)
+    return read()
+
+
+def download(name: str, root: str | PathLike[str]) -> None:
+    """Fetch the official files that ``root`` lacks, each moved there once its checksum is right.
+
+    Raises DatasetError with one sentence when there is no network, no direct download, or a wrong
+    checksum.
+    """
+    _download(info(name), Path(root))
+
+
+def _check_frames(known: DatasetInfo, timesteps: int | None, size: int | None) -> int:
+    """Check what is asked of a recording; the side of the blocks to sum, 1 for still images."""
+    if not known.temporal:
+        for what, value in (("timesteps", timesteps), ("size", size)):
+            if value is not None:
+                raise ValueError(f"{what} must be None for still images, not {value!r}")
+        return 1
+    if not isinstance(timesteps, int):
+        raise TypeError(f"timesteps must be an integer for recordings, not {timesteps!r}")
+    if timesteps < 1:
+        raise ValueError(f"timesteps must be at least 1, not {timesteps!r}")
+    side = known.shape[1]
+    if size is not None and (size < 1 or side % size):
+        raise ValueError(f"size must divide {side}, not {size!r}")
+    return side // size if size else 1

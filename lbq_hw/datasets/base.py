@@ -1,0 +1,138 @@
+"""What every reader shares: the dataset types, the one-sentence error, checksums, download."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import urllib.request
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+SPLITS = ("train", "test")
+
+
+class DatasetError(Exception):
+    """A dataset cannot be read; the message is one sentence with the path and the mend."""
+
+
+class MissingFileError(DatasetError):
+    """An official file is not in the folder that the user named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One official file; ``unpacks_to`` is the folder it makes if it is read unpacked."""
+
+    name: str
+    md5: str
+    url: str = ""
+    unpacks_to: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo:
+    """What is known of a dataset before any file is read.
+
+    ``shape`` is (channels, height, width) of an image, or of one time slice of a recording;
+    ``max_value`` is the largest raw value and ``bits`` the width that holds it; ``source`` says
+    where the official files are.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    classes: int
+    temporal: bool
+    max_value: int
+    source: str
+    resources: tuple[Resource, ...] = ()
+
+    @property
+    def bits(self) -> int:
+        return self.max_value.bit_length()
+
+    def missing(self, path: Path, resource: Resource) -> MissingFileError:
+        return MissingFileError(f"{path} is missing; {self._mend(resource)}")
+
+    def corrupt(self, path: Path | str, what: str, resource: Resource) -> DatasetError:
+        return DatasetError(f"{path} is corrupt: {what}; {self._mend(resource)}")
+
+    def _mend(self, resource: Resource) -> str:
+        return f"get {resource.name} (md5 {resource.md5}) from {self.source}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataset:
+    """One split in memory: raw images as uint8, labels as int64.
+
+    ``images`` is (n, C, H, W), or (n, T, C, H, W) for recordings cut into T time slices.
+    """
+
+    name: str
+    images: np.ndarray
+    labels: np.ndarray
+    classes: int
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def temporal(self) -> bool:
+        return self.images.ndim == 5
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.images.shape[-3:]
+        return channels, height, width
+
+
+def check_md5(
+    data: bytes, expected: str, path: Path | str, info: DatasetInfo, res: Resource
+) -> None:
+    """Raise unless ``data``, the contents of ``path``, has the md5 ``expected``."""
+    found = hashlib.md5(data, usedforsecurity=False).hexdigest()
+    if found != expected:
+        raise info.corrupt(path, f"its contents have md5 {found} instead of {expected}", res)
+
+
+def download(info: DatasetInfo, root: Path) -> None:
+    """Fetch the official files that ``root`` lacks; a file appears there once its md5 is right."""
+    for resource in info.resources:
+        if not (root / (resource.unpacks_to or resource.name)).exists():
+            _fetch(info, resource, root)
+
+
+def _fetch(info: DatasetInfo, resource: Resource, root: Path) -> None:
+    mend = f"get {resource.name} (md5 {resource.md5}) from {info.source} and "
+    mend += f"unpack it in {root}" if resource.unpacks_to else f"put it in {root}"
+    if not resource.url:
+        raise DatasetError(f"dataset {info.name!r} has no direct download; {mend}")
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root, prefix=".download-") as folder:
+        part = Path(folder) / resource.name
+        digest = hashlib.md5(usedforsecurity=False)
+        try:
+            with (
+                urllib.request.urlopen(resource.url, timeout=60) as source,
+                part.open("wb") as sink,
+            ):
+                while chunk := source.read(1 << 20):
+                    digest.update(chunk)
+                    sink.write(chunk)
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise DatasetError(f"{resource.url} cannot be fetched ({reason}); {mend}") from error
+        if digest.hexdigest() != resource.md5:
+            raise DatasetError(
+                f"{resource.url} gave a file with md5 {digest.hexdigest()} "
+                f"instead of {resource.md5}; {mend}"
+            )
+        if not resource.unpacks_to:
+            os.replace(part, root / resource.name)
+            return
+        with zipfile.ZipFile(part) as archive:
+            archive.extractall(Path(folder) / "unpacked")
+        os.replace(Path(folder) / "unpacked" / resource.unpacks_to, root / resource.unpacks_to)

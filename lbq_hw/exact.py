@@ -1,0 +1,227 @@
+"""Exact integer layers through BLAS: the number types of each layer, chosen and proven.
+
+Matrix products run in floating point and are exact all the same: `plan` proves for each path that
+no partial sum, in whatever order, leaves the integers that float32 (below 2**24) or float64 (below
+2**53) holds exactly, and refuses the network otherwise. Membranes are int32 where the weights
+prove that they fit, else int64.
+
+Tensors are ``(T', n, H, W, C)`` here, with T' = 1 where nothing changes over time: channels last
+make the columns of a convolution contiguous runs of kw * C values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from lbq_hw import numeric
+from lbq_hw.network import INPUT, Layer, Network, Pair, Path, Window
+
+Array = NDArray[Any]
+Levels = NDArray[np.uint8]
+
+BLOCK_BYTES = 1 << 24  # operand of one matrix product: stays in the last-level cache
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PathPlan:
+    """How one path is summed, and why that is exact.
+
+    Members: `bound`, which no partial sum exceeds in magnitude, the path's exponent not applied;
+    `matrix`, the weights times ``2**exponent``: ``(kh * kw * in, out)`` in the narrowest float
+    type that holds every sum exactly, or ``(C,)`` integers of an identity; `image_bytes`, the
+    memory that one image takes on its way through.
+    """
+
+    path: Path
+    bound: int
+    matrix: Array
+    image_bytes: int
+
+    def accumulate(self, x: Levels) -> Array:
+        """Source levels -> this path's part of acc, integers whatever their type."""
+        pooled = x if self.path.pool is None else _sum_pool(x, self.path.pool)
+        if self.path.is_identity:
+            return pooled * self.matrix
+        padded = _pad(pooled, self.path.padding)
+        columns = _columns(padded, self.path.kernel, self.path.stride, self.matrix.dtype)
+        product = columns.reshape(-1, len(self.matrix)) @ self.matrix
+        return product.reshape(*columns.shape[:4], self.matrix.shape[1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerPlan:
+    """One layer made ready: `dtype` of its integers, its vectors repeated over a row of pixels.
+
+    `last_reads` names the tensors that no later layer reads.
+    """
+
+    layer: Layer
+    paths: tuple[PathPlan, ...]
+    dtype: np.dtype[Any]
+    bias: Array
+    theta: Array
+    reset: Array
+    last_reads: tuple[str, ...]
+
+    def blocks(self, images: int) -> Iterator[slice]:
+        """Slices of a batch, small enough that the work on one stays in the cache."""
+        size = max(1, BLOCK_BYTES // max(path.image_bytes for path in self.paths))
+        return (slice(start, start + size) for start in range(0, max(images, 1), size))
+
+    def accumulate(self, tensors: Mapping[str, Levels], block: slice) -> Array:
+        """acc of one block of images."""
+        parts = (
+            path.accumulate(tensors[path.path.source][:, block]).astype(self.dtype, copy=False)
+            for path in self.paths
+        )
+        return reduce(np.add, parts)
+
+    def currents(self, acc: Array) -> Array:
+        """``acc * 2**F + bias`` as ``(T', rows, W * C)``."""
+        return (acc.reshape(len(acc), -1, self.bias.size) << self.layer.fraction_bits) + self.bias
+
+    def fire(self, acc: Array, timesteps: int) -> Iterator[tuple[Array, Levels, Array]]:
+        """(U, S, V) of each timestep, each ``(n, H, W, C)``."""
+        neuron = self.layer.neuron
+        assert neuron is not None
+        currents = self.currents(acc)
+        v: Any = None
+        for t in range(timesteps):
+            u = currents[t if len(currents) > 1 else 0]
+            if v is not None:
+                u = u + numeric.decay(v, neuron.decay, neuron.decay_bits)
+            s = numeric.burst_level(u, self.theta, neuron.capacity)
+            v = u - (s > 0) * self.reset
+            shape = acc.shape[1:]
+            yield u.reshape(shape), s.reshape(shape), v.reshape(shape)
+
+
+def plan(network: Network) -> tuple[LayerPlan, ...]:
+    """Choose number types and prove them sufficient; OverflowError where none is."""
+    last_reader: dict[str, str] = {}
+    for layer in network.layers:
+        last_reader |= {path.source: layer.name for path in layer.paths}
+    return tuple(
+        _plan_layer(
+            network,
+            layer,
+            tuple(source for source, reader in last_reader.items() if reader == layer.name),
+        )
+        for layer in network.layers
+    )
+
+
+def _plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...]) -> LayerPlan:
+    bounds = [network.path_bound(path) for path in layer.paths]
+    dtype = _membrane_dtype(network, layer, bounds)
+    unused = np.zeros(layer.shape[0], np.int64)
+    theta, reset = (layer.neuron.theta, layer.neuron.reset) if layer.neuron else (unused, unused)
+    bias, theta, reset = (
+        np.tile(vector.astype(dtype), layer.shape[2]) for vector in (layer.bias, theta, reset)
+    )
+    return LayerPlan(
+        layer=layer,
+        paths=tuple(
+            _plan_path(network, layer, path, bound, dtype)
+            for path, bound in zip(layer.paths, bounds, strict=True)
+        ),
+        dtype=dtype,
+        bias=bias,
+        theta=theta,
+        reset=reset,
+        last_reads=last_reads,
+    )
+
+
+def _plan_path(
+    network: Network, layer: Layer, path: Path, bound: int, integer: np.dtype[Any]
+) -> PathPlan:
+    channels, height, width = layer.shape
+    if path.is_identity:
+        matrix = path.weight.astype(integer) << path.exponent
+    else:
+        try:
+            dtype = numeric.exact_float_dtype(bound)
+        except OverflowError as error:
+            place = f"layer {layer.name!r}, path from {path.source!r}"
+            raise OverflowError(f"{place}: {error}") from None
+        matrix = path.weight.transpose(2, 3, 1, 0).reshape(-1, channels).astype(dtype)
+        matrix *= 1 << path.exponent  # a power of two: the sums stay exact
+    steps = 1 if network.input.static and path.source == INPUT else network.timesteps
+    image_bytes = steps * height * width * max(matrix.shape) * matrix.itemsize
+    return PathPlan(path=path, bound=bound, matrix=matrix, image_bytes=image_bytes)
+
+
+def _membrane_dtype(network: Network, layer: Layer, path_bounds: list[int]) -> np.dtype[Any]:
+    """int32 if every integer of the layer, intermediate ones too, provably fits, else int64."""
+    pairs = zip(layer.paths, path_bounds, strict=True)
+    acc = sum(bound << path.exponent for path, bound in pairs)
+    current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())
+    neuron = layer.neuron
+    if neuron is None:
+        reset, decay, thresholds = 0, 1, 0
+    else:
+        reset, decay = int(np.abs(neuron.reset).max()), max(neuron.decay, 1)
+        thresholds = neuron.capacity * int(neuron.theta.max())
+    # |V| grows by at most a current, a reset and a rounding each timestep.
+    extreme = network.timesteps * (current + reset + 1)
+    if max(extreme * decay, thresholds) >= 1 << 63:
+        raise OverflowError(f"layer {layer.name!r}: its membranes may not fit 64 bits")
+    if neuron is None:
+        return np.dtype(np.int64)
+    if extreme * decay >= 1 << 31:
+        bounds = network.bounds(layer)
+        extreme = max(-int(bounds.u_low.min()), int(bounds.u_high.max())) + current + reset
+    return np.dtype(np.int32 if max(extreme * decay, thresholds) < 1 << 31 else np.int64)
+
+
+def max_pool(levels: Levels, window: Window) -> Levels:
+    """Largest level of every window."""
+    return _slide(levels, window, np.maximum)
+
+
+def _sum_pool(levels: Levels, window: Window) -> Array:
+    return _slide(levels.astype(np.int32), window, np.add)
+
+
+def _slide(x: Array, window: Window, combine: np.ufunc) -> Array:
+    """Combine the values of every window, down the columns first and then along the rows."""
+    x = _pad(x, window.padding)
+    for axis, kernel, stride in zip((2, 3), window.kernel, window.stride, strict=True):
+        span = stride * ((x.shape[axis] - kernel) // stride) + 1
+        before = (slice(None),) * axis
+        x = reduce(combine, (x[(*before, slice(i, i + span, stride))] for i in range(kernel)))
+    return x
+
+
+def _pad(x: Array, padding: Pair) -> Array:
+    if padding == (0, 0):
+        return x
+    steps, images, height, width, channels = x.shape
+    down, right = padding
+    padded = np.zeros((steps, images, height + 2 * down, width + 2 * right, channels), x.dtype)
+    padded[:, :, down : down + height, right : right + width] = x
+    return padded
+
+
+def _columns(x: Array, kernel: Pair, stride: Pair, dtype: np.dtype[Any]) -> Array:
+    """Windows of x as rows of a matrix: ``(T', n, Ho, Wo, kh, kw * C)``, contiguous."""
+    x = np.ascontiguousarray(x)
+    steps, images, height, width, channels = x.shape
+    rows, cols = (height - kernel[0]) // stride[0] + 1, (width - kernel[1]) // stride[1] + 1
+    one = x.itemsize  # numpy's own strides are arbitrary along axes of length 1
+    col, row, image = one * channels, one * channels * width, one * channels * width * height
+    view = as_strided(
+        x,
+        (steps, images, rows, cols, kernel[0], kernel[1] * channels),
+        (image * images, image, row * stride[0], col * stride[1], row, one),
+        writeable=False,
+    )
+    return view.astype(dtype, order="C")

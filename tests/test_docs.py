@@ -1,0 +1,144 @@
+"""The code in the documentation runs and does what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lbq_hw import file, golden, zoo
+from lbq_hw.network import Input, Layer, Network, Neuron, Path, Window
+
+FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"
+
+
+@pytest.fixture(scope="module")
+def documented() -> dict[str, Any]:
+    """What the Python blocks of the format's page define."""
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", FORMAT.read_text("utf-8"), re.M | re.S):
+        exec(block, names)
+    return names
+
+
+def network(*, static: bool) -> Network:
+    """Every feature of the format, with weights that make all levels occur."""
+    rng = np.random.default_rng(3)
+    codes = [rng.integers(-7, 8, shape) for shape in ((4, 2, 3, 3), (4, 4, 3, 1), (3, 4, 1, 1))]
+    spiking = {
+        "bias": rng.integers(-40, 40, 4),
+        "fraction_bits": 3,
+        "neuron": Neuron(
+            capacity=5,
+            theta=rng.integers(60, 90, 4),
+            reset=rng.integers(60, 90, 4),
+            decay=3,
+            decay_bits=2,
+        ),
+    }
+    stem = Path(source="input", weight=codes[0], stride=(1, 2), padding=(1, 0))
+    first = Layer(
+        name="stem",
+        shape=(4, 8, 4),
+        paths=(stem,),
+        pool=Window(kernel=(3, 2), stride=(2, 1), padding=(1, 0)),
+        scale=np.array([0.5, 0.25, 0.1, 1.0]),
+        gamma=0.3,
+        **spiking,
+    )
+    second = Layer(
+        name="block",
+        shape=first.output_shape,
+        paths=(
+            Path(source="stem", weight=codes[1], padding=(1, 0), exponent=1),
+            Path(source="stem", weight=np.array([300, -5, 9, 14])),
+        ),
+        **spiking,
+    )
+    average = Window(kernel=second.shape[1:], stride=(1, 1))
+    readout = Layer(
+        name="fc",
+        shape=(3, 1, 1),
+        paths=(Path(source="block", weight=codes[2], pool=average),),
+        bias=np.array([3, -1, 0]),
+        fraction_bits=1,
+        neuron=None,
+    )
+    border = Input(shape=(2, 6, 7), static=static, bits=4, shift=3, border=1, border_value=(7, 3))
+    return Network(
+        name="documented",
+        input=border,
+        timesteps=3,
+        weight_bits=4,
+        layers=(first, second, readout),
+        meta={"note": "süß"},
+    )
+
+
+def test_the_documented_reader_finds_every_tensor_and_the_manifest(
+    documented: dict[str, Any], tmp_path: FilePath
+) -> None:
+    saved = network(static=True)
+    file.save(saved, tmp_path / "net.lbq")
+    manifest, tensors = documented["read_lbq"](tmp_path / "net.lbq")
+    expected: dict[str, Any] = {"stem/scale": saved.layers[0].scale}
+    for layer in saved.layers:
+        expected[f"{layer.name}/bias"] = layer.bias
+        for index, path in enumerate(layer.paths):
+            expected[f"{layer.name}/path{index}/weight"] = path.weight
+        if layer.neuron is not None:
+            expected[f"{layer.name}/theta"] = layer.neuron.theta
+            expected[f"{layer.name}/reset"] = layer.neuron.reset
+    assert tensors.keys() == expected.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor, expected[name])
+        assert tensor.shape == expected[name].shape
+    assert manifest["name"] == "documented"
+    assert manifest["meta"] == {"note": "süß"}
+    assert [layer["name"] for layer in manifest["layers"]] == ["stem", "block", "fc"]
+
+
+def test_the_documented_reader_takes_about_twenty_lines() -> None:
+    block = FORMAT.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    assert sum(bool(line.strip()) for line in block.splitlines()) <= 22
+
+
+def test_the_documented_digest_is_that_of_the_file(
+    documented: dict[str, Any], tmp_path: FilePath
+) -> None:
+    file.save(network(static=True), tmp_path / "net.lbq")
+    assert documented["lbq_digest"](tmp_path / "net.lbq") == file.digest(network(static=True))
+
+
+@pytest.mark.parametrize("static", [True, False], ids=["static", "temporal"])
+def test_the_documented_arithmetic_equals_the_golden_model(
+    documented: dict[str, Any], tmp_path: FilePath, static: bool
+) -> None:
+    saved = network(static=static)
+    file.save(saved, tmp_path / "net.lbq")
+    manifest, tensors = documented["read_lbq"](tmp_path / "net.lbq")
+    shape = (8, 2, 6, 7) if static else (8, 3, 2, 6, 7)
+    raw = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
+    result = golden.run(saved, raw, keep="levels")
+    frames = np.repeat(raw[:, None], 3, axis=1) if static else raw
+    logits = [documented["run"](manifest, tensors, sample) for sample in frames]
+    np.testing.assert_array_equal(logits, result.logits)
+    for name in ("stem", "block"):  # else the comparison would show little
+        levels = result.traces[name].levels
+        assert levels is not None
+        assert set(levels.flat) == set(range(6))
+
+
+def test_the_documented_code_runs_every_network_of_the_zoo(documented: dict[str, Any]) -> None:
+    for name in zoo.names():
+        saved = file.load(zoo.find(name))
+        manifest, tensors = documented["read_lbq"](zoo.find(name))
+        frames = () if saved.input.static else (saved.timesteps,)
+        shape = (1, *frames, *saved.input.shape)
+        raw = np.random.default_rng(5).integers(0, 256, shape, dtype=np.uint8)
+        sample = [raw[0]] * saved.timesteps if saved.input.static else raw[0]
+        logits = documented["run"](manifest, tensors, sample)
+        np.testing.assert_array_equal(logits, golden.run(saved, raw).logits[0])

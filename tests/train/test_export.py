@@ -1,0 +1,194 @@
+"""Export: the integer network does what the float one does, as finely as its bits allow."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from small_models import model_input, raw_images, small_model
+from torch import nn
+
+from lbq_hw import golden
+from lbq_hw.network import INPUT, Network
+from train import neurons
+from train.data import InputSpec
+from train.export import integer_network
+from train.integer import IntegerNetwork
+from train.layers import Repeat, TimeMean
+from train.prepare import prepare
+
+
+def float_levels(model: nn.Module, x: torch.Tensor) -> dict[str, np.ndarray]:
+    """Levels of every neuron, merged over time, by module path."""
+    seen: dict[str, np.ndarray] = {}
+    hooks = [
+        module.register_forward_hook(lambda m, i, o, n=name: seen.update({n: o.numpy()}))  # noqa: ARG005
+        for name, module in model.named_modules()
+        if isinstance(module, neurons.Neuron)
+    ]
+    with torch.no_grad():
+        model.eval()(x)
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+def integer_levels(network: Network, raw: torch.Tensor) -> dict[str, np.ndarray]:
+    traces = golden.run(network, raw.numpy(), keep="levels").traces
+    return {
+        name: trace.levels.reshape(-1, *trace.levels.shape[2:])
+        for name, trace in traces.items()
+        if trace.levels is not None and name != INPUT
+    }
+
+
+def logits(network: Network, raw: torch.Tensor) -> np.ndarray:
+    """Logits in real units."""
+    last = network.layers[-1]
+    assert last.scale is not None
+    scale = last.scale[0] / 2**last.fraction_bits / network.timesteps
+    return golden.run(network, raw.numpy()).logits * scale
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist", "nmnist"])
+@pytest.mark.parametrize("bits", [8, 4, 3, 2])
+def test_what_was_trained_quantized_is_deployed_level_for_level(name, bits):
+    torch.manual_seed(1)
+    plain, spec = small_model(name, gamma0=0.3)
+    model = prepare(plain, spec, weight_bits=bits).double().eval()
+    network = integer_network(model, spec, fraction=12)
+    assert network.weight_bits == bits
+    raw = raw_images(spec, 4)
+    expected = float_levels(model, model_input(spec, raw).double())
+    found = integer_levels(network, raw)
+    assert expected.keys() == found.keys()
+    agreement = [np.mean(expected[key] == found[key].reshape(expected[key].shape)) for key in found]
+    # what is left are identity weights and biases, rounded to a part in 2**7 and 2**12
+    assert min(agreement) > (0.995 if name == "digits" else 0.9999)
+
+
+def test_fine_weights_give_the_float_network_with_every_shortcut_and_pool():
+    torch.manual_seed(2)
+    for name in ("resnet20", "vgg"):
+        plain, spec = small_model(name, gamma0=0.3)
+        network = integer_network(plain, spec, weight_bits=16, fraction=10)
+        raw = raw_images(spec, 2)
+        with torch.no_grad():
+            expected = plain.double().eval()(model_input(spec, raw).double()).numpy()
+        np.testing.assert_allclose(logits(network, raw), expected, atol=0.03)
+
+
+def test_a_mean_becomes_a_border_and_a_stem_without_padding():
+    torch.manual_seed(3)
+    plain, spec = small_model("resnet20", gamma0=0.3)
+    mean, std = (102 / 255, 0.2, 128 / 255), (0.25, 0.2, 0.3)
+    spec = dataclasses.replace(spec, mean=mean, std=std)
+    network = integer_network(plain, spec, weight_bits=16, fraction=10)
+    assert network.input.border == 1
+    assert network.input.border_value == (102, 51, 128)
+    assert network.layers[0].paths[0].padding == (0, 0)
+    raw = raw_images(spec, 2)
+    levels = float_levels(prepare(plain.double(), spec), model_input(spec, raw).double())[
+        "stem.neuron"
+    ]
+    assert np.mean(integer_levels(network, raw)["stem.neuron"] == levels) > 0.9995  # rounding to 16 bits
+
+
+def test_a_negative_norm_gain_flips_the_codes():
+    plain, spec = small_model("mnist", gamma0=0.3)
+    first = plain.layers[0].norm
+    first.weight.data.fill_(1.0)
+    model = prepare(plain, spec, weight_bits=4)
+    positive = integer_network(model, spec).layers[0].paths[0].weight
+    model.get_submodule("layers.0.norm").weight.data.fill_(-1.0)  # type: ignore[union-attr]
+    negative = integer_network(model, spec).layers[0].paths[0].weight
+    np.testing.assert_array_equal(positive, -negative)
+
+
+def test_a_dead_channel_keeps_its_widths_small():
+    plain, spec = small_model("mnist", gamma0=0.3)
+    alive = integer_network(plain, spec)
+    plain.layers[1].norm.weight.data[3] = 1e-30
+    network = integer_network(plain, spec)
+    assert network.layers[1].paths[0].weight[3].any() == np.False_
+    widest = max(network.bounds(layer).membrane_bits for layer in network.layers)
+    assert widest <= max(alive.bounds(layer).membrane_bits for layer in alive.layers) + 6
+
+
+def test_two_paths_share_a_scale_and_the_larger_gets_an_exponent():
+    torch.manual_seed(4)
+    plain, spec = small_model("resnet20", gamma0=0.3)
+    plain.blocks[3].shortcut.norm.weight.data *= 20
+    layer = integer_network(plain, spec).by_name["blocks.3.neuron2"]
+    main, shortcut = layer.paths
+    assert main.exponent == 0
+    assert shortcut.exponent >= 2
+    assert np.abs(shortcut.weight).max() <= 127
+
+
+def test_an_identity_wider_than_the_weights_stays_precise():
+    plain, spec = small_model("digits", gamma0=0.3)
+    network = integer_network(plain, spec, weight_bits=2)
+    main, identity = network.by_name["residual.neuron"].paths
+    assert identity.is_identity
+    assert np.abs(identity.weight).min() >= 64
+    assert main.exponent > 0
+
+
+def test_the_readout_has_one_scale_so_that_classes_compare():
+    plain, spec = small_model("digits", gamma0=0.3)
+    for model in (plain, prepare(plain, spec, weight_bits=4)):
+        scale = integer_network(model, spec).layers[-1].scale
+        assert scale is not None
+        assert len(set(scale)) == 1
+
+
+class AveragePools(nn.Module):
+    """Average pools in front of a convolution, a linear layer and a bare neuron."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+        def lbq() -> nn.Module:
+            return neurons.build("lbq", timesteps=2, capacity=7, gamma0=0.2)
+
+        self.conv1, self.n1 = nn.Conv2d(1, 4, 3, padding=1), lbq()
+        self.pool, self.n2 = nn.AvgPool2d(2), lbq()
+        self.conv2, self.n3 = nn.Conv2d(4, 5, 3, padding=1), lbq()
+        self.repeat, self.mean, self.fc = Repeat(2), TimeMean(2), nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.n2(self.pool(self.n1(self.repeat(self.conv1(x)))))
+        x = self.n3(self.conv2(nn.functional.avg_pool2d(x, 2)))
+        return self.mean(self.fc(nn.functional.adaptive_avg_pool2d(x, 1).flatten(1)))
+
+
+def test_average_pools_become_windows_whose_taps_share_a_weight():
+    torch.manual_seed(5)
+    model, spec = AveragePools(), InputSpec(shape=(1, 12, 12), static=True, bits=8)
+    network = integer_network(model, spec, weight_bits=16, fraction=10)
+    pools = [layer.paths[0].pool for layer in network.layers]
+    assert [pool and pool.kernel for pool in pools] == [None, (2, 2), (2, 2), (3, 3)]
+    raw = raw_images(spec, 4)
+    with torch.no_grad():
+        expected = model.double().eval()(model_input(spec, raw).double()).numpy()
+    np.testing.assert_allclose(logits(network, raw), expected, atol=0.02)
+
+
+def test_a_learned_decay_is_rounded_to_a_fraction():
+    plain, spec = small_model("digits", beta=0.7, learn_beta=True)
+    neuron = integer_network(plain, spec, decay_bits=6).layers[0].neuron
+    assert neuron is not None
+    assert (neuron.decay, neuron.decay_bits) == (45, 6)
+
+
+@pytest.mark.parametrize("kind", ["binary", "quant-relu", "burst"])
+def test_other_unsigned_neurons_export_too(kind):
+    torch.manual_seed(6)
+    plain, spec = small_model("mnist", kind=kind, timesteps=1)
+    network = integer_network(plain, spec, weight_bits=16, fraction=8)
+    raw = raw_images(spec, 3)
+    with torch.no_grad():
+        expected = plain.double().eval()(model_input(spec, raw).double()).numpy()
+    np.testing.assert_allclose(logits(network, raw), expected, atol=0.02)
+    assert IntegerNetwork(network)(raw).tolist() == golden.run(network, raw.numpy()).logits.tolist()

@@ -1,0 +1,82 @@
+"""The prepared model computes what the plain one does, on levels instead of values."""
+
+import pytest
+import torch
+from small_models import model_input, raw_images, small_model
+
+from train import neurons
+from train.data import InputSpec
+from train.prepare import prepare
+
+
+@pytest.mark.parametrize("name", ["digits", "nmnist", "vgg", "resnet20"])
+@pytest.mark.parametrize("absorb", [True, False])
+def test_a_prepared_model_gives_the_same_logits_and_gradients(name, absorb):
+    torch.manual_seed(0)
+    plain, spec = small_model(name, gamma0=0.3)
+    ready = prepare(plain, spec, absorb=absorb)
+    assert list(ready.state_dict()) == list(plain.state_dict())
+    x = model_input(spec, raw_images(spec, 3))
+    plain, ready = plain.double(), ready.double()
+    results = []
+    for model in (plain, ready):
+        logits = model.train()(x.double())
+        logits.square().mean().backward()
+        results.append((logits, dict(model.named_parameters())))
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-9, atol=1e-9)
+    for key, parameter in results[0][1].items():
+        torch.testing.assert_close(parameter.grad, results[1][1][key].grad, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["relu", "ternary", "binary", "quant-relu", "burst"])
+def test_every_neuron_kind_can_be_prepared(kind):
+    torch.manual_seed(0)
+    plain, spec = small_model("resnet20", kind=kind)
+    ready = prepare(plain, spec)
+    x = model_input(spec, raw_images(spec, 2))
+    torch.testing.assert_close(plain.eval()(x), ready.eval()(x), rtol=1e-4, atol=1e-5)
+
+
+def test_preparing_leaves_the_model_alone():
+    plain, spec = small_model("digits")
+    prepare(plain, spec, weight_bits=4)
+    assert not any("step" in name for name, _ in plain.named_parameters())
+    assert not any(m.emit_levels for m in plain.modules() if isinstance(m, neurons.Neuron))
+
+
+def test_levels_travel_between_layers_and_values_do_not():
+    plain, spec = small_model("digits", gamma0=0.3)
+    ready = prepare(plain, spec).eval()
+    seen = []
+    for module in ready.modules():
+        if isinstance(module, neurons.Neuron):
+            module.register_forward_hook(lambda m, i, o: seen.append(o))  # noqa: ARG005
+    ready(model_input(spec, raw_images(spec, 2)))
+    assert seen
+    assert all(torch.equal(levels, levels.round()) for levels in seen)
+
+
+def test_quantized_weights_take_few_values_in_every_layer():
+    plain, spec = small_model("resnet20", gamma0=0.3)
+    ready = prepare(plain, spec, weight_bits=2)
+    steps = {name for name, _ in ready.named_parameters() if name.endswith(".step")}
+    shortcuts = {f"blocks.{i}.shortcut.conv.step" for i in (3, 6)}
+    assert not steps & shortcuts  # a second path follows the first one's step
+    assert len(steps) == 1 + 2 * 9 + 1
+    for module in ready.modules():
+        if hasattr(module, "effective_weight"):
+            rows = module.effective_weight().flatten(1)
+            assert all(len(row.unique()) <= 3 for row in rows)
+
+
+def test_quantized_weights_with_a_std_per_channel_are_refused():
+    plain, _ = small_model("resnet20")
+    spec = InputSpec(
+        shape=(3, 32, 32), static=True, bits=8, mean=(0.5, 0.5, 0.5), std=(0.2, 0.2, 0.3)
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"^quantized weights need one input scale for all channels, not std = "
+        r"\(0\.2, 0\.2, 0\.3\): scale inputs without a per-channel std$",
+    ):
+        prepare(plain, spec, weight_bits=4)

@@ -1,0 +1,224 @@
+"""How a trained network uses its levels: ``python -m train.analyze RUN``.
+
+Writes, beside a JSON file with every number, the three layer figures of the method: the learned
+step by layer, active ratio against normalized conditional entropy, and P(k | k > 0) by layer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from torch import Tensor, nn
+
+from lbq_hw import datasets
+from train.checkpoint import load_run
+from train.data import DeviceLoader
+from train.neurons import Neuron
+
+FIGURES = ("gamma.png", "selectivity.png", "levels.png")
+BLUE, ORANGE = "#2456a6", "#d9701e"
+
+
+class Histograms:
+    """Counts of each level, by neuron and timestep, of all that a model sees while this is open."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.neurons = {n: m for n, m in model.named_modules() if isinstance(m, Neuron)}
+        self.counts: dict[str, NDArray[np.int64]] = {}
+        self._hooks = [
+            module.register_forward_hook(self._counter(name))
+            for name, module in self.neurons.items()
+        ]
+
+    def _counter(self, name: str) -> Any:
+        def count(neuron: Neuron, _: object, output: Tensor) -> None:
+            levels = output if neuron.emit_levels else output / neuron.gamma
+            steps = levels.detach().round().long().abs().unflatten(0, (neuron.timesteps, -1))
+            found = [torch.bincount(s.flatten(), minlength=neuron.capacity + 1) for s in steps]
+            total = torch.stack(found).cpu().numpy()
+            self.counts[name] = self.counts.get(name, 0) + total
+
+        return count
+
+    def __enter__(self) -> Histograms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+
+def layer_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Active ratio, normalized conditional entropy and P(k | k > 0) from counts ``(T, N + 1)``.
+
+    The entropy of the level among active neurons, over log N: 0 where one level is used, 1 where
+    all are used alike (and 0, by convention, where there is one level or no activity).
+    """
+    total = counts.sum(axis=0)
+    active = int(total[1:].sum())
+    given = total[1:] / active if active else np.zeros(len(total) - 1)
+    used = given[given > 0]
+    entropy = float(-(used * np.log(used)).sum()) / math.log(len(given)) if len(given) > 1 else 0.0
+    return {
+        "active_ratio": active / int(total.sum()),
+        "entropy": max(entropy, 0.0),
+        "distribution": given.tolist(),
+        "histogram": counts.tolist(),
+    }
+
+
+def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The means over layers that the method's paper quotes."""
+    gammas = np.array([layer["gamma"] for layer in layers])
+    return {
+        "gamma_min": float(gammas.min()),
+        "gamma_max": float(gammas.max()),
+        "gamma_cv": float(gammas.std() / gammas.mean()),
+        "active_ratio": float(np.mean([layer["active_ratio"] for layer in layers])),
+        "entropy": float(np.mean([layer["entropy"] for layer in layers])),
+        "p_first_level": float(np.mean([layer["distribution"][0] for layer in layers])),
+    }
+
+
+def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> dict[str, Any]:
+    """Run a dataset through a model and describe each of its neuron layers."""
+    model.eval()
+    correct = total = 0
+    with Histograms(model) as histograms, torch.no_grad():
+        for x, y in track(loader, "measuring", disable=quiet, console=Console(stderr=True)):
+            correct += int((model(x).argmax(1) == y).sum())
+            total += len(y)
+    if not histograms.counts:
+        raise ValueError("the model has no neurons with levels to analyze")
+    layers = []
+    for name, counts in histograms.counts.items():
+        neuron = histograms.neurons[name]
+        tail = None if neuron.lam is None else neuron.lam.item()
+        facts = {"name": name, "gamma": neuron.gamma.item(), "lambda": tail}
+        layers.append(facts | layer_facts(counts))
+    return {
+        "images": total,
+        "accuracy": 100 * correct / total,
+        "summary": summarize(layers),
+        "layers": layers,
+    }
+
+
+def draw(facts: Mapping[str, Any], folder: Path) -> None:
+    """The three figures."""
+    matplotlib.use("Agg")
+    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
+    with plt.rc_context({**style, "grid.alpha": 0.3, "figure.dpi": 150, "font.size": 9}):
+        for name, figure in zip(FIGURES, (_gamma, _selectivity, _levels), strict=True):
+            canvas, axes = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
+            figure(axes, facts)
+            canvas.savefig(folder / name)
+            plt.close(canvas)
+
+
+def _gamma(axes: Any, facts: Mapping[str, Any]) -> None:
+    gammas = [layer["gamma"] for layer in facts["layers"]]
+    axes.plot(range(1, len(gammas) + 1), gammas, marker="o", color=BLUE)
+    axes.set(xlabel="neuron layer", ylabel="step $\\gamma$", ylim=(0, None))
+    axes.set_title(f"learned step, coefficient of variation {facts['summary']['gamma_cv']:.2f}")
+
+
+def _selectivity(axes: Any, facts: Mapping[str, Any]) -> None:
+    points = [(layer["active_ratio"], layer["entropy"]) for layer in facts["layers"]]
+    axes.scatter(*zip(*points, strict=True), s=18, color=BLUE, label="one layer")
+    mean = facts["summary"]
+    axes.scatter(mean["active_ratio"], mean["entropy"], s=90, color=ORANGE, label="mean")
+    axes.set(xlabel="active ratio", ylabel="normalized conditional entropy", ylim=(0, 1.02))
+    axes.set(xlim=(0, None), title="how often, and how variously, neurons fire")
+    axes.legend(frameon=False)
+
+
+def _levels(axes: Any, facts: Mapping[str, Any]) -> None:
+    layers = facts["layers"]
+    depth = max(len(layer["distribution"]) for layer in layers)
+    colors = plt.get_cmap("viridis")(np.linspace(0.15, 0.95, depth))
+    places, below = np.arange(1, len(layers) + 1), np.zeros(len(layers))
+    for k in range(depth):
+        share = np.array([(*layer["distribution"], *[0.0] * depth)[k] for layer in layers])
+        axes.bar(places, share, bottom=below, color=colors[k], label=f"k = {k + 1}")
+        below += share
+    axes.set(xlabel="neuron layer", ylabel="P(k | k > 0)", title="levels of active neurons")
+    if depth <= 10:
+        axes.legend(ncols=min(depth, 5), loc="lower center", fontsize=7)
+
+
+def _show(facts: Mapping[str, Any], folder: Path) -> None:
+    table = Table(title=f"{facts['accuracy']:.2f} % of {facts['images']:,} images")
+    for heading in ("layer", "gamma", "active", "entropy", "P(k | k > 0)"):
+        table.add_column(heading, justify="left" if heading == "layer" else "right")
+    for layer in facts["layers"]:
+        shares = " ".join(f"{100 * p:.0f}" for p in layer["distribution"])
+        numbers = (
+            f"{layer['gamma']:.4f}",
+            f"{layer['active_ratio']:.3f}",
+            f"{layer['entropy']:.3f}",
+        )
+        table.add_row(layer["name"], *numbers, f"{shares} %")
+    console = Console()
+    console.print(table)
+    console.print(f"wrote {', '.join(('analysis.json', *FIGURES))} in {folder}")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m train.analyze",
+        description="Draw the layer figures of a trained run and write their numbers as JSON.",
+        epilog="example: python -m train.analyze runs/mnist --data folder/of/idx/files",
+    )
+    parser.add_argument("run", type=Path, help="a run folder of python -m train")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the dataset's files")
+    parser.add_argument("--limit", type=int, metavar="N", help="use the first N test images")
+    parser.add_argument("--which", choices=("last", "best"), default="last", help="checkpoint")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="default: RUN/analysis")
+    parser.add_argument("--json", action="store_true", help="print the JSON, no table")
+    args = parser.parse_args(argv)
+    try:
+        facts = _measure_run(args)
+    except (ValueError, OSError, datasets.DatasetError) as error:
+        print(f"train.analyze: {error}", file=sys.stderr)
+        return 2
+    folder = args.out or args.run / "analysis"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "analysis.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    draw(facts, folder)
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        _show(facts, folder)
+    return 0
+
+
+def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
+    model, config, spec = load_run(args.run, args.which)
+    steps = None if spec.static else config.neuron.timesteps
+    dataset = datasets.load(config.data.name, args.data, split="test", timesteps=steps)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if args.limit is not None:
+        images, labels = dataset.images[: args.limit], dataset.labels[: args.limit]
+        dataset = dataclasses.replace(dataset, images=images, labels=labels)
+    loader = DeviceLoader(dataset, spec, batch=config.train.eval_batch, device=device)
+    return measure(model.to(device), loader, quiet=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

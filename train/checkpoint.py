@@ -1,0 +1,226 @@
+"""What a run leaves behind: ``last`` and ``best`` checkpoints, and reading them back.
+
+A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy, git revision, configuration, list of
+parts with digests), and one ``torch.save`` archive cut into parts of at most ``shard_mib`` MiB, so
+that it can be carried where large files can not. The index is replaced in one move after all parts
+are written: an interrupted save leaves the previous checkpoint whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from train import models
+from train.config import Config
+from train.data import InputSpec
+from train.prepare import prepare
+
+FORMAT = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is absent, damaged or of another network; one sentence for the user."""
+
+
+def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 0) -> None:
+    """Write a checkpoint. ``state`` holds tensors and plain values, among them what the index
+    shows: ``epoch``, ``accuracy``, ``revision`` and ``config``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    torch.save(dict(state), buffer)
+    whole = buffer.getbuffer()
+    size = shard_mib * 2**20 or len(whole)
+    stem = f"{name}-{state['epoch']:04d}"
+    parts: list[dict[str, Any]] = []
+    for start in range(0, len(whole), size):
+        part = whole[start : start + size]
+        file = f"{stem}.pt" if size >= len(whole) else f"{stem}.{len(parts):03d}.part"
+        _replace(folder / file, part)
+        parts.append({"file": file, "bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()})
+    shown = {key: state[key] for key in ("epoch", "accuracy", "revision", "config")}
+    text = json.dumps({"format": FORMAT, **shown, "parts": parts}, indent=1)
+    _replace(folder / f"{name}.json", text.encode())
+    current = {part["file"] for part in parts}
+    for path in folder.glob(f"{name}-*"):
+        if path.name not in current:
+            path.unlink()
+
+
+def index(folder: Path, name: str) -> dict[str, Any]:
+    """What a checkpoint says of itself, without its tensors."""
+    path = folder / f"{name}.json"
+    if not path.is_file():
+        raise CheckpointError(f"{folder} holds no checkpoint {name!r}: {path} is missing")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version, _ = found["format"], found["parts"]
+    except (ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{path} is not the index of a checkpoint") from None
+    if version != FORMAT:
+        raise CheckpointError(f"{path} has format {version!r}, and this code reads {FORMAT}")
+    return found
+
+
+def load(folder: Path, name: str) -> dict[str, Any]:
+    """Read a checkpoint to the CPU, all its parts checked."""
+    path = folder / f"{name}.json"
+    buffer = io.BytesIO()
+    for part in index(folder, name)["parts"]:
+        file = folder / part["file"]
+        if not file.is_file():
+            raise CheckpointError(f"{file}, a part of checkpoint {name!r}, is missing")
+        data = file.read_bytes()
+        if hashlib.sha256(data).hexdigest() != part["sha256"]:
+            raise CheckpointError(f"{file} is damaged: its digest differs from the one in {path}")
+        buffer.write(data)
+    buffer.seek(0)
+    return torch.load(buffer, map_location="cpu", weights_only=True)
+
+
+def remove(folder: Path, name: str) -> None:
+    """Delete a checkpoint, its index first."""
+    (folder / f"{name}.json").unlink(missing_ok=True)
+    for path in folder.glob(f"{name}-*"):
+        path.unlink()
+
+
+def build(config: Config, spec: InputSpec, classes: int) -> nn.Module:
+    """The network of a configuration in the form that is trained, with its first weights: random
+    ones, or those of the run that ``train.init`` names.
+    """
+    model = models.build(
+        config.model.name,
+        neuron=config.neuron.build,
+        timesteps=config.neuron.timesteps,
+        input_shape=spec.shape,
+        classes=classes,
+        static=spec.static,
+        **config.model.options(),
+    )
+    train = config.train
+    weights: dict[str, Tensor] = {}
+    same_bits = False
+    if train.init:
+        state = load(Path(train.init), "last")
+        weights = state["ema"] or state["model"]
+        same_bits = state["config"]["train"]["weight_bits"] == train.weight_bits
+    if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
+        own = model.state_dict()
+        _adopt(model, {name: weights[name] for name in weights if name in own}, config)
+    model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
+    if weights and same_bits:
+        _adopt(model, weights, config)
+    return model
+
+
+def _adopt(model: nn.Module, state: Mapping[str, Tensor], config: Config) -> None:
+    try:
+        model.load_state_dict(state)
+    except RuntimeError:
+        raise CheckpointError(
+            f"train.init = {config.train.init!r} holds another network than this configuration's"
+        ) from None
+
+
+def load_run(
+    folder: str | os.PathLike[str], which: Literal["last", "best"] = "last"
+) -> tuple[nn.Module, Config, InputSpec]:
+    """The trained network of a run, in evaluation mode and in the form that was trained, with its
+    configuration and input. Averaged weights are taken where the run kept them.
+    """
+    state = load(Path(folder), which)
+    config = Config.from_dict(state["config"])
+    spec = InputSpec(**state["spec"])
+    train = dataclasses.replace(config.train, init="")  # the weights are all in the checkpoint
+    model = build(dataclasses.replace(config, train=train), spec, state["classes"])
+    model.load_state_dict(state["ema"] or state["model"])
+    return model.eval(), config, spec
+
+
+def load_npz(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    rename: Callable[[str], str] | None = None,
+) -> None:
+    """Load arrays by name from an ``.npz`` into a model; every name must find its place, both ways.
+
+    A name that ends in ``:bf16`` holds the upper half of the float32 bits as uint16. ``rename``
+    turns a name of the file into one of the model; by default that of ``resnet_name``.
+    """
+    rename = rename or resnet_name
+    state: dict[str, Tensor] = {}
+    with np.load(path) as file:
+        for name in file.files:
+            array = file[name]
+            if name.endswith(":bf16"):
+                name = name.removesuffix(":bf16")
+                array = (array.astype(np.uint32) << 16).view(np.float32)
+            state[rename(name)] = torch.from_numpy(array)
+    wanted = model.state_dict()
+    for word, names in (("lacks", wanted.keys() - state), ("has unknown", state.keys() - wanted)):
+        if names:
+            raise CheckpointError(f"{path} {word} {', '.join(sorted(names))}")
+    for name, tensor in state.items():
+        if tensor.shape != wanted[name].shape:
+            raise CheckpointError(
+                f"{name} in {path} must have shape {tuple(wanted[name].shape)}, "
+                f"not {tuple(tensor.shape)}"
+            )
+    model.load_state_dict(state)
+
+
+def resnet_name(name: str) -> str:
+    """Our name for ``c b n`` (stem), ``L.i.c1 b1 n1 c2 b2 n2``, ``L.i.sc.0 / .1`` and ``fc``."""
+    words = {"c": "conv", "b": "norm", "n": "neuron"}
+    if match := re.fullmatch(r"([cbn])\.(.+)", name):
+        return f"stem.{words[match[1]]}.{match[2]}"
+    if match := re.fullmatch(r"L\.(\d+)\.([cbn])([12])\.(.+)", name):
+        return f"blocks.{match[1]}.{words[match[2]]}{match[3]}.{match[4]}"
+    if match := re.fullmatch(r"L\.(\d+)\.sc\.([01])\.(.+)", name):
+        return f"blocks.{match[1]}.shortcut.{('conv', 'norm')[int(match[2])]}.{match[3]}"
+    return name
+
+
+def revision() -> str:
+    """The git revision of this code, ``-dirty`` where files differ from it, else ``unknown``."""
+    here = Path(__file__).parent
+    command = [
+        "git",
+        "-C",
+        str(here),
+        "describe",
+        "--always",
+        "--exclude=*",
+        "--dirty",
+        "--abbrev=40",
+    ]
+    try:
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _replace(path: Path, data: bytes | memoryview) -> None:
+    draft = path.with_name(path.name + ".tmp")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

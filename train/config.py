@@ -1,0 +1,272 @@
+"""Configurations: TOML files, checked against frozen dataclasses; no number hides in the code.
+
+A file may name another as its ``base`` and say only what differs. An unknown key is an error that
+names the nearest known one; ``--set section.key=value`` goes through the same check.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from torch import nn
+
+from train import models, neurons
+from train.augment import AugmentConfig
+from train.data import InputSpec
+from train.schema import ConfigError, build, flat, merge, parse, plain, require
+
+SHIPPED = Path(__file__).parent / "configs"
+# Keys that say how a run is carried out, not what it computes: a resumed run may change them.
+INCIDENTAL = ("name", "description", "train.device", "train.shard_mib", "train.log_every")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """The dataset and how its raw bytes become the network's input (see ``data.InputSpec``)."""
+
+    name: str
+    bits: int = 8  # planes of the input after the shift
+    shift: int = 0  # raw >> shift, saturated to bits
+    full_scale: float = 0.0  # the value that becomes 1.0; 0 stands for 2**bits - 1
+    mean: tuple[float, ...] = ()  # per channel; empty keeps black pixels and padding at 0
+    std: tuple[float, ...] = ()
+    size: int | None = None  # recordings: side of a frame, to sum square blocks of pixels
+
+    def spec(self, shape: Sequence[int], *, static: bool) -> InputSpec:
+        """The input of a network fed with frames of that shape, ``(C, H, W)``."""
+        return InputSpec(
+            shape=(shape[0], shape[1], shape[2]),
+            static=static,
+            bits=self.bits,
+            shift=self.shift,
+            full_scale=self.full_scale,
+            mean=self.mean,
+            std=self.std,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """A model of ``train.models``; an option left out takes the model's own default."""
+
+    name: str
+    channels: tuple[int, ...] | None = None  # per convolution: digits, mnist, nmnist
+    widths: tuple[int, ...] | None = None  # per stage: ResNets
+    width: int | None = None  # of the first layers: vgg
+    head: int | None = None  # of the hidden linear layer: resnet19
+    stem_stride: int | None = None  # resnet19, resnet20
+    residual: bool | None = None  # digits
+
+    def __post_init__(self) -> None:
+        factory = _choose("model.name", self.name, models.MODELS)
+        _resolve(self, "model.name", self.name, _defaults(factory))
+
+    def options(self) -> dict[str, Any]:
+        return _options(self, {"name"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuronConfig:
+    """A neuron of ``train.neurons``; an option left out takes the default of its kind."""
+
+    kind: str = "lbq"
+    timesteps: int = 2  # T; a temporal dataset is cut into as many frames
+    capacity: int = 5  # N, the largest burst level
+    surrogate: Literal["relsg", "box"] | None = None  # lbq, burst
+    gamma0: float | None = None  # first step
+    eta0: float | None = None  # first tail strength, lambda = sigmoid(eta)
+    beta: float | None = None  # decay
+    alpha: float | None = None  # reset factor
+    eps: float | None = None  # least step
+    learn_gamma: bool | None = None
+    learn_lambda: bool | None = None
+    learn_beta: bool | None = None
+    learn_alpha: bool | None = None
+    sharpness: float | None = None  # of the arctan: binary
+    low: float | None = None  # ends of the box: ternary
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        defaults = _defaults(neurons.Neuron, _choose("neuron.kind", self.kind, neurons.KINDS))
+        taken = {name: defaults[name] for name in neurons.options(self.kind)}
+        _resolve(self, "neuron.kind", self.kind, taken)
+
+    def build(self) -> nn.Module:
+        options = _options(self, {"kind", "timesteps", "capacity"})
+        return neurons.build(self.kind, timesteps=self.timesteps, capacity=self.capacity, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """The recipe. Batch is the global one: it is divided by processes and by ``accumulate``."""
+
+    epochs: int
+    batch: int = 64
+    accumulate: int = 1  # micro-batches a step, each with its own norm statistics
+    optimizer: Literal["sgd", "adamw"] = "sgd"
+    lr: float = 0.025
+    momentum: float = 0.9  # sgd
+    nesterov: bool = True  # sgd
+    adam_betas: tuple[float, float] = (0.9, 0.999)  # adamw
+    schedule: Literal["cosine", "constant"] = "cosine"
+    warmup_epochs: float = 0.0  # linear from 0
+    weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
+    decay_norms: bool = True  # whether weight decay takes norms and biases too
+    label_smoothing: float = 0.0
+    grad_clip: float = 0.0  # largest gradient norm; 0 is off
+    ema: float = 0.0  # decay a step of averaged weights, used by tests; 0 is off
+    absorb: bool = True  # levels travel, gamma in the weights: what is trained is deployed
+    weight_bits: int = 0  # quantization-aware training at 8, 6, 4, 3, 2 bits; 0 is float
+    init: str = ""  # a run to start the weights from
+    seed: int = 0
+    eval_every: int = 1  # epochs between tests; the last epoch is always tested
+    eval_batch: int = 500
+    amp: Literal["off", "bf16"] = "off"
+    channels_last: bool = False
+    compile: bool = False
+    device: str = "auto"  # auto is cuda where there is one
+    log_every: int = 50  # steps between updates of the progress bar
+    shard_mib: int = 0  # checkpoint parts of at most so many MiB; 0 is one file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A whole run; ``to_dict`` and ``from_dict`` are inverse and JSON-safe."""
+
+    name: str = ""  # the file's, unless given
+    description: str = ""
+    data: DataConfig
+    model: ModelConfig
+    neuron: NeuronConfig = field(default_factory=NeuronConfig)
+    train: TrainConfig
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+
+    def __post_init__(self) -> None:
+        train, neuron = self.train, self.neuron
+        for key in ("epochs", "batch", "accumulate", "eval_every", "eval_batch", "log_every"):
+            require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
+        for key in ("warmup_epochs", "weight_decay", "grad_clip", "shard_mib"):
+            require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
+        for key in ("label_smoothing", "ema", "momentum"):
+            ok = 0 <= getattr(train, key) < 1
+            require(ok, f"train.{key}", "in [0, 1)", getattr(train, key))
+        require(train.lr > 0, "train.lr", "positive", train.lr)
+        bits = train.weight_bits
+        require(bits in (0, 2, 3, 4, 6, 8), "train.weight_bits", "0, 2, 3, 4, 6 or 8", bits)
+        ok = train.batch % train.accumulate == 0
+        require(ok, "train.batch", "a multiple of train.accumulate", train.batch)
+        require(
+            train.warmup_epochs <= train.epochs,
+            "train.warmup_epochs",
+            "at most train.epochs",
+            train.warmup_epochs,
+        )
+        require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
+        require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
+
+    def to_dict(self) -> dict[str, Any]:
+        return plain(dataclasses.asdict(self))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        return build(cls, values)
+
+
+def load(name: str, overrides: Sequence[str] = ()) -> Config:
+    """A shipped configuration, or the file at that path, with ``key=value`` overrides."""
+    path = _find(name, None)
+    values = _read(path, ())
+    values["name"] = path.stem
+    return override(values, overrides)
+
+
+def override(values: dict[str, Any], overrides: Sequence[str]) -> Config:
+    """A configuration from its dictionary, with ``key=value`` overrides."""
+    for text in overrides:
+        merge(values, parse(text))
+    return Config.from_dict(values)
+
+
+def shipped() -> dict[str, str]:
+    """The shipped configurations and their one-line descriptions."""
+    return {path.stem: load(path.stem).description for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def differences(old: Config, new: Config) -> list[str]:
+    """The keys in which two runs differ, as ``key = old, not new``; incidental ones left out."""
+    before, after = flat(old.to_dict()), flat(new.to_dict())
+    return [
+        f"{key} = {before[key]!r}, not {after[key]!r}"
+        for key in before
+        if before[key] != after[key] and key not in INCIDENTAL
+    ]
+
+
+def _resolve(section: Any, key: str, choice: str, options: Mapping[str, Any]) -> None:
+    """Check that the choice has the options given, and write down the defaults of those left out,
+    so that a checkpoint's configuration says everything."""
+    for entry in dataclasses.fields(section):
+        given = getattr(section, entry.name)
+        if entry.name in options and given is None:
+            object.__setattr__(section, entry.name, options[entry.name])
+        elif entry.name not in options and entry.default is None and given is not None:
+            path = f"{key.split('.')[0]}.{entry.name}"
+            raise ConfigError(f"{path} is not an option of {key} = {choice!r}")
+
+
+def _defaults(*callables: Callable[..., Any]) -> dict[str, Any]:
+    """The keyword defaults of several callables, later ones first."""
+    found: dict[str, Any] = {}
+    for each in callables:
+        parameters = inspect.signature(each).parameters.values()
+        found |= {p.name: p.default for p in parameters if p.default is not p.empty}
+    return found
+
+
+def _choose(key: str, choice: str, table: Mapping[str, Callable[..., Any]]) -> Callable[..., Any]:
+    if choice in table:
+        return table[choice]
+    near = difflib.get_close_matches(choice, table, n=1, cutoff=0)[0]
+    names = ", ".join(table)
+    raise ConfigError(f"{key} must be one of {names}, not {choice!r} (nearest: {near})")
+
+
+def _options(section: Any, fixed: set[str]) -> dict[str, Any]:
+    given = {entry.name: getattr(section, entry.name) for entry in dataclasses.fields(section)}
+    return {k: v for k, v in given.items() if k not in fixed and v is not None}
+
+
+def _find(name: str, parent: Path | None) -> Path:
+    for path in (SHIPPED / f"{name}.toml", (parent or Path()) / name):
+        if path.is_file():
+            return path
+    known = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+    raise ConfigError(
+        f"{name!r} is neither a shipped configuration (nearest: {near[0]}) nor a file; "
+        "`python -m train --list` shows what is shipped"
+    )
+
+
+def _read(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    if path in seen:
+        raise ConfigError(f"{path} is its own base")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}") from None
+    base = values.pop("base", None)
+    if base is None:
+        return values
+    if not isinstance(base, str):
+        raise ConfigError(f"base must be a string, not {base!r}")
+    below = _read(_find(base, path.parent), (*seen, path))
+    merge(below, values)
+    return below

@@ -1,0 +1,181 @@
+"""How raw pixels become the input of a network, and batches that are made on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lbq_hw.datasets import Dataset
+
+if TYPE_CHECKING:
+    from train.augment import Pipeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSpec:
+    """How a raw uint8 input becomes what the first layer sees.
+
+        q = min(raw >> shift, 2**bits - 1)      the integer that the hardware gets
+        x = q / full_scale                      then (x - mean) / std, where given, per channel
+
+    ``shape`` is (channels, height, width) of an image or of one time slice; ``static`` says that
+    one image serves every timestep. ``full_scale`` is 2**bits - 1 unless given.
+    """
+
+    shape: tuple[int, int, int]
+    static: bool
+    bits: int
+    shift: int = 0
+    full_scale: float = 0.0
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "mean", tuple(self.mean))
+        object.__setattr__(self, "std", tuple(self.std))
+        if len(self.shape) != 3 or not all(isinstance(n, int) and n > 0 for n in self.shape):
+            raise ValueError(f"shape must be three positive integers, not {self.shape!r}")
+        if not isinstance(self.static, bool):
+            raise TypeError(f"static must be a bool, not {self.static!r}")
+        for name, low, high in (("bits", 1, 8), ("shift", 0, 7)):
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
+        if self.full_scale < 0:
+            raise ValueError(f"full_scale must be positive, not {self.full_scale!r}")
+        object.__setattr__(self, "full_scale", float(self.full_scale or 2**self.bits - 1))
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"mean and std must be given together, not {self.mean!r} and {self.std!r}"
+            )
+        if len(self.mean) not in (0, self.shape[0]):
+            raise ValueError(f"mean must have {self.shape[0]} values, not {self.mean!r}")
+        if any(value <= 0 for value in self.std):
+            raise ValueError(f"std must be positive, not {self.std!r}")
+
+    def normalize(self, raw: Tensor) -> Tensor:
+        """What the first layer sees of a uint8 tensor (..., C, H, W), as float32."""
+        if self.shift:
+            raw = raw >> self.shift
+        if self.bits + self.shift < 8:
+            raw = raw.clamp(max=2**self.bits - 1)
+        x = raw.to(torch.float32) / self.full_scale
+        if not self.mean:
+            return x
+        # Python scalars, not tensors: a constant made here would be copied to the device, in step.
+        channels = zip(x.unbind(-3), self.mean, self.std, strict=True)
+        return torch.stack([(channel - mean) / std for channel, mean, std in channels], -3)
+
+
+class DeviceLoader:
+    """Batches of a dataset that lies on the device, whole, as uint8.
+
+    Each pass yields ``(x, targets)``: x is float32 (B, C, H, W), or (T, B, C, H, W) for recordings;
+    targets are labels, or rows of class weights when ``augment`` mixes images. Nothing waits for
+    the device: the order of an epoch is drawn there, batches are gathered and augmented there.
+
+    ``batch`` counts the images of one step over all processes. With ``world`` processes each draws
+    the same order and the same random numbers, and ``rank`` takes its contiguous share of every
+    batch, so that two processes see together exactly what one would.
+
+    All randomness comes from ``generator``, which is on ``device``. :meth:`state_dict` may be taken
+    between any two batches; a loader that loads it goes on with the next batch of that epoch.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        spec: InputSpec,
+        *,
+        batch: int,
+        device: torch.device | str = "cpu",
+        augment: Pipeline | None = None,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        generator: torch.Generator | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        if dataset.shape != spec.shape or dataset.temporal == spec.static:
+            kind = "static" if spec.static else "temporal"
+            raise ValueError(
+                f"dataset must have {kind} images of shape {spec.shape!r}, "
+                f"not {dataset.name!r} of shape {dataset.images.shape[1:]!r}"
+            )
+        if batch < 1 or batch % world:
+            raise ValueError(f"batch must be a positive multiple of {world}, not {batch!r}")
+        if not 0 <= rank < world:
+            raise ValueError(f"rank must be 0 to {world - 1}, not {rank!r}")
+        training = shuffle or augment is not None
+        if training and generator is None:
+            raise ValueError("generator must be given to shuffle or augment, not None")
+        if training and world > 1 and not drop_last:
+            raise ValueError("drop_last must be True when several processes train, not False")
+        if drop_last and batch > len(dataset):
+            raise ValueError(f"batch must be at most {len(dataset)} with drop_last, not {batch!r}")
+        self.images = torch.from_numpy(dataset.images).to(device)
+        self.labels = torch.from_numpy(dataset.labels).to(device)
+        self.spec, self.batch, self.augment = spec, batch, augment
+        self.shuffle, self.drop_last, self.generator = shuffle, drop_last, generator
+        self.rank, self.world = rank, world
+        self._epoch_start: Tensor | None = None
+        self._position = self._resume_at = 0
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        count = len(self.labels)
+        return count // self.batch if self.drop_last else -(-count // self.batch)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        self._position, self._resume_at = self._resume_at, 0
+        order = self._order(resumed=self._position > 0)
+        while self._position < len(self):
+            first = self._position * self.batch
+            self._position += 1
+            count = min(self.batch, len(self.labels) - first)
+            share = slice(count * self.rank // self.world, count * (self.rank + 1) // self.world)
+            if share.start < share.stop:
+                yield self._batch(order[first : first + count][share], count, share)
+        self._position = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place in the epoch and the generator's states, for an exact resume."""
+        now = None if self.generator is None else self.generator.get_state()
+        return {"position": self._position, "epoch_start": self._epoch_start, "generator": now}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue, at the next iteration, where :meth:`state_dict` was taken."""
+        self._position = self._resume_at = state["position"]
+        self._epoch_start = state["epoch_start"]
+        if self.generator is not None:
+            self.generator.set_state(state["generator"])
+
+    def _order(self, *, resumed: bool) -> Tensor:
+        """The order of this epoch; a resumed epoch draws again what it drew at its start."""
+        device, generator = self.labels.device, self.generator
+        if generator is None or not self.shuffle:
+            return torch.arange(len(self.labels), device=device)
+        now = generator.get_state()
+        if not resumed or self._epoch_start is None:
+            self._epoch_start = now
+            return torch.randperm(len(self.labels), generator=generator, device=device)
+        generator.set_state(self._epoch_start)
+        order = torch.randperm(len(self.labels), generator=generator, device=device)
+        generator.set_state(now)
+        return order
+
+    def _batch(self, chosen: Tensor, count: int, share: slice) -> tuple[Tensor, Tensor]:
+        x, targets = self.images[chosen], self.labels[chosen]
+        if self.augment is None or self.generator is None:
+            x = self.spec.normalize(x)
+        else:
+            draws = self.augment.draw(count, self.generator)
+            x, targets = self.augment(x, targets, draws[:, share])
+        return (x, targets) if self.spec.static else (x.transpose(0, 1).contiguous(), targets)

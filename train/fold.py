@@ -1,0 +1,340 @@
+"""From float modules to integer layers: fold norms, absorb gammas, share one scale per channel.
+
+The arithmetic of export, on the `Analysis` of a model. Floats are float64 here; they become
+integers through `lbq_hw.numeric` and nowhere else.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from lbq_hw import numeric
+from lbq_hw.network import INPUT, Input, Layer, Path, Window
+from lbq_hw.network import Neuron as IntegerNeuron
+from train.data import InputSpec
+from train.graph import Current, Identity, Levels, Norm, Population, Sum, Synapse, Term, terms
+from train.neurons import Neuron
+from train.quantize import Conv2d, Linear, codes, gain
+
+Floats = NDArray[np.float64]
+
+# Of gamma, for a source at full level: keeps a dead channel's threshold from growing without bound.
+FINEST_STEP = 2.0**-14
+MAX_EXPONENT = 6
+IDENTITY_CODE = 64  # an identity weight is rounded by at most one part in twice this, if it can be
+_CLIPS = np.linspace(1.0, 0.4, 13)  # part of a channel's range that codes span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantized:
+    """The paths of a population as integers in the channel scale `scale`.
+
+    `error` is the relative RMS error of each convolution's weights, for the report.
+    """
+
+    scale: Floats
+    paths: tuple[Path, ...]
+    error: tuple[float, ...]
+
+
+def bias(current: Current, spec: InputSpec, channels: int) -> Floats:
+    """The constant part of a current, norms applied, in real units."""
+    if isinstance(current, Norm):
+        inner = bias(current.current, spec, channels)
+        norm = current.module
+        assert norm.running_mean is not None
+        shift = _array(norm.bias) if norm.affine else np.zeros(channels)
+        factor = gain([norm], channels).cpu().numpy()
+        return factor * (inner - _array(norm.running_mean)) + shift
+    if isinstance(current, Sum):
+        return np.sum([bias(part, spec, channels) for part in current.currents], axis=0)
+    if isinstance(current, Identity):
+        return np.zeros(channels)
+    own = current.module.bias
+    constant = np.zeros(channels) if own is None else _array(own)
+    if current.levels.source == INPUT and spec.mean:
+        ratio = np.array(spec.mean) / np.array(spec.std or (1.0,) * len(spec.mean))
+        constant = constant - _kernel(current).sum(axis=(2, 3)) @ ratio
+    return constant
+
+
+def folded_weight(term: Term, spec: InputSpec) -> Floats:
+    """A path's weight per integer level of its source: norms folded, gamma or pixel scale in."""
+    origin = term.origin
+    unit = _level_value(origin.levels, spec)
+    if isinstance(origin, Identity):
+        channels = origin.levels.shape[0]
+        return np.broadcast_to(unit, channels) * gain(term.norms, channels).cpu().numpy()
+    kernel = _kernel(origin) * unit.reshape(1, -1, 1, 1)
+    return kernel * gain(term.norms, len(kernel)).cpu().numpy().reshape(-1, 1, 1, 1)
+
+
+def _level_value(levels: Levels, spec: InputSpec) -> Floats:
+    """Real value of one level, per channel or for all; a pool's 1/n is part of it."""
+    taps = levels.sum_pool.taps if levels.sum_pool else 1
+    if levels.neuron is not None:
+        return np.array([_number(levels.neuron.gamma) / taps])
+    std = np.array(spec.std or (1.0,), dtype=np.float64)
+    return 1.0 / (spec.full_scale * std * taps)
+
+
+def _kernel(synapse: Synapse) -> Floats:
+    """A convolution's weight, or a linear one's as the convolution that covers its input."""
+    weight = _array(synapse.module.weight)
+    if isinstance(synapse.module, nn.Conv2d):
+        return weight
+    return weight.reshape(len(weight), *synapse.levels.shape)
+
+
+def _array(tensor: torch.Tensor) -> Floats:
+    return tensor.detach().double().cpu().numpy()
+
+
+def learned_bits(population: Population) -> int | None:
+    """Weight bits a population was trained with, None for float weights."""
+    for term in terms(population.current):
+        module = term.origin.module if isinstance(term.origin, Synapse) else None
+        if isinstance(module, Conv2d | Linear):
+            return module.bits
+    return None
+
+
+def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
+    """Codes, exponents and the common scale of all paths into a population."""
+    parts = list(terms(population.current))
+    weights = [folded_weight(term, spec) for term in parts]
+    finest = 0.0
+    if population.neuron is not None:
+        sources = {term.origin.levels.neuron for term in parts}
+        levels = max(2**spec.bits - 1 if n is None else n.capacity for n in sources)
+        finest = _number(population.neuron.gamma) * FINEST_STEP / levels
+    if learned_bits(population) == bits:
+        scale, exponents, integers = _learned(population, parts, weights, bits, spec, finest)
+    else:
+        scale, exponents, integers = _fitted(population, weights, bits, finest)
+    identities = [weight for weight in weights if weight.ndim == 1]
+    if identities and len(identities) < len(weights):
+        finer = _identity_refinement(identities, scale)
+        scale = scale / 2.0**finer
+        exponents = [
+            x + finer if w.ndim == 4 else 0 for x, w in zip(exponents, weights, strict=True)
+        ]
+        integers = [
+            numeric.to_integer(w / scale) if w.ndim == 1 else code
+            for code, w in zip(integers, weights, strict=True)
+        ]
+    paths, error = [], []
+    for term, weight, exponent, integer in zip(parts, weights, exponents, integers, strict=True):
+        if weight.ndim == 4:
+            back = integer * (scale * 2.0**exponent).reshape(-1, 1, 1, 1)
+            error.append(float(np.sqrt(np.mean((back - weight) ** 2) / np.mean(weight**2))))
+        paths.append(_path(term, integer, exponent))
+    return Quantized(scale=scale, paths=tuple(paths), error=tuple(error))
+
+
+def _identity_refinement(identities: Sequence[Floats], scale: Floats) -> int:
+    """Bits by which the common scale must shrink for identity weights to round well.
+
+    The codes of convolutions stay and their exponents grow instead, which costs the hardware
+    nothing but accumulator width.
+    """
+    smallest = min(
+        float(np.min(np.abs(w) / scale, where=w != 0, initial=IDENTITY_CODE)) for w in identities
+    )
+    return int(np.clip(np.ceil(np.log2(IDENTITY_CODE / smallest)), 0, MAX_EXPONENT))
+
+
+def _path(term: Term, weight: NDArray[np.int64], exponent: int) -> Path:
+    origin = term.origin
+    stride, padding = (1, 1), (0, 0)
+    if isinstance(origin, Synapse) and isinstance(origin.module, nn.Conv2d):
+        stride = (origin.module.stride[0], origin.module.stride[1])
+        padding = (int(origin.module.padding[0]), int(origin.module.padding[1]))
+    return Path(
+        source=origin.levels.source,
+        weight=weight,
+        stride=stride,
+        padding=padding,
+        exponent=exponent,
+        pool=origin.levels.sum_pool,
+    )
+
+
+def _learned(
+    population: Population,
+    parts: Sequence[Term],
+    weights: Sequence[Floats],
+    bits: int,
+    spec: InputSpec,
+    finest: float,
+) -> tuple[Floats, list[int], list[NDArray[np.int64]]]:
+    """What quantization-aware training learned: its steps, hence its codes, unchanged."""
+    channels = population.shape[0]
+    leader = next(t for t in parts if isinstance(t.origin, Synapse))
+    assert isinstance(leader.origin, Synapse)
+    module = leader.origin.module
+    assert isinstance(module, Conv2d | Linear)
+    unit = float(_level_value(leader.origin.levels, spec)[0])
+    gamma = leader.origin.levels.neuron.gamma if leader.origin.levels.neuron else None
+    absorbed = 1.0 if gamma is None else _number(gamma)
+    learned = _array(module.channel_scale(leader.norms)) * (unit / absorbed)
+    scale = np.maximum(np.broadcast_to(learned, channels), finest)
+    exponents, integers = [], []
+    for term, weight in zip(parts, weights, strict=True):
+        origin = term.origin
+        if not isinstance(origin, Synapse):
+            exponents.append(0)
+            integers.append(numeric.to_integer(weight / scale))
+            continue
+        layer = origin.module
+        assert isinstance(layer, Conv2d | Linear)
+        with torch.no_grad():
+            step, exponent = layer.current_step()
+            raw = codes(layer.weight, step, bits).double().cpu().numpy().reshape(weight.shape)
+        sign = np.where(gain(term.norms, channels).cpu().numpy() < 0, -1.0, 1.0)
+        exact = numeric.to_integer(raw * sign.reshape(-1, 1, 1, 1))
+        dead = np.broadcast_to(learned, channels) < finest
+        coarse = _codes(weight, scale * 2.0 ** exponent.item(), bits)
+        integers.append(np.where(dead.reshape(-1, 1, 1, 1), coarse, exact))
+        exponents.append(int(exponent.item()))
+    return scale, exponents, integers
+
+
+def _fitted(
+    population: Population, weights: Sequence[Floats], bits: int, finest: float
+) -> tuple[Floats, list[int], list[NDArray[np.int64]]]:
+    """Scale and exponents with the least squared weight error, for float weights."""
+    kernels = [index for index, weight in enumerate(weights) if weight.ndim == 4]
+    fitted = kernels or range(len(weights))  # a population of identities alone fits those
+    tensors = [weights[i].reshape(len(weights[i]), -1) for i in fitted]
+    choices = itertools.product(range(MAX_EXPONENT + 1), repeat=len(tensors))
+    best, best_error = None, np.inf
+    for exponents in choices:
+        if min(exponents) > 0:
+            continue
+        factors = [2.0**x for x in exponents]
+        scale, error = _least_error_scale(
+            tensors, factors, bits, finest=finest, shared=population.neuron is None
+        )
+        if error < best_error:
+            best, best_error = (scale, exponents), error
+    assert best is not None
+    scale, chosen = best
+    all_exponents = [0] * len(weights)
+    for index, exponent in zip(fitted, chosen, strict=True):
+        all_exponents[index] = exponent
+    integers = []
+    for weight, exponent in zip(weights, all_exponents, strict=True):
+        if weight.ndim == 4:
+            integers.append(_codes(weight, scale * 2.0**exponent, bits))
+        else:
+            integers.append(numeric.to_integer(weight / (scale * 2.0**exponent)))
+    return scale, all_exponents, integers
+
+
+def _codes(weight: Floats, step: Floats, bits: int) -> NDArray[np.int64]:
+    limit = numeric.weight_limit(bits)
+    ratio = weight / step.reshape(-1, *[1] * (weight.ndim - 1))
+    return np.clip(numeric.to_integer(ratio), -limit, limit)
+
+
+def _least_error_scale(
+    tensors: Sequence[Floats],
+    factors: Sequence[float],
+    bits: int,
+    *,
+    finest: float,
+    shared: bool,
+) -> tuple[Floats, float]:
+    """Per channel (or for all), the clipped range whose codes err least, and the total error."""
+    limit = numeric.weight_limit(bits)
+    span = np.max(
+        [np.abs(t).max(axis=1) / (limit * f) for t, f in zip(tensors, factors, strict=True)], axis=0
+    )
+    if shared:
+        span = np.full_like(span, span.max())
+    span = np.maximum(span, finest or np.finfo(np.float64).tiny)
+    best_scale, best_error = span, np.full(len(span), np.inf)
+    for clip in _CLIPS:
+        scale = np.maximum(span * clip, finest)
+        error = np.zeros(len(span))
+        for tensor, factor in zip(tensors, factors, strict=True):
+            step = (scale * factor)[:, None]
+            rounded = np.clip(np.rint(tensor / step), -limit, limit) * step
+            error += ((rounded - tensor) ** 2).sum(axis=1)
+        if shared:
+            error = np.full_like(error, error.sum() / len(error))
+        better = error < best_error
+        best_scale = np.where(better, scale, best_scale)
+        best_error = np.where(better, error, best_error)
+    return best_scale, float(best_error.sum())
+
+
+def fraction_bits(gammas: Sequence[tuple[float, Floats]], most: int = 8) -> int:
+    """The fewest fractional bits, at most `most`, that give every threshold 8 bits of precision."""
+    smallest = min((float((gamma / scale).min()) for gamma, scale in gammas), default=256.0)
+    return int(np.clip(np.ceil(np.log2(256.0 / smallest)), 0, most))
+
+
+def integer_layer(
+    population: Population,
+    quantized: Quantized,
+    spec: InputSpec,
+    *,
+    fraction: int,
+    decay_bits: int,
+    max_pool: Window | None,
+) -> Layer:
+    """Bias, threshold, reset and decay in the channel's unit: the finished layer."""
+    unit = 2.0**fraction / quantized.scale
+    neuron, gamma = None, None
+    if population.neuron is not None:
+        gamma = _number(population.neuron.gamma)
+        neuron = _integer_neuron(population.neuron, unit * gamma, decay_bits)
+    return Layer(
+        name=population.name,
+        shape=population.shape,
+        paths=quantized.paths,
+        bias=numeric.to_integer(unit * bias(population.current, spec, population.shape[0])),
+        fraction_bits=fraction,
+        neuron=neuron,
+        pool=max_pool,
+        scale=quantized.scale,
+        gamma=gamma,
+    )
+
+
+def _integer_neuron(neuron: Neuron, step: Floats, decay_bits: int) -> IntegerNeuron:
+    beta = _number(neuron.beta) if neuron.stateful else 0.0
+    decay, bits = numeric.to_ratio(beta, decay_bits)
+    return IntegerNeuron(
+        capacity=neuron.capacity,
+        theta=np.maximum(numeric.to_integer(step), 1),
+        reset=numeric.to_integer(_number(neuron.alpha) * step),
+        decay=decay,
+        decay_bits=bits,
+    )
+
+
+def _number(value: float | torch.Tensor) -> float:
+    return value.detach().double().item() if isinstance(value, torch.Tensor) else value
+
+
+def integer_input(spec: InputSpec, border: int) -> Input:
+    """The network's input; a border of mean pixels stands for zero padding after a mean."""
+    values = np.array(spec.mean or (0.0,) * spec.shape[0]) * spec.full_scale
+    return Input(
+        shape=spec.shape,
+        static=spec.static,
+        bits=spec.bits,
+        shift=spec.shift,
+        border=border,
+        border_value=tuple(int(v) for v in numeric.to_integer(values)) if border else (),
+    )

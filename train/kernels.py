@@ -1,0 +1,380 @@
+"""The recurrence of :mod:`train.neurons` as a fused pair of Triton kernels, for CUDA tensors.
+
+Each program owns a block of neurons and runs all their timesteps in registers: the forward pass
+reads the current once and writes the output once; the backward pass reads current and gradient
+and writes the gradient of the current once, making U, S and V anew instead of saving them. The
+gradients of gamma and lam leave as one partial sum a program: nothing is atomic, a run repeats
+exactly.
+
+Arithmetic is fp32 whatever the tensors are. What decides a level is rounded as in the plain torch
+definition, operation by operation (no contraction into fused multiply-adds), so levels are equal
+bit for bit. The kernels see memory, not shape: contiguous and channels-last tensors, in which time
+is outermost alike, are taken as they lie. They are custom operators of torch, opaque to
+``torch.compile``; gamma and lam stay on the device, so a CUDA graph can hold them.
+
+Triton comes with the CUDA builds of torch. Without it this module imports, and offers nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from train.neurons import Quantizer
+
+triton: Any
+tl: Any
+try:
+    triton = importlib.import_module("triton")
+    tl = importlib.import_module("triton.language")
+except ImportError:
+    triton = tl = None
+
+if TYPE_CHECKING:
+    constexpr = Any
+else:
+    constexpr = getattr(tl, "constexpr", None)
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+MAX_TIMESTEPS = 16
+WARPS = 4
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def available(current: Tensor, timesteps: int) -> bool:
+    """Whether :func:`recurrence` takes this current (on the CPU: in Triton's interpreter)."""
+    return (
+        triton is not None
+        and (current.is_cuda or INTERPRETED)
+        and current.dtype in DTYPES
+        and timesteps <= MAX_TIMESTEPS
+        and current.numel() > 0
+    )
+
+
+def recurrence(
+    current: Tensor,
+    gamma: Tensor,
+    lam: Tensor | None,
+    *,
+    timesteps: int,
+    beta: float,
+    alpha: float,
+    quantizer: Quantizer,
+    emit_levels: bool,
+) -> Tensor:
+    """What ``train.neurons.recurrence`` computes, for a fixed beta and alpha; keeps the layout."""
+    return _forward(
+        current.contiguous(memory_format=_layout(current)),
+        gamma.float(),
+        None if lam is None else lam.float(),
+        timesteps,
+        beta,
+        alpha,
+        emit_levels,
+        quantizer.capacity,
+        quantizer.signed,
+        quantizer.surrogate,
+        quantizer.low,
+        quantizer.high,
+        quantizer.sharpness,
+    )
+
+
+def _layout(x: Tensor) -> torch.memory_format:
+    last = torch.channels_last
+    if x.dim() == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=last):
+        return last
+    return torch.contiguous_format
+
+
+def _block(timesteps: int) -> int:
+    """Neurons a program: what a thread holds of them, over all timesteps, must fit registers."""
+    return 32 * WARPS * (8 if timesteps <= 4 else 4 if timesteps <= 8 else 2)
+
+
+def _jit(function: Any) -> Any:
+    return function if triton is None else triton.jit(function)
+
+
+@_jit
+def _divide(u, gamma, inverse):
+    """``u / gamma`` rounded as IEEE division rounds it, with ``inverse = 1 / gamma`` so rounded.
+
+    One product and two fused steps are proven to give it while nothing overflows (Brisebarre,
+    Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is
+    known in advance", IEEE Transactions on Computers 53, 2004), at a third of its cost.
+    """
+    ratio = u * inverse
+    return tl.fma(tl.fma(ratio, -gamma, u), inverse, ratio)
+
+
+if INTERPRETED:  # whose fma rounds twice
+
+    @_jit
+    def _divide(u, gamma, inverse):  # noqa: ARG001
+        return tl.div_rn(u, gamma)
+
+
+@_jit
+def _level(ratio, CAPACITY: constexpr, SIGNED: constexpr):
+    """``clip(trunc(ratio), -N or 0, N)``; not-a-number stays, so that a broken run shows."""
+    if SIGNED:
+        size = tl.clamp(tl.floor(tl.abs(ratio)), 0.0, 1.0 * CAPACITY, tl.PropagateNan.ALL)
+        return tl.where(ratio < 0, -size, size)
+    return tl.clamp(tl.floor(ratio), 0.0, 1.0 * CAPACITY, tl.PropagateNan.ALL)
+
+
+@_jit
+def _add_if_fired(x, change, ratio, SIGNED: constexpr):
+    """``x + change * sign(S)``: the level is not 0 where the ratio reaches one step."""
+    added = tl.where(ratio >= 1, x + change, x)
+    if SIGNED:
+        added = tl.where(ratio <= -1, x - change, added)
+    return added
+
+
+@_jit
+def _load(pointer, at, size, TIMESTEPS: constexpr):
+    """The elements ``at`` of every timestep, all asked for before any is waited for."""
+    steps = ()
+    for t in tl.static_range(TIMESTEPS):
+        steps = steps + (tl.load(pointer + t * size + at, mask=at < size, other=0.0),)  # noqa: RUF005
+    return steps
+
+
+@_jit
+def _forward_kernel(
+    current_ptr,
+    gamma_ptr,
+    out_ptr,
+    size,
+    beta,
+    alpha,
+    TIMESTEPS: constexpr,
+    CAPACITY: constexpr,
+    SIGNED: constexpr,
+    EMIT_LEVELS: constexpr,
+    BLOCK: constexpr,
+):
+    size = tl.cast(size, tl.int64)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    currents = _load(current_ptr, at, size, TIMESTEPS)
+    gamma = tl.load(gamma_ptr)
+    inverse = tl.div_rn(1.0, gamma)
+
+    v = 0.0
+    for t in tl.static_range(TIMESTEPS):
+        u = currents[t].to(tl.float32)
+        if t > 0:
+            u = beta * v + u
+        ratio = _divide(u, gamma, inverse)
+        level = _level(ratio, CAPACITY, SIGNED)
+        out = level if EMIT_LEVELS else gamma * level
+        tl.store(out_ptr + t * size + at, out, mask=at < size)
+        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+
+
+@_jit
+def _backward_kernel(
+    current_ptr,
+    grad_ptr,
+    gamma_ptr,
+    lam_ptr,
+    grad_current_ptr,
+    sums_ptr,
+    size,
+    beta,
+    alpha,
+    TIMESTEPS: constexpr,
+    CAPACITY: constexpr,
+    SIGNED: constexpr,
+    EMIT_LEVELS: constexpr,
+    SURROGATE: constexpr,
+    LOW: constexpr,
+    HIGH: constexpr,
+    SHARPNESS: constexpr,
+    BLOCK: constexpr,
+):
+    """With g = dL/dout[t], over gamma where S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
+
+    dL/dI[t]  = g * B' + h
+    dL/dgamma = sum of g * S - g * B' * r - alpha * h * sign(S)    without g * S where S was sent
+    dL/dlam   = sum of gamma * g * dB/dlam
+    """
+    size = tl.cast(size, tl.int64)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    currents = _load(current_ptr, at, size, TIMESTEPS)
+    grads = _load(grad_ptr, at, size, TIMESTEPS)
+    gamma = tl.load(gamma_ptr)
+    lam = tl.load(lam_ptr)
+    inverse = tl.div_rn(1.0, gamma)
+
+    v = 0.0
+    ratios = ()
+    for t in tl.static_range(TIMESTEPS):
+        u = currents[t].to(tl.float32)
+        if t > 0:
+            u = beta * v + u
+        ratio = _divide(u, gamma, inverse)
+        ratios = ratios + (ratio,)  # noqa: RUF005
+        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+
+    h = 0.0
+    level_sum = tl.zeros((BLOCK,), tl.float32)
+    slope_sum = tl.zeros((BLOCK,), tl.float32)
+    reset_sum = tl.zeros((BLOCK,), tl.float32)
+    lam_sum = tl.zeros((BLOCK,), tl.float32)
+    for t in tl.static_range(TIMESTEPS - 1, -1, -1):
+        r = ratios[t]
+        g = grads[t].to(tl.float32)
+        if EMIT_LEVELS:
+            g *= inverse
+        if SURROGATE == "relsg":
+            beyond = r - tl.clamp(r, LOW, HIGH)
+            fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
+            slope = tl.where(beyond == 0, 1.0, lam * fall)
+            lam_sum = tl.fma(g, tl.where(beyond > 0, 1.0 - fall, fall - 1.0), lam_sum)
+        elif SURROGATE == "box":
+            within = tl.abs(r) if SIGNED else r
+            slope = tl.where((within >= LOW) & (within <= HIGH), 1.0, 0.0)
+        else:
+            x = 1.5707963267948966 * SHARPNESS * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
+            slope = (0.5 * SHARPNESS) / tl.fma(x, x, 1.0)
+        grad_u = g * slope
+        slope_sum = tl.fma(grad_u, r, slope_sum)
+        if not EMIT_LEVELS:
+            level_sum = tl.fma(g, _level(r, CAPACITY, SIGNED), level_sum)
+        if t < TIMESTEPS - 1:
+            reset_sum = _add_if_fired(reset_sum, h, r, SIGNED)
+            grad_u += h
+        tl.store(grad_current_ptr + t * size + at, grad_u, mask=at < size)
+        h = beta * grad_u
+
+    program = tl.program_id(0)
+    tl.store(sums_ptr + program, tl.sum(level_sum - slope_sum - alpha * reset_sum))
+    tl.store(sums_ptr + tl.num_programs(0) + program, gamma * tl.sum(lam_sum))
+
+
+_OPTIONS = (
+    "Tensor gamma, Tensor? lam, int timesteps, float beta, float alpha, bool emit_levels,"
+    " int capacity, bool signed, str surrogate, float low, float high, float sharpness"
+)
+
+
+@torch.library.custom_op(
+    "lbq::recurrence", mutates_args=(), schema=f"(Tensor current, {_OPTIONS}) -> Tensor"
+)
+def _forward(
+    current: Tensor,
+    gamma: Tensor,
+    _lam: Tensor | None,
+    timesteps: int,
+    beta: float,
+    alpha: float,
+    emit_levels: bool,
+    capacity: int,
+    signed: bool,
+    *_curve: Any,
+) -> Tensor:
+    out = torch.empty_like(current)
+    size, block = current.numel() // timesteps, _block(timesteps)
+    with torch.cuda.device_of(current):
+        _forward_kernel[(triton.cdiv(size, block),)](
+            current,
+            gamma,
+            out,
+            size,
+            beta,
+            alpha,
+            TIMESTEPS=timesteps,
+            CAPACITY=capacity,
+            SIGNED=signed,
+            EMIT_LEVELS=emit_levels,
+            BLOCK=block,
+            num_warps=WARPS,
+            enable_fp_fusion=False,
+        )
+    return out
+
+
+@torch.library.custom_op(
+    "lbq::recurrence_backward",
+    mutates_args=(),
+    schema=f"(Tensor grad, Tensor current, {_OPTIONS}) -> (Tensor, Tensor)",
+)
+def _backward(
+    grad: Tensor,
+    current: Tensor,
+    gamma: Tensor,
+    lam: Tensor | None,
+    timesteps: int,
+    beta: float,
+    alpha: float,
+    emit_levels: bool,
+    capacity: int,
+    signed: bool,
+    surrogate: str,
+    low: float,
+    high: float,
+    sharpness: float,
+) -> tuple[Tensor, Tensor]:
+    """The gradient of the current, and those of gamma and lam as one tensor of two."""
+    grad_current = torch.empty_like(current)
+    size, block = current.numel() // timesteps, _block(timesteps)
+    programs = triton.cdiv(size, block)
+    sums = gamma.new_empty(2, programs)
+    with torch.cuda.device_of(current):
+        _backward_kernel[(programs,)](
+            current,
+            grad.contiguous(memory_format=_layout(current)),
+            gamma,
+            gamma if lam is None else lam,
+            grad_current,
+            sums,
+            size,
+            beta,
+            alpha,
+            TIMESTEPS=timesteps,
+            CAPACITY=capacity,
+            SIGNED=signed,
+            EMIT_LEVELS=emit_levels,
+            SURROGATE=surrogate,
+            LOW=low,
+            HIGH=high,
+            SHARPNESS=sharpness,
+            BLOCK=block,
+            num_warps=WARPS,
+            enable_fp_fusion=False,
+        )
+    return grad_current, sums.sum(1)
+
+
+@_forward.register_fake
+def _(current: Tensor, *_options: Any) -> Tensor:
+    return torch.empty_like(current)
+
+
+@_backward.register_fake
+def _(_grad: Tensor, current: Tensor, gamma: Tensor, *_options: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(current), gamma.new_empty(2)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
+    current, gamma, lam, *ctx.options = inputs
+    ctx.save_for_backward(current, gamma, lam)
+
+
+def _differentiate(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    current, gamma, lam = ctx.saved_tensors
+    grad_current, (grad_gamma, grad_lam) = _backward(grad, current, gamma, lam, *ctx.options)
+    fixed = [None] * len(ctx.options)
+    return grad_current, grad_gamma, None if lam is None else grad_lam, *fixed
+
+
+_forward.register_autograd(_differentiate, setup_context=_setup_context)

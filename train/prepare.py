@@ -1,0 +1,101 @@
+"""Turn a plain model into the form that is trained: the one that is deployed.
+
+Neurons emit integer levels, which bfloat16 holds exactly; every convolution or linear layer that
+reads them absorbs their gamma, and every other consumer gets ``levels * gamma``. With
+`weight_bits` the weights are quantized as export will.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from torch import fx, nn
+
+from lbq_hw import numeric
+from train.data import InputSpec
+from train.graph import Analysis, GraphError, Levels, Synapse, terms
+from train.layers import Scale
+from train.quantize import Tie, stand_in
+from train.trace import analyze, trace
+
+
+def prepare(
+    model: nn.Module, spec: InputSpec, *, absorb: bool = True, weight_bits: int | None = None
+) -> fx.GraphModule:
+    """A graph module that computes what `model` does, with its parameter names, ready to train.
+
+    The model itself is left alone. Parameters added by `weight_bits` are called ``<layer>.step``.
+    """
+    root = trace(copy.deepcopy(model))
+    found = analyze(root, spec)
+    if found.violations and (weight_bits is not None or not found.values):
+        raise GraphError(found.violations)  # float training needs no integer form, only a graph
+    if weight_bits is not None:
+        numeric.weight_limit(weight_bits)
+        if len(set(spec.std)) > 1:
+            raise ValueError(
+                "quantized weights need one input scale for all channels, not std = "
+                f"{spec.std!r}: scale inputs without a per-channel std"
+            )
+    _replace_synapses(root, found, absorb=absorb, bits=weight_bits)
+    if absorb:
+        _emit_levels(root, found)
+    root.recompile()
+    return root
+
+
+def _replace_synapses(
+    root: fx.GraphModule, found: Analysis, *, absorb: bool, bits: int | None
+) -> None:
+    replaced = set()
+    for population in found.populations:
+        leader = None
+        for term in terms(population.current):
+            origin = term.origin
+            if not isinstance(origin, Synapse) or origin.path in replaced:
+                continue
+            replaced.add(origin.path)
+            layer = stand_in(origin.module)
+            tie = None
+            if leader is not None:
+                tie = Tie(leader=leader[0], leader_norms=leader[1], norms=term.norms)
+            layer.deploy(
+                source=origin.levels.neuron,
+                absorb=absorb and _has_levels(origin.levels),
+                bits=bits,
+                tie=tie,
+                per_tensor=population.neuron is None,
+            )
+            leader = leader or (layer, term.norms)
+            parent, _, name = origin.path.rpartition(".")
+            setattr(root.get_submodule(parent), name, layer)
+
+
+def _has_levels(levels: Levels) -> bool:
+    return levels.neuron is not None and levels.neuron.capacity > 0
+
+
+def _emit_levels(root: fx.GraphModule, found: Analysis) -> None:
+    for node in list(root.graph.nodes):
+        levels = found.values.get(node)
+        if not isinstance(levels, Levels) or not _has_levels(levels):
+            continue
+        assert levels.neuron is not None
+        levels.neuron.emit_levels = True
+        takers = [user for user in node.users if _wants_values(user, levels, found)]
+        if not takers:
+            continue
+        name = f"{node.name!s}_value"
+        root.add_submodule(name, Scale(levels.neuron))
+        with root.graph.inserting_after(node):
+            scaled = root.graph.call_module(name, (node,))
+        for user in takers:
+            user.replace_input_with(node, scaled)
+
+
+def _wants_values(user: fx.Node, levels: Levels, found: Analysis) -> bool:
+    """Whether a consumer needs gamma * S: all but absorbing layers and what passes levels on."""
+    value = found.values.get(user)
+    if isinstance(value, Levels) and value.source == levels.source:
+        return False
+    return not (isinstance(value, Synapse) and value.levels.source == levels.source)
