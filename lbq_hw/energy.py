@@ -38,9 +38,9 @@ def report(counts: Counts) -> dict[str, Any]:
 
     ``integer``: `lbq` is all that the core executes, pixels and identity shortcuts too, one
     addition each, and formation. `ann_int8` and `quantized_ann` (the same N + 1 levels, one
-    timestep) are dense: an int8 multiplication and an addition for every MAC, since neither can
-    tell from its levels' width. `quantized_ann_zero_skipping` multiplies only where a level or
-    pixel is not 0, an ESTIMATE that assumes this network's mean activity of one timestep.
+    timestep) are dense: an int8 multiplication and an addition for every MAC, whatever the width
+    of the levels. `quantized_ann_zero_skipping_estimate` has them only where a pixel or level is
+    not 0; it is an estimate, since it takes the activity of a timestep from this network.
     """
     dense = {"macs": counts.macs, "mj": integer_mj(adds=counts.macs, multiplies=counts.macs)}
     reads = sum(path.work.nonzero / path.executions for path in counts.paths if not path.identity)
@@ -55,7 +55,7 @@ def report(counts: Counts) -> dict[str, Any]:
             "lbq": {"adds": adds, "mj": integer_mj(adds=adds)},
             "ann_int8": dense,
             "quantized_ann": dense,
-            "quantized_ann_zero_skipping": {
+            "quantized_ann_zero_skipping_estimate": {
                 "macs": reads,
                 "mj": integer_mj(adds=reads, multiplies=reads),
             },

@@ -26,7 +26,9 @@ from lbq_hw.network import INPUT, Layer, Network, Pair, Path, Window
 Array = NDArray[Any]
 Levels = NDArray[np.uint8]
 
-BLOCK_BYTES = 1 << 24  # operand of one matrix product: stays in the last-level cache
+# Operand of one matrix product: small enough for a cache, unless that makes it too flat.
+BLOCK_BYTES = 1 << 22
+BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,14 +37,20 @@ class PathPlan:
 
     Members: `bound`, which no partial sum exceeds in magnitude, the path's exponent not applied;
     `matrix`, the weights times ``2**exponent``: ``(kh * kw * in, out)`` in the narrowest float
-    type that holds every sum exactly, or ``(C,)`` integers of an identity; `image_bytes`, the
-    memory that one image takes on its way through.
+    type that holds every sum exactly, or ``(C,)`` integers of an identity; `image_rows`, the rows
+    that one image adds to the product.
     """
 
     path: Path
     bound: int
     matrix: Array
-    image_bytes: int
+    image_rows: int
+
+    @property
+    def block_images(self) -> int:
+        """How many images to take at once."""
+        image_bytes = self.image_rows * max(self.matrix.shape) * self.matrix.itemsize
+        return max(1, BLOCK_BYTES // image_bytes, BLOCK_ROWS // self.image_rows)
 
     def accumulate(self, x: Levels) -> Array:
         """Source levels -> this path's part of acc, integers whatever their type."""
@@ -59,21 +67,23 @@ class PathPlan:
 class LayerPlan:
     """One layer made ready: `dtype` of its integers, its vectors repeated over a row of pixels.
 
-    `last_reads` names the tensors that no later layer reads.
+    `steps` is how many timesteps of acc differ: 1 if the current is static, else T. `last_reads`
+    names the tensors that no later layer reads.
     """
 
     layer: Layer
     paths: tuple[PathPlan, ...]
+    steps: int
     dtype: np.dtype[Any]
     bias: Array
     theta: Array
     reset: Array
     last_reads: tuple[str, ...]
 
-    def blocks(self, images: int) -> Iterator[slice]:
-        """Slices of a batch, small enough that the work on one stays in the cache."""
-        size = max(1, BLOCK_BYTES // max(path.image_bytes for path in self.paths))
-        return (slice(start, start + size) for start in range(0, max(images, 1), size))
+    def blocks(self, images: int, workers: int = 1) -> list[slice]:
+        """Slices of a batch: how much of it to work on at once, and some for every worker."""
+        size = min(*(path.block_images for path in self.paths), max(1, -(-images // workers)))
+        return [slice(start, start + size) for start in range(0, max(images, 1), size)]
 
     def accumulate(self, tensors: Mapping[str, Levels], block: slice) -> Array:
         """acc of one block of images."""
@@ -132,6 +142,7 @@ def _plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...]) -> 
             _plan_path(network, layer, path, bound, dtype)
             for path, bound in zip(layer.paths, bounds, strict=True)
         ),
+        steps=1 if network.is_static(layer) else network.timesteps,
         dtype=dtype,
         bias=bias,
         theta=theta,
@@ -155,8 +166,7 @@ def _plan_path(
         matrix = path.weight.transpose(2, 3, 1, 0).reshape(-1, channels).astype(dtype)
         matrix *= 1 << path.exponent  # a power of two: the sums stay exact
     steps = 1 if network.input.static and path.source == INPUT else network.timesteps
-    image_bytes = steps * height * width * max(matrix.shape) * matrix.itemsize
-    return PathPlan(path=path, bound=bound, matrix=matrix, image_bytes=image_bytes)
+    return PathPlan(path=path, bound=bound, matrix=matrix, image_rows=steps * height * width)
 
 
 def _membrane_dtype(network: Network, layer: Layer, path_bounds: list[int]) -> np.dtype[Any]:

@@ -24,10 +24,11 @@ from lbq_hw import exact
 from lbq_hw.exact import Array, LayerPlan, Levels
 from lbq_hw.network import INPUT, Network
 from lbq_hw.numeric import Integers
+from lbq_hw.parallel import Workers, workers
 
 Keep = Literal["logits", "levels", "all"]
 
-BATCH_LEVELS = 1 << 25  # levels of the largest tensor that one batch may hold
+BATCH_LEVELS = 1 << 23  # levels of the largest tensor that one batch holds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,15 +88,16 @@ def run(
     plans = exact.plan(network)
     logits: list[Integers] = []
     kept: dict[str, list[Trace]] = {}
-    for start in range(0, max(len(raw), 1), batch):
-        levels = _input_levels(network, raw[start : start + batch])
-        for trace in _traces(plans, levels, network.timesteps, full=keep == "all"):
-            if observe is not None:
-                observe(trace)
-            if trace.levels is None and trace.u is not None:
-                logits.append(trace.u[-1].reshape(levels.shape[1], network.classes))
-            if keep != "logits":
-                kept.setdefault(trace.name, []).append(trace)
+    with workers(min(batch, len(raw))) as team:
+        for start in range(0, max(len(raw), 1), batch):
+            levels = _input_levels(network, raw[start : start + batch])
+            for trace in _traces(_Batch(network, levels, team, keep == "all"), plans):
+                if observe is not None:
+                    observe(trace)
+                if trace.levels is None and trace.u is not None:
+                    logits.append(trace.u[-1].reshape(levels.shape[1], network.classes))
+                if keep != "logits":
+                    kept.setdefault(trace.name, []).append(trace)
     return Result(
         logits=np.concatenate(logits),
         traces={name: _join(parts) for name, parts in kept.items()},
@@ -119,65 +121,78 @@ def _input_levels(network: Network, raw: NDArray[np.uint8]) -> Levels:
     return np.ascontiguousarray(np.moveaxis(levels, 2, -1))
 
 
-def _traces(
-    plans: tuple[LayerPlan, ...], levels: Levels, timesteps: int, *, full: bool
-) -> Iterator[Trace]:
-    tensors = {INPUT: levels}
-    yield Trace(name=INPUT, levels=_channels_first(levels), output=_channels_first(levels))
+class _Batch:
+    """One batch on its way: the tensors that layers still have to read."""
+
+    def __init__(self, network: Network, levels: Levels, team: Workers, full: bool) -> None:
+        self.timesteps, self.images = network.timesteps, levels.shape[1]
+        self.team, self.full = team, full
+        self.tensors = {INPUT: levels}
+
+    def accumulate(self, plan: LayerPlan, use: Callable[[slice, Array], None]) -> None:
+        """Give acc of every block of images to `use`."""
+
+        def work(block: slice) -> None:
+            use(block, plan.accumulate(self.tensors, block))
+
+        self.team.run(work, plan.blocks(self.images, self.team.count))
+
+    def spike(self, plan: LayerPlan) -> Trace:
+        """Execute a layer of neurons; its output joins the tensors."""
+        layer = plan.layer
+        shape = self._shape(plan, self.timesteps)
+        levels = np.empty(shape, np.uint8)
+        u_all, v_all = (np.empty(shape if self.full else 0, plan.dtype) for _ in range(2))
+        acc_all = np.empty(self._shape(plan, plan.steps) if self.full else 0, plan.dtype)
+
+        def fire(block: slice, acc: Array) -> None:
+            for t, (u, s, v) in enumerate(plan.fire(acc, self.timesteps)):
+                levels[t, block] = s
+                if self.full:
+                    u_all[t, block], v_all[t, block] = u, v
+            if self.full:
+                acc_all[:, block] = acc
+
+        self.accumulate(plan, fire)
+        output = levels if layer.pool is None else exact.max_pool(levels, layer.pool)
+        self.tensors[layer.name] = output
+        return Trace(
+            name=layer.name,
+            acc=_channels_first(acc_all) if self.full else None,
+            u=_channels_first(u_all) if self.full else None,
+            v=_channels_first(v_all) if self.full else None,
+            levels=_channels_first(levels),
+            output=_channels_first(output),
+        )
+
+    def read_out(self, plan: LayerPlan) -> Trace:
+        """Execute the last layer."""
+        acc_all = np.empty(self._shape(plan, plan.steps), plan.dtype)
+
+        def store(block: slice, acc: Array) -> None:
+            acc_all[:, block] = acc
+
+        self.accumulate(plan, store)
+        currents = plan.currents(acc_all).reshape(acc_all.shape)
+        repeated = np.broadcast_to(currents, self._shape(plan, self.timesteps))
+        return Trace(
+            name=plan.layer.name,
+            acc=_channels_first(acc_all) if self.full else None,
+            u=_channels_first(np.cumsum(repeated, axis=0)),
+        )
+
+    def _shape(self, plan: LayerPlan, steps: int) -> tuple[int, ...]:
+        channels, height, width = plan.layer.shape
+        return steps, self.images, height, width, channels
+
+
+def _traces(batch: _Batch, plans: tuple[LayerPlan, ...]) -> Iterator[Trace]:
+    levels = _channels_first(batch.tensors[INPUT])
+    yield Trace(name=INPUT, levels=levels, output=levels)
     for plan in plans:
-        if plan.layer.neuron is None:
-            yield _read_out(plan, tensors, timesteps, full)
-        else:
-            trace, tensors[plan.layer.name] = _spike(plan, tensors, timesteps, full)
-            yield trace
+        yield batch.read_out(plan) if plan.layer.neuron is None else batch.spike(plan)
         for name in plan.last_reads:
-            del tensors[name]
-
-
-def _spike(
-    plan: LayerPlan, tensors: Mapping[str, Levels], timesteps: int, full: bool
-) -> tuple[Trace, Levels]:
-    layer = plan.layer
-    images = _images(plan, tensors)
-    channels, height, width = layer.shape
-    shape = (timesteps, images, height, width, channels)
-    levels = np.empty(shape, np.uint8)
-    u_all, v_all = (np.empty(shape if full else 0, plan.dtype) for _ in range(2))
-    accs: list[Array] = []
-    for block in plan.blocks(images):
-        acc = plan.accumulate(tensors, block)
-        for t, (u, s, v) in enumerate(plan.fire(acc, timesteps)):
-            levels[t, block] = s
-            if full:
-                u_all[t, block], v_all[t, block] = u, v
-        if full:
-            accs.append(acc)
-    output = levels if layer.pool is None else exact.max_pool(levels, layer.pool)
-    trace = Trace(
-        name=layer.name,
-        acc=_channels_first(np.concatenate(accs, axis=1)) if full else None,
-        u=_channels_first(u_all) if full else None,
-        v=_channels_first(v_all) if full else None,
-        levels=_channels_first(levels),
-        output=_channels_first(output),
-    )
-    return trace, output
-
-
-def _read_out(plan: LayerPlan, tensors: Mapping[str, Levels], timesteps: int, full: bool) -> Trace:
-    blocks = plan.blocks(_images(plan, tensors))
-    acc = np.concatenate([plan.accumulate(tensors, block) for block in blocks], axis=1)
-    current = plan.currents(acc).reshape(acc.shape)
-    currents = np.broadcast_to(current, (timesteps, *acc.shape[1:]))
-    return Trace(
-        name=plan.layer.name,
-        acc=_channels_first(acc) if full else None,
-        u=_channels_first(np.cumsum(currents, axis=0)),
-    )
-
-
-def _images(plan: LayerPlan, tensors: Mapping[str, Levels]) -> int:
-    return tensors[plan.paths[0].path.source].shape[1]
+            del batch.tensors[name]
 
 
 def _channels_first(x: Array) -> Array:

@@ -17,12 +17,12 @@ from train.schema import ConfigError
 EXAMPLES = """\
 examples:
   python -m train --list
-      what is shipped: the small networks, and every row of the paper's tables
+      what is shipped: the small networks, and the rows of the paper's CIFAR and DVS tables
   python -m train --config digits
-      train on the embedded 8x8 digits, about a minute on a laptop, into runs/digits
+      train on the embedded 8x8 digits, half a minute on a laptop, into runs/digits
   python -m train --config mnist --data folder/of/idx/files --set neuron.capacity=3
       another dataset and another number of burst levels; values are written as in TOML
-  python -m train --config cifar10-resnet20-t2-fast --set train.compile=true --max-seconds 540
+  python -m train --config cifar10-resnet20-t2-fast --download --max-seconds 540
   python -m train --resume --out runs/cifar10-resnet20-t2-fast --max-seconds 540
       a long run in pieces: each stops at the end of an epoch and the next goes on exactly there
   torchrun --nproc-per-node 4 -m train --config cifar10-resnet20-t2
@@ -76,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         chosen = _config(args)
         out = out or Path("runs") / chosen.name
+        if first and args.resume and not (out / "last.json").is_file():
+            print(f"{out} holds no run yet: a new one starts")
         result = fit(
             chosen,
             out,
@@ -115,8 +117,8 @@ def _closing(result: dict, chosen: Config, out: Path) -> str:
             f"go on with: python -m train --resume --out {out}"
         )
     return (
-        f"{100 * result['test_accuracy']:.2f} % at the last epoch "
-        f"(best {100 * result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
+        f"{result['test_accuracy']:.2f} % at the last epoch "
+        f"(best {result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
     )
 
 

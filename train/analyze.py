@@ -19,6 +19,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
@@ -122,10 +123,12 @@ def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> d
 def draw(facts: Mapping[str, Any], folder: Path) -> None:
     """The three figures."""
     matplotlib.use("Agg")
-    style = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}
-    with plt.rc_context({**style, "grid.alpha": 0.3, "figure.dpi": 150, "font.size": 9}):
+    style: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False}
+    style |= {"axes.grid": True, "grid.alpha": 0.3, "figure.dpi": 150, "font.size": 9}
+    with plt.rc_context(style):
         for name, figure in zip(FIGURES, (_gamma, _selectivity, _levels), strict=True):
             canvas, axes = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
+            axes.set_axisbelow(True)
             figure(axes, facts)
             canvas.savefig(folder / name)
             plt.close(canvas)
@@ -135,6 +138,7 @@ def _gamma(axes: Any, facts: Mapping[str, Any]) -> None:
     gammas = [layer["gamma"] for layer in facts["layers"]]
     axes.plot(range(1, len(gammas) + 1), gammas, marker="o", color=BLUE)
     axes.set(xlabel="neuron layer", ylabel="step $\\gamma$", ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_title(f"learned step, coefficient of variation {facts['summary']['gamma_cv']:.2f}")
 
 
@@ -158,8 +162,8 @@ def _levels(axes: Any, facts: Mapping[str, Any]) -> None:
         axes.bar(places, share, bottom=below, color=colors[k], label=f"k = {k + 1}")
         below += share
     axes.set(xlabel="neuron layer", ylabel="P(k | k > 0)", title="levels of active neurons")
-    if depth <= 10:
-        axes.legend(ncols=min(depth, 5), loc="lower center", fontsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
 
 
 def _show(facts: Mapping[str, Any], folder: Path) -> None:

@@ -249,7 +249,7 @@ def main(arguments: list[str] | None = None) -> int:
     with console.status("timing golden and torch"):
         results = [
             measure(network, images=images, repeats=options.repeats, threads=options.threads)
-            for network, images in ((resnet20(), 16), (mnist(), 2000))
+            for network, images in ((resnet20(), 8), (mnist(), 2000))
         ]
     table = Table(title=f"one image, ms ({options.threads} threads, best of {options.repeats})")
     for column in ("network", "golden", "torch", "torch channels-last", "golden / torch"):

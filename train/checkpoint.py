@@ -8,7 +8,6 @@ are written: an interrupted save leaves the previous checkpoint whole.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -98,9 +97,9 @@ def remove(folder: Path, name: str) -> None:
         path.unlink()
 
 
-def build(config: Config, spec: InputSpec, classes: int) -> nn.Module:
-    """The network of a configuration in the form that is trained, with its first weights: random
-    ones, or those of the run that ``train.init`` names.
+def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> nn.Module:
+    """The network of a configuration in the form that is trained, with random weights or, where
+    ``init`` names a run, those of its last checkpoint.
     """
     model = models.build(
         config.model.name,
@@ -114,25 +113,25 @@ def build(config: Config, spec: InputSpec, classes: int) -> nn.Module:
     train = config.train
     weights: dict[str, Tensor] = {}
     same_bits = False
-    if train.init:
-        state = load(Path(train.init), "last")
+    if init:
+        state = load(Path(init), "last")
         weights = state["ema"] or state["model"]
         same_bits = state["config"]["train"]["weight_bits"] == train.weight_bits
     if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
         own = model.state_dict()
-        _adopt(model, {name: weights[name] for name in weights if name in own}, config)
+        _adopt(model, {name: weights[name] for name in weights if name in own}, init)
     model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
     if weights and same_bits:
-        _adopt(model, weights, config)
+        _adopt(model, weights, init)
     return model
 
 
-def _adopt(model: nn.Module, state: Mapping[str, Tensor], config: Config) -> None:
+def _adopt(model: nn.Module, state: Mapping[str, Tensor], run: str) -> None:
     try:
         model.load_state_dict(state)
     except RuntimeError:
         raise CheckpointError(
-            f"train.init = {config.train.init!r} holds another network than this configuration's"
+            f"train.init = {run!r} holds another network than this configuration's"
         ) from None
 
 
@@ -145,8 +144,7 @@ def load_run(
     state = load(Path(folder), which)
     config = Config.from_dict(state["config"])
     spec = InputSpec(**state["spec"])
-    train = dataclasses.replace(config.train, init="")  # the weights are all in the checkpoint
-    model = build(dataclasses.replace(config, train=train), spec, state["classes"])
+    model = build(config, spec, state["classes"])
     model.load_state_dict(state["ema"] or state["model"])
     return model.eval(), config, spec
 

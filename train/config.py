@@ -24,7 +24,8 @@ from train.schema import ConfigError, build, flat, merge, parse, plain, require
 
 SHIPPED = Path(__file__).parent / "configs"
 # Keys that say how a run is carried out, not what it computes: a resumed run may change them.
-INCIDENTAL = ("name", "description", "train.device", "train.shard_mib", "train.log_every")
+INCIDENTAL = {"name", "description", "train.device", "train.log_every"}
+INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +128,13 @@ class TrainConfig:
     init: str = ""  # a run to start the weights from
     seed: int = 0
     eval_every: int = 1  # epochs between tests; the last epoch is always tested
+    save_every: int = 1  # epochs between writes of `last`; where a run stops it is written too
     eval_batch: int = 500
     amp: Literal["off", "bf16"] = "off"
     channels_last: bool = False
     compile: bool = False
     device: str = "auto"  # auto is cuda where there is one
+    threads: int = 0  # of the CPU, sums depend on it in their last bits; 0 is torch's choice
     log_every: int = 50  # steps between updates of the progress bar
     shard_mib: int = 0  # checkpoint parts of at most so many MiB; 0 is one file
 
@@ -150,9 +153,10 @@ class Config:
 
     def __post_init__(self) -> None:
         train, neuron = self.train, self.neuron
-        for key in ("epochs", "batch", "accumulate", "eval_every", "eval_batch", "log_every"):
+        ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
+        for key in (*ones, "log_every"):
             require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
-        for key in ("warmup_epochs", "weight_decay", "grad_clip", "shard_mib"):
+        for key in ("warmup_epochs", "weight_decay", "grad_clip", "shard_mib", "threads"):
             require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
         for key in ("label_smoothing", "ema", "momentum"):
             ok = 0 <= getattr(train, key) < 1

@@ -14,6 +14,7 @@ import dataclasses
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,8 @@ def _fit(
     deadline: float,
 ) -> dict[str, Any]:
     train, device = config.train, world.device
+    if train.threads:
+        torch.set_num_threads(train.threads)
     if train.batch % (train.accumulate * world.size):
         parts = train.accumulate * world.size
         raise FitError(f"train.batch must be a multiple of {parts} parts, not {train.batch}")
@@ -105,18 +108,20 @@ def _fit(
 
     # Network: in the form that is deployed. `runner` is what the loop calls to train it.
     torch.manual_seed(train.seed)
-    model = checkpoint.build(config, spec, train_set.classes).to(device)
+    init = train.init if state is None else ""
+    model = checkpoint.build(config, spec, train_set.classes, init=init).to(device)
     average = checkpoint.build(config, spec, train_set.classes).to(device) if train.ema else None
     if train.channels_last:
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     optimizer = _optimizer(model, train)
-    done, best, spent = 0, 0.0, 0.0
+    done, best, spent = 0, -1.0, 0.0
     if state is not None:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         done, best, spent = state["epoch"], state["best"], state["seconds"]
     if average is not None:
         average.load_state_dict(state["ema"] if state else model.state_dict())
+    follow = _follower(average, model, train.ema)
     runner: nn.Module = DistributedDataParallel(model) if world.size > 1 else model
     if train.compile:
         runner.compile()
@@ -124,8 +129,8 @@ def _fit(
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=train.amp == "bf16")
 
     def step(x: Tensor, y: Tensor) -> Tensor:
-        """One step of the optimizer; returns loss and hits, summed over images, on the device."""
-        seen = torch.zeros(2, device=device)
+        """One step of the optimizer; loss and hits (in percent), summed over images, unread."""
+        seen = torch.zeros(2, dtype=torch.float64, device=device)
         optimizer.zero_grad()
         parts = zip(x.chunk(train.accumulate, batch_axis), y.chunk(train.accumulate), strict=True)
         for index, (images, targets) in enumerate(parts, 1):
@@ -139,12 +144,11 @@ def _fit(
                 (loss / train.accumulate).backward()
             labels = targets if targets.ndim == 1 else targets.argmax(1)
             hits = (logits.argmax(1) == labels).sum()
-            seen += torch.stack((loss.detach() * len(labels), hits))
+            seen += torch.stack((loss.detach() * len(labels), 100 * hits))
         if train.grad_clip:
             nn.utils.clip_grad_norm_(model.parameters(), train.grad_clip)
         optimizer.step()
-        if average is not None:
-            _follow(average, model, train.ema)
+        follow()
         return seen
 
     revision = checkpoint.revision()
@@ -156,7 +160,8 @@ def _fit(
             generator.manual_seed(train.seed * 1_000_003 + epoch)
             torch.manual_seed(train.seed * 1_000_003 + epoch)
             model.train()
-            seen, count, rate = torch.zeros(2, device=device), 0, 0.0
+            seen = torch.zeros(2, dtype=torch.float64, device=device)
+            count, rate = 0, 0.0
             for index, (x, y) in enumerate(loader):
                 rate = learning_rate(train, (epoch - 1) * steps + index, steps)
                 for group in optimizer.param_groups:
@@ -173,8 +178,9 @@ def _fit(
             if world.first and (final or epoch % train.eval_every == 0):
                 # The last test is the one that is reported: in float32, whatever was trained in.
                 test = evaluate(average or model, tests, None if final else autocast)
-            seconds = time.perf_counter() - began
-            spent += seconds
+            now = time.perf_counter()
+            seconds, spent = now - began, spent + now - began
+            stop = world.agree(final or now + seconds > deadline)  # the next would take as long
             if metrics is not None:
                 line = {
                     "epoch": epoch,
@@ -200,17 +206,16 @@ def _fit(
                     best = test
                     weights = {"model": (average or model).state_dict(), "ema": None}
                     checkpoint.save(out, "best", common | weights, shard_mib=train.shard_mib)
-                everything = {
-                    "model": model.state_dict(),
-                    "ema": None if average is None else average.state_dict(),
-                    "optimizer": optimizer.state_dict(),
-                    "best": best,
-                    "seconds": spent,
-                }
-                checkpoint.save(out, "last", common | everything, shard_mib=train.shard_mib)
-            # Another epoch would take as long as this one.
-            now = time.perf_counter()
-            if world.agree(now + (now - began) > deadline):
+                if stop or epoch % train.save_every == 0:
+                    everything = {
+                        "model": model.state_dict(),
+                        "ema": None if average is None else average.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                        "best": best,
+                        "seconds": spent,
+                    }
+                    checkpoint.save(out, "last", common | everything, shard_mib=train.shard_mib)
+            if stop:
                 break
     return line | {"finished": line["epoch"] == train.epochs, "best_accuracy": best}
 
@@ -219,14 +224,14 @@ def _fit(
 def evaluate(
     model: nn.Module, loader: DeviceLoader, context: torch.autocast | None = None
 ) -> float:
-    """The share of images that are classified right; strictly in float32 without a context."""
+    """The percentage of images classified right; strictly in float32 without a context."""
     model.eval()
     hits = torch.zeros((), dtype=torch.int64, device=loader.labels.device)
     exact = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
     with exact if context is None else context:
         for x, y in loader:
             hits += (model(x).argmax(1) == y).sum()
-    return hits.item() / len(loader.labels)
+    return 100 * hits.item() / len(loader.labels)
 
 
 def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
@@ -252,15 +257,18 @@ def ranges(model: nn.Module) -> dict[str, float]:
 
 
 class Metrics:
-    """``metrics.jsonl``, one JSON object an epoch; lines after epoch ``done`` are dropped."""
+    """``metrics.jsonl``, one JSON object an epoch; lines after epoch ``done``, written by a piece
+    that was cut off before its next checkpoint, are dropped.
+    """
 
     def __init__(self, path: Path, done: int) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines = path.read_text(encoding="utf-8").splitlines() if done else []
-        kept = [line for line in lines if json.loads(line)["epoch"] <= done]
-        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        self.last: dict[str, Any] = json.loads(kept[-1]) if kept else {"epoch": done}
+        text = path.read_text(encoding="utf-8") if done and path.is_file() else ""
+        lines = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+        kept = [line for line in lines if line["epoch"] <= done]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        self.last: dict[str, Any] = kept[-1] if kept else {"epoch": done}
 
     def write(self, line: dict[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
@@ -271,7 +279,7 @@ def _previous(
     config: Config, out: Path, world: World, *, resume: bool, overwrite: bool
 ) -> dict[str, Any] | None:
     """The checkpoint to go on from; a run that lies in the folder is never lost by accident."""
-    if not (out / "last.json").is_file():
+    if not world.agree((out / "last.json").is_file()):
         return None
     if resume:
         state = checkpoint.load(out, "last")
@@ -283,7 +291,6 @@ def _previous(
     if world.first:
         checkpoint.remove(out, "last")
         checkpoint.remove(out, "best")
-    world.agree(True)
     return None
 
 
@@ -336,11 +343,18 @@ def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManag
     return contextlib.nullcontext()
 
 
-def _follow(average: nn.Module, model: nn.Module, decay: float) -> None:
-    """Move averaged weights and statistics towards the present ones; counters are copied."""
+def _follower(average: nn.Module | None, model: nn.Module, decay: float) -> Callable[[], None]:
+    """What moves averaged weights and statistics towards the present ones; counters are copied."""
+    if average is None:
+        return lambda: None
     pairs = list(zip(average.state_dict().values(), model.state_dict().values(), strict=True))
     floats = [pair for pair in pairs if pair[0].is_floating_point()]
-    get_ema_multi_avg_fn(decay)([old for old, _ in floats], [new for _, new in floats], None)
-    for old, new in pairs:
-        if not old.is_floating_point():
+    counters = [pair for pair in pairs if not pair[0].is_floating_point()]
+    update = get_ema_multi_avg_fn(decay)
+
+    def follow() -> None:
+        update([old for old, _ in floats], [new for _, new in floats], None)
+        for old, new in counters:
             old.copy_(new)
+
+    return follow

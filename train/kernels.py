@@ -106,9 +106,9 @@ def _jit(function: Any) -> Any:
 def _divide(u, gamma, inverse):
     """``u / gamma`` rounded as IEEE division rounds it, with ``inverse = 1 / gamma`` so rounded.
 
-    One product and two fused steps are proven to give it while nothing overflows (Brisebarre,
-    Muller and Raina, "Accelerating correctly rounded floating-point division when the divisor is
-    known in advance", IEEE Transactions on Computers 53, 2004), at a third of its cost.
+    One product and two fused steps give exactly that, while nothing overflows, and need no branch
+    (see Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when
+    the divisor is known in advance", IEEE Transactions on Computers 53, 2004).
     """
     ratio = u * inverse
     return tl.fma(tl.fma(ratio, -gamma, u), inverse, ratio)
@@ -122,12 +122,12 @@ if INTERPRETED:  # whose fma rounds twice
 
 
 @_jit
-def _level(ratio, CAPACITY: constexpr, SIGNED: constexpr):
+def _level(ratio, capacity, SIGNED: constexpr):
     """``clip(trunc(ratio), -N or 0, N)``; not-a-number stays, so that a broken run shows."""
     if SIGNED:
-        size = tl.clamp(tl.floor(tl.abs(ratio)), 0.0, 1.0 * CAPACITY, tl.PropagateNan.ALL)
+        size = tl.clamp(tl.floor(tl.abs(ratio)), 0.0, capacity, tl.PropagateNan.ALL)
         return tl.where(ratio < 0, -size, size)
-    return tl.clamp(tl.floor(ratio), 0.0, 1.0 * CAPACITY, tl.PropagateNan.ALL)
+    return tl.clamp(tl.floor(ratio), 0.0, capacity, tl.PropagateNan.ALL)
 
 
 @_jit
@@ -156,8 +156,8 @@ def _forward_kernel(
     size,
     beta,
     alpha,
+    capacity,
     TIMESTEPS: constexpr,
-    CAPACITY: constexpr,
     SIGNED: constexpr,
     EMIT_LEVELS: constexpr,
     BLOCK: constexpr,
@@ -174,7 +174,7 @@ def _forward_kernel(
         if t > 0:
             u = beta * v + u
         ratio = _divide(u, gamma, inverse)
-        level = _level(ratio, CAPACITY, SIGNED)
+        level = _level(ratio, capacity, SIGNED)
         out = level if EMIT_LEVELS else gamma * level
         tl.store(out_ptr + t * size + at, out, mask=at < size)
         v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
@@ -191,14 +191,14 @@ def _backward_kernel(
     size,
     beta,
     alpha,
+    capacity,
+    low,
+    high,
+    sharpness,
     TIMESTEPS: constexpr,
-    CAPACITY: constexpr,
     SIGNED: constexpr,
     EMIT_LEVELS: constexpr,
     SURROGATE: constexpr,
-    LOW: constexpr,
-    HIGH: constexpr,
-    SHARPNESS: constexpr,
     BLOCK: constexpr,
 ):
     """With g = dL/dout[t], over gamma where S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
@@ -236,20 +236,20 @@ def _backward_kernel(
         if EMIT_LEVELS:
             g *= inverse
         if SURROGATE == "relsg":
-            beyond = r - tl.clamp(r, LOW, HIGH)
+            beyond = r - tl.clamp(r, low, high)
             fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
             slope = tl.where(beyond == 0, 1.0, lam * fall)
             lam_sum = tl.fma(g, tl.where(beyond > 0, 1.0 - fall, fall - 1.0), lam_sum)
         elif SURROGATE == "box":
             within = tl.abs(r) if SIGNED else r
-            slope = tl.where((within >= LOW) & (within <= HIGH), 1.0, 0.0)
+            slope = tl.where((within >= low) & (within <= high), 1.0, 0.0)
         else:
-            x = 1.5707963267948966 * SHARPNESS * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
-            slope = (0.5 * SHARPNESS) / tl.fma(x, x, 1.0)
+            x = 1.5707963267948966 * sharpness * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
+            slope = 0.5 * sharpness / tl.fma(x, x, 1.0)
         grad_u = g * slope
         slope_sum = tl.fma(grad_u, r, slope_sum)
         if not EMIT_LEVELS:
-            level_sum = tl.fma(g, _level(r, CAPACITY, SIGNED), level_sum)
+            level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
         if t < TIMESTEPS - 1:
             reset_sum = _add_if_fired(reset_sum, h, r, SIGNED)
             grad_u += h
@@ -292,8 +292,8 @@ def _forward(
             size,
             beta,
             alpha,
+            float(capacity),
             TIMESTEPS=timesteps,
-            CAPACITY=capacity,
             SIGNED=signed,
             EMIT_LEVELS=emit_levels,
             BLOCK=block,
@@ -340,14 +340,14 @@ def _backward(
             size,
             beta,
             alpha,
+            float(capacity),
+            low,
+            high,
+            sharpness,
             TIMESTEPS=timesteps,
-            CAPACITY=capacity,
             SIGNED=signed,
             EMIT_LEVELS=emit_levels,
             SURROGATE=surrogate,
-            LOW=low,
-            HIGH=high,
-            SHARPNESS=sharpness,
             BLOCK=block,
             num_warps=WARPS,
             enable_fp_fusion=False,

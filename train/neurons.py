@@ -89,7 +89,7 @@ class _Level(torch.autograd.Function):
         by_r, by_lam = ctx.quantizer.slopes(r, lam)
         grad_u = grad * by_r / gamma
         grad_gamma = -(grad_u * r).sum() if ctx.needs_input_grad[1] else None
-        grad_lam = (grad * by_lam).sum() if ctx.needs_input_grad[2] else None
+        grad_lam = None if by_lam is None else (grad * by_lam).sum()
         return grad_u, grad_gamma, grad_lam, None
 
 

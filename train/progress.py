@@ -54,7 +54,7 @@ class Progress:
         self._done += 1
         fields: dict[str, Any] = {"epoch": min(self._done // self._steps + 1, self._epochs)}
         if figures is not None:
-            fields["figures"] = f"loss {figures[0]:.4f}  accuracy {100 * figures[1]:.2f} %"
+            fields["figures"] = f"loss {figures[0]:.4f}  accuracy {figures[1]:.2f} %"
         self._bar.update(self._task, completed=self._done, **fields)
 
     def report(self, line: Mapping[str, Any]) -> None:
@@ -64,8 +64,8 @@ class Progress:
         words = [
             f"epoch {line['epoch']:{width}}/{self._epochs}",
             f"loss {line['loss']:.4f}",
-            f"train {100 * line['train_accuracy']:6.2f} %",
-            "test        -" if test is None else f"test {100 * test:6.2f} %",
+            f"train {line['train_accuracy']:6.2f} %",
+            "test        -" if test is None else f"test {test:6.2f} %",
             f"lr {line['lr']:.2e}",
             f"{line['seconds']:.1f} s",
         ]

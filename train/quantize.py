@@ -96,7 +96,7 @@ class _Deployed(nn.Module):
     absorbed); `bits`, None for float weights; `tie`, for a path without a step of its own.
     """
 
-    weight: nn.Parameter
+    weight: Tensor
     step: nn.Parameter
     bits: int | None
     tie: Tie | None
@@ -157,15 +157,15 @@ class _Deployed(nn.Module):
 class Conv2d(_Deployed, nn.Conv2d):
     """A convolution over burst levels, in deployed form."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self._conv_forward(x, self.effective_weight(), self.bias)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.effective_weight(), self.bias)
 
 
 class Linear(_Deployed, nn.Linear):
     """A linear layer over burst levels, in deployed form."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.effective_weight(), self.bias)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.effective_weight(), self.bias)
 
 
 def stand_in(module: nn.Conv2d | nn.Linear) -> Conv2d | Linear:

@@ -7,7 +7,6 @@ because a user would rather mend five things at once than one at a time.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
-from lbq_hw.network import INPUT, Shape, Window
+from lbq_hw.network import INPUT, Shape
+from train import windows
 from train.data import InputSpec
 from train.graph import (
     Analysis,
@@ -201,7 +201,7 @@ class _Reader:
         if target in _AVERAGE:
             return self._average(node, path, value, None)
         if target is F.max_pool2d or name == "boolean_dispatch":
-            return self._max_pool(path, _functional_max_pool(node), value)
+            return self._max_pool(path, windows.max_pool(node), value)
         if target is F.dropout:
             return value
         self._violation(
@@ -257,7 +257,12 @@ class _Reader:
         return Norm(current=current, module=module)
 
     def _max_pool(self, path: str, pool: nn.MaxPool2d | None, value: Value) -> Value:
-        if pool is None or pool.ceil_mode or pool.return_indices or _pair(pool.dilation) != (1, 1):
+        if (
+            pool is None
+            or pool.ceil_mode
+            or pool.return_indices
+            or windows.pair(pool.dilation) != (1, 1)
+        ):
             self._violation(
                 path,
                 "this form of max-pool has no integer form",
@@ -270,9 +275,7 @@ class _Reader:
         if value.max_pool or value.sum_pool:
             self._violation(path, "a pool follows a pool", "merge the two windows into one")
             return None
-        window = Window(
-            kernel=_pair(pool.kernel_size), stride=_pair(pool.stride), padding=_pair(pool.padding)
-        )
+        window = windows.of(pool)
         return replace(value, max_pool=window, shape=window.output_shape(value.shape))
 
     def _average(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
@@ -283,7 +286,7 @@ class _Reader:
             self._violation(path, "a pool follows a pool", "merge the two windows into one")
             return None
         before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
-        window = _average_window(node, before, after, pool)
+        window = windows.average(node, before, after, pool)
         if window is None:
             self._violation(
                 path,
@@ -373,46 +376,3 @@ class _Reader:
                     "its levels are used both with and without a max-pool, or with two",
                     "let every consumer read the same pooled levels",
                 )
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
-
-
-def _functional_max_pool(node: fx.Node) -> nn.MaxPool2d | None:
-    names = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
-    options = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
-    if any(isinstance(value, fx.Node) for value in options.values()):
-        return None
-    build: Callable[..., nn.MaxPool2d] = nn.MaxPool2d
-    return build(**{"stride": None, **options})
-
-
-def _average_window(
-    node: fx.Node, before: tuple[int, ...], after: tuple[int, ...], pool: nn.Module | None
-) -> Window | None:
-    """The window of an average pool in any of its spellings; None where it has no integer form."""
-    if len(before) != 4:
-        return None
-    height, width = before[2:]
-    if node.target in (torch.mean, "mean"):
-        dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-        whole = sorted(d % 4 for d in dims) == [2, 3] if isinstance(dims, tuple | list) else False
-        return Window(kernel=(height, width), stride=(height, width)) if whole else None
-    if node.target is F.avg_pool2d:
-        names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
-        options = dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
-        build: Callable[..., nn.AvgPool2d] = nn.AvgPool2d
-        pool = build(**options)
-    if isinstance(pool, nn.AvgPool2d):
-        padding = _pair(pool.padding)
-        if pool.ceil_mode or pool.divisor_override:
-            return None
-        if padding != (0, 0) and not pool.count_include_pad:
-            return None
-        return Window(kernel=_pair(pool.kernel_size), stride=_pair(pool.stride), padding=padding)
-    rows, columns = after[2:]  # adaptive: equal windows only
-    if height % rows or width % columns:
-        return None
-    kernel = (height // rows, width // columns)
-    return Window(kernel=kernel, stride=kernel)

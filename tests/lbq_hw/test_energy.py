@@ -92,4 +92,6 @@ def test_a_report_by_hand() -> None:
     assert integer["lbq"] == {"adds": 2 + 16 + 4, "mj": pytest.approx(1e-9 * 0.1 * 22)}
     dense = {"macs": 5, "mj": pytest.approx(1e-9 * 0.3 * 5)}
     assert integer["ann_int8"] == integer["quantized_ann"] == dense
-    assert integer["quantized_ann_zero_skipping"] == dense  # neither pixel nor level is ever 0
+    assert (
+        integer["quantized_ann_zero_skipping_estimate"] == dense
+    )  # neither pixel nor level is ever 0

@@ -10,6 +10,7 @@ import pytest
 from networks import random_images, random_network
 from numpy.testing import assert_array_equal
 from reference import as_array, execute
+from threadpoolctl import threadpool_limits
 
 from lbq_hw import exact, golden
 from lbq_hw.golden import Trace
@@ -196,12 +197,31 @@ def test_the_block_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None
     raw = random_images(network, 5)
     whole = golden.run(network, raw, keep="all")
     monkeypatch.setattr(exact, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(exact, "BLOCK_ROWS", 1)
+    assert [len(list(plan.blocks(5))) for plan in exact.plan(network)] == [5] * len(network.layers)
     single = golden.run(network, raw, keep="all")
     assert_array_equal(whole.logits, single.logits)
     for name, trace in whole.traces.items():
         for field in ("acc", "u", "v", "levels", "output"):
             if getattr(trace, field) is not None:
                 assert_array_equal(getattr(trace, field), getattr(single.traces[name], field))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_number_of_threads_does_not_matter(seed: int) -> None:
+    network = random_network(seed)
+    raw = random_images(network, 7)
+    with threadpool_limits(1, user_api="blas"):
+        alone = golden.run(network, raw, keep="all")
+    with threadpool_limits(3, user_api="blas"):
+        shared = golden.run(network, raw, keep="all")
+        few = golden.run(network, raw[:2], keep="all")  # fewer images than threads
+    assert_array_equal(few.logits, alone.logits[:2])
+    assert_array_equal(shared.logits, alone.logits)
+    for name, trace in alone.traces.items():
+        for field in ("acc", "u", "v", "levels", "output"):
+            if getattr(trace, field) is not None:
+                assert_array_equal(getattr(trace, field), getattr(shared.traces[name], field))
 
 
 def test_int32_and_int64_membranes_agree(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,294 @@
+"""Integer accuracy and cost of a network on a dataset: ``python -m lbq_hw.evaluate --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lbq_hw import counts, datasets, energy, file, golden, zoo
+from lbq_hw.counts import Counts, LayerCounts
+from lbq_hw.datasets import Dataset, DatasetError
+from lbq_hw.golden import Trace
+from lbq_hw.network import INPUT, Network
+
+_EPILOG = """
+examples:
+  python -m lbq_hw.evaluate
+      the digits network of the zoo on the digits that scikit-learn carries
+  python -m lbq_hw.evaluate --model net.lbq --data folder/of/mnist --limit 1000
+      a network of your own on the first 1000 test images of the dataset it was trained on
+  python -m lbq_hw.evaluate --model mnist --data folder/of/mnist --json > mnist.json
+
+what is counted, as a mean per image:
+  unary ACs        accumulations if a level of k were k unit events
+  bit-sparse ACs   accumulations per set bit of each level: what the core executes
+  formation ops    set bits of all levels, before fan-out
+  shifts           accumulations of bits above bit 0, were each shifted at run time
+The totals are of the whole chip: the bit planes of the input pixels and identity shortcuts are
+counted, padding taps are not (in JSON, the keys that end in _with_padding count them too).
+energy_mj is the paper's price list: first layer 4.6 pJ a float MAC, elsewhere 0.9 pJ an
+accumulation, 0.1 pJ a formation op. The object under energy has the counts behind it, and the
+integer price list (0.1 pJ an addition, 0.2 pJ an 8-bit multiplication) beside an int8 ANN.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Percent of images classified right, and what they cost."""
+
+    accuracy: float
+    counts: Counts
+
+
+def evaluate(
+    network: Network,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    *,
+    batch: int | None = None,
+    advance: Callable[[int], object] | None = None,
+) -> Evaluation:
+    """Run raw images through golden; `advance` is told how many each batch has finished."""
+    counter = counts.Counter(network)
+
+    def observe(trace: Trace) -> None:
+        counter(trace)
+        if advance is not None and trace.name == network.layers[-1].name and trace.u is not None:
+            advance(trace.u.shape[1])
+
+    classes = golden.run(network, images, batch=batch, observe=observe).classes
+    return Evaluation(accuracy=100.0 * float(np.mean(classes == labels)), counts=counter.counts())
+
+
+def load_dataset(
+    network: Network, name: str | None, root: str | None, limit: int | None = None
+) -> Dataset:
+    """The test split in the form the network takes; the network's own dataset if none is named."""
+    name = name or network.meta.get("dataset")
+    if name is None:
+        known = ", ".join(datasets.names())
+        raise ValueError(f"the model does not say what it was trained on: give --dataset ({known})")
+    info = datasets.info(name)
+    form = "images" if network.input.static else "recordings"
+    if info.temporal == network.input.static:
+        raise ValueError(f"the model takes {form}, which the dataset {name!r} does not have")
+    channels, height, width = shape = network.input.shape
+    blocks = info.temporal and height == width and info.shape[1] % height == 0
+    if shape != info.shape and not (blocks and channels == info.shape[0]):
+        raise ValueError(
+            f"the model takes {form} of shape {shape}, those of the dataset {name!r} are "
+            f"{info.shape}"
+        )
+    if info.classes != network.classes:
+        raise ValueError(
+            f"the model knows {network.classes} classes, the dataset {name!r} has {info.classes}"
+        )
+    if info.temporal:
+        dataset = datasets.load(name, root, split="test", timesteps=network.timesteps, size=height)
+    else:
+        dataset = datasets.load(name, root, split="test")
+    return Dataset(
+        name=dataset.name,
+        images=dataset.images[:limit],
+        labels=dataset.labels[:limit],
+        classes=dataset.classes,
+    )
+
+
+def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation as one JSON-able object; operations and energies are means per image."""
+    cost = evaluation.counts
+    prices = energy.report(cost)
+    return {
+        "model": model,
+        "digest": file.digest(network),
+        "dataset": dataset,
+        "images": cost.images,
+        "accuracy": evaluation.accuracy,
+        "timesteps": network.timesteps,
+        "capacity": max(layer.capacity for layer in network.layers),
+        "weight_bits": network.weight_bits,
+        "parameters": network.parameters,
+        "macs": cost.macs,
+        **counts.work_summary(cost.work, cost.padded),
+        "formation_ops": cost.formation_ops,
+        "energy_mj": prices["paper"]["lbq"]["mj"],
+        "energy": prices,
+        "input_plane_bits": list(cost.input_plane_bits),
+        "layers": [layer.summary() for layer in cost.layers],
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        network = file.load(zoo.find(options.model))
+        dataset = load_dataset(network, options.dataset, options.data, options.limit)
+        evaluation = _with_progress(network, dataset, options.batch)
+    except (ValueError, DatasetError, OverflowError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    result = report(options.model, network, dataset.name, evaluation)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        _show(result, evaluation.counts)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lbq_hw.evaluate",
+        description="Run an integer network bit for bit on a dataset's test images: accuracy, "
+        "operations by layer, energy.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    known = ", ".join(datasets.names())
+    parser.add_argument(
+        "--model", default="digits", help="an .lbq file or a name of the zoo (default: digits)"
+    )
+    parser.add_argument(
+        "--dataset", help=f"default: the one the model was trained on; one of {known}"
+    )
+    parser.add_argument(
+        "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
+    )
+    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--batch",
+        type=_positive,
+        metavar="B",
+        help="images at a time, which changes memory and speed and nothing else",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of tables"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def _with_progress(network: Network, dataset: Dataset, batch: int | None) -> Evaluation:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+        task = progress.add_task(f"{network.name} on {dataset.name}", total=len(dataset.images))
+        return evaluate(
+            network,
+            dataset.images,
+            dataset.labels,
+            batch=batch,
+            advance=lambda done: progress.advance(task, done),
+        )
+
+
+def _show(result: dict[str, Any], cost: Counts) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    table = Table(title="operations per image, padding taps not counted")
+    for name in ("layer", "shape"):
+        table.add_column(name)
+    for name in ("levels > 0", "MACs/step", "unary ACs", "bit-sparse ACs", "saved", "shifts"):
+        table.add_column(name, justify="right")
+    table.add_column("formation ops", justify="right")
+    for layer in cost.layers:
+        table.add_row(*_row(layer))
+    table.add_section()
+    work = cost.work
+    table.add_row(
+        "total",
+        "",
+        "",
+        _si(cost.macs),
+        _si(work.unary),
+        _si(work.bit_sparse),
+        f"{work.saved_percent:.1f} %",
+        _si(work.shifts),
+        _si(cost.formation_ops),
+    )
+    console.print(table)
+    pixels = sum(path.work.bit_sparse for path in cost.paths if path.source == INPUT)
+    console.print(
+        f"of the bit-sparse ACs, {_si(pixels)} are on input pixels; with padding taps the total "
+        f"is {_si(cost.padded.bit_sparse)}"
+    )
+    console.print(_energy_table(result["energy"]))
+    console.print(
+        f"{result['model']} on {result['dataset']}: [bold]{result['accuracy']:.2f} %[/bold] of "
+        f"{result['images']:,} images right, T = {result['timesteps']}, N = {result['capacity']}, "
+        f"{result['weight_bits']}-bit weights, {result['parameters']:,} parameters",
+        highlight=False,
+    )
+
+
+def _row(layer: LayerCounts) -> tuple[str, ...]:
+    work = layer.work
+    return (
+        layer.name,
+        "x".join(map(str, layer.shape)),
+        "" if layer.active is None else f"{100 * layer.active:.1f} %",
+        _si(layer.macs),
+        _si(work.unary),
+        _si(work.bit_sparse),
+        f"{work.saved_percent:.1f} %",
+        _si(work.shifts),
+        _si(layer.formation_ops),
+    )
+
+
+def _energy_table(prices: dict[str, Any]) -> Table:
+    table = Table(title="arithmetic energy per image")
+    table.add_column("price list")
+    table.add_column("execution")
+    table.add_column("energy", justify="right")
+    for prices_name, executions in prices.items():
+        for name, entry in executions.items():
+            table.add_row(prices_name, name.replace("_", " "), _joules(entry["mj"]))
+        table.add_section()
+    return table
+
+
+def _si(value: float) -> str:
+    """Three significant digits and a prefix: ``92.1 k``."""
+    for prefix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= 0.9995 * unit:
+            return f"{_three_digits(value / unit)} {prefix}"
+    return _three_digits(value)
+
+
+def _joules(millijoules: float) -> str:
+    for unit, scale in (("mJ", 1.0), ("µJ", 1e3)):
+        if millijoules * scale >= 0.9995:
+            return f"{_three_digits(millijoules * scale)} {unit}"
+    return f"{_three_digits(millijoules * 1e6)} nJ"
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

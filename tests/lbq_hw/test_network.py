@@ -1,0 +1,323 @@
+"""The integer network: what it refuses, what it derives, and the ranges it proves."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from networks import random_images, random_network
+
+from lbq_hw import golden
+from lbq_hw.network import INPUT, Input, Layer, Network, NetworkError, Neuron, Path, Window
+
+
+def neuron(channels: int = 2, **changes: Any) -> Neuron:
+    fields: dict[str, Any] = {
+        "capacity": 3,
+        "theta": np.full(channels, 4),
+        "reset": np.full(channels, 4),
+        "decay": 1,
+        "decay_bits": 1,
+    }
+    return Neuron(**fields | changes)
+
+
+def hidden(**changes: Any) -> Layer:
+    fields: dict[str, Any] = {
+        "name": "hidden",
+        "shape": (2, 4, 4),
+        "paths": (Path(source=INPUT, weight=np.ones((2, 1, 3, 3), np.int64), padding=(1, 1)),),
+        "bias": np.array([1, -1]),
+        "fraction_bits": 2,
+        "neuron": neuron(),
+    }
+    return Layer(**fields | changes)
+
+
+def readout(**changes: Any) -> Layer:
+    fields: dict[str, Any] = {
+        "name": "logits",
+        "shape": (3, 1, 1),
+        "paths": (Path(source="hidden", weight=np.ones((3, 2, 4, 4), np.int64)),),
+        "bias": np.zeros(3, np.int64),
+        "fraction_bits": 0,
+        "neuron": None,
+    }
+    return Layer(**fields | changes)
+
+
+def network(*layers: Layer, **changes: Any) -> Network:
+    fields: dict[str, Any] = {
+        "name": "net",
+        "input": Input(shape=(1, 4, 4), static=True, bits=2),
+        "timesteps": 2,
+        "weight_bits": 4,
+        "layers": layers or (hidden(), readout()),
+    }
+    return Network(**fields | changes)
+
+
+def conv(source: str = INPUT, shape: tuple[int, ...] = (2, 1, 3, 3), **options: Any) -> Path:
+    return Path(source=source, weight=np.ones(shape, np.int64), **options)
+
+
+def test_a_network_knows_its_sizes() -> None:
+    net = network()
+    assert net.classes == 3
+    assert net.parameters == (18 + 3 * 2) + (96 + 3)
+    assert net.source_shape(net.layers[1].paths[0]) == (2, 4, 4)
+    assert net.source_capacity(net.layers[0].paths[0]) == 3
+    assert net.is_static(net.layers[0])
+    assert not net.is_static(net.layers[1])
+    assert not replace(net, input=replace(net.input, static=False)).is_static(net.layers[0])
+
+
+def test_weights_are_stored_narrow_and_read_only() -> None:
+    path = Path(source=INPUT, weight=np.array([1, -300]))
+    assert path.weight.dtype == np.int16
+    with pytest.raises(ValueError, match="read-only"):
+        path.weight[0] = 5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: network(hidden(), readout(name="hidden")),
+            "layer 'hidden': the name is taken",
+        ),
+        (
+            lambda: network(hidden(name=INPUT), readout()),
+            "layer 'input': the name is taken",
+        ),
+        (
+            lambda: network(hidden()),
+            "layer 'hidden': the last layer, and only it, must have no neuron",
+        ),
+        (
+            lambda: network(hidden(neuron=None), readout()),
+            "layer 'hidden': the last layer, and only it, must have no neuron",
+        ),
+        (
+            lambda: network(hidden(paths=(conv("logits"),)), readout()),
+            "layer 'hidden': reads 'logits', which no earlier layer makes",
+        ),
+        (
+            lambda: network(hidden(paths=(conv(shape=(2, 5, 3, 3)),)), readout()),
+            "layer 'hidden': weight from 'input' wants 5 channels, the source has 1",
+        ),
+        (
+            lambda: network(hidden(paths=(conv(),)), readout()),
+            "layer 'hidden': the path from 'input' yields (2, 2, 2), the layer is (2, 4, 4)",
+        ),
+        (
+            lambda: network(
+                hidden(paths=(Path(source=INPUT, weight=np.array([1, 1])),)), readout()
+            ),
+            "layer 'hidden': identity from 'input' wants 2 channels, the source has 1",
+        ),
+        (
+            lambda: network(weight_bits=2, layers=(hidden(paths=(heavy(),)), readout())),
+            "layer 'hidden': weights from 'input' exceed the codes -1..1",
+        ),
+        (
+            lambda: network(timesteps=0),
+            "timesteps must be an integer of at least 1, not 0",
+        ),
+        (lambda: network(layers=()), "a network needs at least one layer"),
+        (lambda: hidden(paths=()), "layer 'hidden': needs at least one path"),
+        (
+            lambda: hidden(fraction_bits=17),
+            "layer 'hidden': fraction_bits must be 0..16, not 17",
+        ),
+        (
+            lambda: readout(pool=Window(kernel=(1, 1), stride=(1, 1))),
+            "layer 'logits': a readout has no max-pool",
+        ),
+        (
+            lambda: hidden(bias=np.zeros(3, np.int64)),
+            "layer 'hidden': bias must have 2 entries, not (3,)",
+        ),
+        (
+            lambda: hidden(neuron=neuron(3)),
+            "layer 'hidden': theta must have 2 entries, not (3,)",
+        ),
+        (
+            lambda: hidden(bias=np.zeros(2)),
+            "layer 'hidden': bias must be integers, not float64",
+        ),
+        (lambda: neuron(capacity=32), "neuron capacity must be 1..31, not 32"),
+        (lambda: neuron(theta=np.array([0, 1])), "neuron theta must be at least 1"),
+        (
+            lambda: neuron(decay=3, decay_bits=1),
+            "neuron decay must be 0..2**decay_bits, not 3/2**1",
+        ),
+        (
+            lambda: neuron(theta=np.ones((2, 2), np.int64)),
+            "neuron theta must be a vector, not of shape (2, 2)",
+        ),
+        (
+            lambda: Path(source="a", weight=np.ones((1, 1, 1, 1))),
+            "path from 'a': weight must be signed integers, not float64",
+        ),
+        (
+            lambda: conv("a", (2, 2)),
+            "path from 'a': weight must be (C,) or (out, in, kh, kw)",
+        ),
+        (
+            lambda: conv("a", stride=(0, 1)),
+            "path from 'a': stride must be at least 1, not (0, 1)",
+        ),
+        (lambda: conv("a", padding=(-1, 0)), "path from 'a': padding must not be negative"),
+        (lambda: conv("a", exponent=16), "path from 'a': exponent must be 0..15, not 16"),
+        (
+            lambda: conv("a", (2,), stride=(2, 2)),
+            "path from 'a': an identity has neither stride nor padding",
+        ),
+        (lambda: conv("a", (0,)), "path from 'a': weight must not be empty"),
+        (
+            lambda: Window(kernel=(2, 0), stride=(1, 1)),
+            "window kernel must be at least 1, not (2, 0)",
+        ),
+        (
+            lambda: Window(kernel=(2, 2), stride=(1, 0)),
+            "window stride must be at least 1, not (1, 0)",
+        ),
+        (
+            lambda: Window(kernel=(2, 2), stride=(1, 1), padding=(2, 0)),
+            "window padding must be smaller than its kernel, not (2, 0)",
+        ),
+        (
+            lambda: Input(shape=(1, 1, 1), static=True, bits=9),
+            "input bits must be between 1 and 8, not 9",
+        ),
+        (
+            lambda: Input(shape=(1, 1, 1), static=True, bits=1, shift=8),
+            "input shift must be between 0 and 7, not 8",
+        ),
+        (
+            lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=-1),
+            "input border must not be negative, not -1",
+        ),
+        (
+            lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=1, border_value=(2,)),
+            "input border_value must be one level 0..1 per channel, not (2,)",
+        ),
+    ],
+)
+def test_a_contradiction_is_named(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(NetworkError, match=f"^{re.escape(message)}$"):
+        make()
+
+
+def heavy() -> Path:
+    return Path(source=INPUT, weight=np.full((2, 1, 3, 3), 2), padding=(1, 1))
+
+
+def test_pixels_are_shifted_clipped_and_framed() -> None:
+    source = Input(shape=(2, 1, 2), static=True, bits=3, shift=1, border=1, border_value=(5, 6))
+    raw = np.array([[[[3, 255]], [[0, 14]]]], np.uint8)
+    levels = source.quantize(raw)
+    assert levels.dtype == np.uint8
+    assert levels[0, 0, 0].tolist() == [[5, 5, 5, 5], [5, 1, 7, 5], [5, 5, 5, 5]]
+    assert levels[0, 0, 1].tolist() == [[6, 6, 6, 6], [6, 0, 7, 6], [6, 6, 6, 6]]
+
+
+def test_frames_become_time_major() -> None:
+    source = Input(shape=(1, 1, 1), static=False, bits=8)
+    raw = np.arange(6, dtype=np.uint8).reshape(2, 3, 1, 1, 1)
+    assert source.quantize(raw).reshape(3, 2).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_raw_input_of_another_kind_or_shape_is_refused() -> None:
+    source = Input(shape=(1, 2, 2), static=True, bits=8)
+    with pytest.raises(TypeError, match=r"^raw input must be uint8, not float64$"):
+        source.quantize(np.zeros((1, 1, 2, 2)))  # pyright: ignore[reportArgumentType]
+    message = "raw input must be (n, C, H, W) with (C, H, W) = (1, 2, 2), not (1, 2, 2)"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        source.quantize(np.zeros((1, 2, 2), np.uint8))
+    message = "raw input must be (n, T, C, H, W) with (C, H, W) = (1, 2, 2), not (3, 1, 2, 2)"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        replace(source, static=False).quantize(np.zeros((3, 1, 2, 2), np.uint8))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_random_network_leaves_its_proven_ranges(seed: int) -> None:
+    net = random_network(seed)
+    traces = golden.run(net, random_images(net, 16), keep="all").traces
+    for layer in net.layers:
+        bounds, trace = net.bounds(layer), traces[layer.name]
+        assert within(trace.acc, bounds.acc_low, bounds.acc_high)
+        for values in (trace.u, trace.v):
+            assert within(values, bounds.u_low, bounds.u_high)
+
+
+def within(values: Any, low: Any, high: Any) -> bool:
+    if values is None:
+        return True
+    channels = np.moveaxis(values, 2, -1)
+    return bool(np.all(low <= channels) and np.all(channels <= high))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int) -> None:
+    """Two pixels of 2 bits, one neuron, three timesteps: all 4096 recordings are tried."""
+    random = np.random.default_rng(seed)
+    cell = Neuron(
+        capacity=int(random.integers(1, 4)),
+        theta=random.integers(1, 20, 1),
+        reset=random.integers(-5, 25, 1),
+        decay=int(random.integers(0, 5)),
+        decay_bits=2,
+    )
+    weight = random.integers(-7, 8, (1, 1, 1, 2))
+    layer = Layer(
+        name="hidden",
+        shape=(1, 1, 1),
+        paths=(Path(source=INPUT, weight=weight, exponent=int(random.integers(0, 3))),),
+        bias=random.integers(-9, 10, 1),
+        fraction_bits=int(random.integers(0, 3)),
+        neuron=cell,
+    )
+    last = Layer(
+        name="logits",
+        shape=(1, 1, 1),
+        paths=(Path(source="hidden", weight=np.ones((1, 1, 1, 1), np.int64)),),
+        bias=np.zeros(1, np.int64),
+        fraction_bits=0,
+        neuron=None,
+    )
+    source = Input(shape=(1, 1, 2), static=False, bits=2)
+    net = Network(name="n", input=source, timesteps=3, weight_bits=4, layers=(layer, last))
+    raw = np.array(list(itertools.product(range(4), repeat=6)), np.uint8).reshape(-1, 3, 1, 1, 2)
+    trace = golden.run(net, raw, keep="all").traces["hidden"]
+    bounds = net.bounds(layer)
+    assert trace.acc is not None
+    assert (trace.acc.min(), trace.acc.max()) == (bounds.acc_low[0], bounds.acc_high[0])
+    assert within(trace.u, bounds.u_low, bounds.u_high)
+    assert within(trace.v, bounds.u_low, bounds.u_high)
+
+
+def test_widths_of_a_layer_by_hand() -> None:
+    """Nine weights of 1 on pixels of up to 3, and a fraction of two bits."""
+    bounds = network().bounds(hidden())
+    assert (bounds.acc_low.tolist(), bounds.acc_high.tolist()) == ([0, 0], [27, 27])
+    assert bounds.acc_bits == 6
+    # 27 * 4 + 1 = 109, then floor((109 - 4) / 2) more; at least -1, then floor(-1 / 2) more
+    assert bounds.u_high.tolist() == [161, 158]
+    assert bounds.u_low.tolist() == [0, -2]
+    assert bounds.membrane_bits == 9
+
+
+def test_the_bound_of_a_path_counts_its_pool() -> None:
+    net = network()
+    assert net.path_bound(net.layers[0].paths[0]) == 27
+    pool = Window(kernel=(2, 2), stride=(2, 2))
+    pooled = conv("hidden", (3, 2, 2, 2), pool=pool)
+    net = network(hidden(), readout(paths=(pooled,)))
+    assert net.path_bound(net.layers[1].paths[0]) == 8 * 4 * 3

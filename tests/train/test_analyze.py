@@ -1,0 +1,76 @@
+"""Layer figures: the numbers by hand, and a whole run from checkpoint to pictures."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from train import analyze
+from train.__main__ import main as train_main
+
+
+def test_facts_follow_from_the_counts():
+    facts = analyze.layer_facts(np.array([[6, 1, 1, 0], [2, 1, 1, 0]]))
+    assert facts["active_ratio"] == 4 / 12
+    assert facts["distribution"] == [0.5, 0.5, 0.0]
+    assert facts["entropy"] == pytest.approx(math.log(2) / math.log(3), rel=1e-12)
+
+
+def test_uniform_levels_have_entropy_one_and_a_silent_layer_zero():
+    assert analyze.layer_facts(np.array([[5, 2, 2, 2]]))["entropy"] == pytest.approx(1.0)
+    silent = analyze.layer_facts(np.array([[9, 0, 0, 0]]))
+    assert (silent["active_ratio"], silent["entropy"]) == (0.0, 0.0)
+
+
+def test_a_binary_layer_has_no_entropy_to_speak_of():
+    assert analyze.layer_facts(np.array([[1, 1]]))["entropy"] == 0.0
+
+
+def test_the_summary_is_the_mean_over_layers():
+    rows = [
+        {"gamma": 1.0, "active_ratio": 0.1, "entropy": 0.5, "distribution": [1.0, 0.0]},
+        {"gamma": 3.0, "active_ratio": 0.3, "entropy": 0.7, "distribution": [0.5, 0.5]},
+    ]
+    summary = analyze.summarize(rows)
+    assert summary == pytest.approx(
+        {
+            "gamma_min": 1.0,
+            "gamma_max": 3.0,
+            "gamma_cv": 0.5,
+            "active_ratio": 0.2,
+            "entropy": 0.6,
+            "p_first_level": 0.75,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    options = ["--config", "digits", "--set", "train.epochs=1", "--out", str(folder)]
+    assert train_main(options) == 0
+    return folder
+
+
+def test_a_run_becomes_json_and_three_pictures(run, capsys):
+    capsys.readouterr()
+    assert analyze.main([str(run), "--limit", "64", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == json.loads((run / "analysis" / "analysis.json").read_text())
+    assert printed["images"] == 64
+    assert [layer["name"] for layer in printed["layers"]][-1] == "residual.neuron"
+    for layer in printed["layers"]:
+        counts = np.array(layer["histogram"])
+        assert counts.shape == (2, 6)
+        assert counts.sum() % (2 * 64) == 0
+    for name in analyze.FIGURES:
+        assert (run / "analysis" / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_without_a_run_is_one_sentence(tmp_path, capsys):
+    assert analyze.main([str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error == (
+        f"train.analyze: {tmp_path} holds no checkpoint 'last': {tmp_path / 'last.json'} is missing\n"
+    )

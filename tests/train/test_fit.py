@@ -1,0 +1,430 @@
+"""The loop: resumed, interrupted and shared runs equal a plain one; checkpoints; the command."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lbq_hw import datasets
+from train import __main__ as command
+from train import checkpoint, config, fit
+from train.checkpoint import CheckpointError, load_run
+from train.config import Config
+
+ROOT = Path(__file__).parents[2]
+SMALL = (
+    "train.epochs=3",
+    "train.batch=240",
+    "train.device=cpu",
+    "model.channels=[4, 4]",
+    "neuron.timesteps=1",
+)
+RECIPES = {
+    "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
+    "adamw 4 bits": ("train.weight_bits=4", "neuron.timesteps=2", "augment.mixup=0.5"),
+}
+
+
+def small(*changes: str, name: str = "digits") -> Config:
+    return config.load(name, [*SMALL, *changes])
+
+
+def tensors(value, path=""):
+    """Every tensor of a checkpoint by its path."""
+    if isinstance(value, torch.Tensor):
+        return {path: value}
+    if isinstance(value, dict):
+        return {k: v for key in value for k, v in tensors(value[key], f"{path}/{key}").items()}
+    return {}
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    first, second = (checkpoint.load(folder, "last") for folder in (one, other))
+    left, right = tensors(first), tensors(second)
+    assert left.keys() == right.keys()
+    assert len(left) > 20
+    for name in left:
+        assert torch.equal(left[name], right[name]), name
+    assert first["best"] == second["best"]
+    assert metrics(one) == metrics(other)
+
+
+def metrics(folder: Path) -> list[dict]:
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    clock = ("seconds", "total_seconds")
+    return [{k: v for k, v in json.loads(line).items() if k not in clock} for line in lines]
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_a_run_in_pieces_equals_an_uninterrupted_one(tmp_path, recipe):
+    chosen = small(*recipe)
+    whole = fit.fit(chosen, tmp_path / "whole")
+    assert whole["finished"]
+    assert whole["epoch"] == 3
+    seldom = small(*recipe, "train.save_every=7")
+    for piece in (1, 2):  # no time is left after one epoch
+        result = fit.fit(seldom, tmp_path / "pieces", resume=True, max_seconds=0)
+        assert (result["finished"], result["epoch"]) == (False, piece)
+    assert fit.fit(chosen, tmp_path / "pieces", resume=True)["finished"]
+    assert_same_run(tmp_path / "whole", tmp_path / "pieces")
+
+
+def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
+    tmp_path, monkeypatch, capsys
+):
+    fit.fit(small(), tmp_path / "whole")
+    changes = [word for change in SMALL for word in ("--set", change)]
+    arguments = ["--config", "digits", "--out", str(tmp_path / "run"), *changes]
+    rate, calls = fit.learning_rate, []
+
+    def interrupted(*values):
+        calls.append(values)
+        if len(calls) == 8:  # of 5 steps an epoch
+            raise KeyboardInterrupt
+        return rate(*values)
+
+    monkeypatch.setattr(fit, "learning_rate", interrupted)
+    assert command.main(arguments) == 130
+    again = f"python -m train --resume --out {tmp_path / 'run'}"
+    assert capsys.readouterr().err == f"\ntrain: interrupted; go on with: {again}\n"
+    assert not list((tmp_path / "run").glob("*.tmp"))
+    monkeypatch.undo()
+    assert command.main(["--resume", "--out", str(tmp_path / "run")]) == 0
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):
+    chosen = small("train.epochs=1")
+    result = fit.fit(chosen, tmp_path)
+    before = (tmp_path / "last.json").read_text(encoding="utf-8")
+    assert fit.fit(chosen, tmp_path, resume=True) == result
+    assert (tmp_path / "last.json").read_text(encoding="utf-8") == before
+
+
+def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_path):
+    """Each half of a batch has its own norm statistics in both cases. Gradients are scaled by a
+    power of two and summed from two terms, so that all weights and momenta are equal to the bit.
+    Running statistics are not compared: two processes keep those of the first half.
+    """
+    changes = ["train.epochs=2", "neuron.timesteps=2", "train.optimizer=sgd", "train.lr=0.1"]
+    fit.fit(small(*changes, "train.accumulate=2"), tmp_path / "one")
+    words = [word for change in [*SMALL, *changes] for word in ("--set", change)]
+    words += ["--config", "digits", "--out", str(tmp_path / "two")]
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    subprocess.run(
+        [sys.executable, *torchrun, "-m", "train", *words],
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        check=True,
+        timeout=120,
+    )
+    one, two = (checkpoint.load(tmp_path / name, "last") for name in ("one", "two"))
+    assert one["config"]["train"].pop("accumulate") == 2
+    assert two["config"]["train"].pop("accumulate") == 1
+    assert one["config"] == two["config"]
+    model = load_run(tmp_path / "one")[0]
+    for name, _ in model.named_parameters():
+        assert torch.equal(one["model"][name], two["model"][name]), name
+    left, right = tensors(one["optimizer"]), tensors(two["optimizer"])
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    for ours, theirs in zip(metrics(tmp_path / "one"), metrics(tmp_path / "two"), strict=True):
+        assert ours["train_accuracy"] == theirs["train_accuracy"]
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-6)  # summed in another order
+
+
+def test_a_batch_that_can_not_be_shared_is_refused(tmp_path):
+    chosen = small("train.accumulate=16")
+    world = replace(fit.World.join("cpu"), size=2)
+    with pytest.raises(
+        fit.FitError, match=r"^train.batch must be a multiple of 32 parts, not 240$"
+    ):
+        fit._fit(chosen, tmp_path, world, root=tmp_path, download=False, state=None, deadline=0)
+
+
+def test_the_loop_reads_no_value_from_the_device_inside_an_epoch(tmp_path, monkeypatch):
+    reads = {}
+    for batch in (240, 120):
+        count = 0
+
+        def reading(method):
+            def read(self, *args):
+                nonlocal count
+                count += 1
+                return method(self, *args)
+
+            return read
+
+        with monkeypatch.context() as patch:
+            for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
+                patch.setattr(torch.Tensor, name, reading(getattr(torch.Tensor, name)))
+            changes = ["train.epochs=1", "train.grad_clip=1.0", "train.optimizer=sgd"]
+            fit.fit(small(f"train.batch={batch}", *changes), tmp_path / str(batch))
+        reads[batch] = count
+    assert reads[240] == reads[120]  # whatever the number of steps
+
+
+def test_recordings_train_with_mixed_targets(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    split = datasets.Dataset(
+        name="nmnist",
+        images=rng.integers(0, 5, (20, 3, 2, 34, 34), dtype=np.uint8),
+        labels=np.arange(20, dtype=np.int64) % 10,
+        classes=10,
+    )
+    asked = []
+
+    def load(*_, **options):
+        asked.append(options)
+        return split
+
+    monkeypatch.setattr(datasets, "load", load)
+    changes = ["train.epochs=1", "train.batch=10", "train.accumulate=2", "neuron.timesteps=3"]
+    chosen = config.load("nmnist", [*changes, "augment.mixup=0.5", "train.device=cpu"])
+    assert fit.fit(chosen, tmp_path)["finished"]
+    frames = {"timesteps": 3, "size": None, "download": False}
+    assert asked == [{"split": "train"} | frames, {"split": "test", "timesteps": 3, "size": None}]
+    model, _, spec = load_run(tmp_path)
+    assert not spec.static
+    x = spec.normalize(torch.from_numpy(split.images)).transpose(0, 1)
+    assert model(x).shape == (20, 10)
+
+
+@pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])
+def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
+    fit.fit(small("train.epochs=2", *changes), tmp_path)
+    for loaded, which in (
+        (load_run(tmp_path), "last"),
+        (load_run(tmp_path, "best"), "best"),
+    ):
+        model, chosen, spec = loaded
+        index = checkpoint.index(tmp_path, which)
+        assert chosen == small("train.epochs=2", *changes)
+        assert which == "best" or index["epoch"] == 2
+        assert not model.training
+        tests = fit.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
+        assert fit.evaluate(model, tests) == index["accuracy"]
+
+
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # this CPU has no bf16 of its own
+def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32(tmp_path):
+    chosen = small("train.amp=bf16", "train.channels_last=true", "train.epochs=2")
+    result = fit.fit(chosen, tmp_path)
+    model, _, spec = load_run(tmp_path)
+    tests = fit.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
+    assert fit.evaluate(model, tests) == result["test_accuracy"]
+    assert result["loss"] < 2.3
+
+
+def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):
+    fit.fit(small("train.epochs=2"), tmp_path / "float")
+    source = checkpoint.load(tmp_path / "float", "last")["model"]
+    spec = load_run(tmp_path / "float")[2]
+    init = str(tmp_path / "float")
+    tuned = checkpoint.build(small("train.weight_bits=4"), spec, 10, init=init)
+    steps = [name for name in tuned.state_dict() if name not in source]
+    assert steps
+    assert all(name.endswith(".step") for name in steps)
+    assert all(torch.equal(tuned.state_dict()[name], source[name]) for name in source)
+    fresh = checkpoint.build(small("train.weight_bits=4"), spec, 10)
+    assert not torch.equal(tuned.state_dict()[steps[0]], fresh.state_dict()[steps[0]])
+    result = fit.fit(small("train.weight_bits=4", f"train.init={init}"), tmp_path / "tuned")
+    assert result["loss"] < metrics(tmp_path / "float")[-1]["loss"]
+
+
+def test_steps_of_the_same_width_are_taken_over_too_and_another_network_is_refused(tmp_path):
+    fit.fit(small("train.epochs=1", "train.weight_bits=4"), tmp_path)
+    source = checkpoint.load(tmp_path, "last")["model"]
+    spec = load_run(tmp_path)[2]
+    tuned = checkpoint.build(small("train.weight_bits=4"), spec, 10, init=str(tmp_path))
+    assert all(torch.equal(tuned.state_dict()[name], source[name]) for name in source)
+    message = f"train.init = '{tmp_path}' holds another network than this configuration's"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        checkpoint.build(small("model.channels=[4, 6]"), spec, 10, init=str(tmp_path))
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    message = "the loss became nan in epoch 1: lower train.lr"
+    with pytest.raises(fit.FitError, match=f"^{re.escape(message)}$"):
+        fit.fit(small("train.optimizer=sgd", "train.lr=1e30"), tmp_path)
+
+
+def test_scales_are_never_decayed_and_norms_only_where_asked():
+    spec = small().data.spec((1, 8, 8), static=True)
+    for norms in (True, False):
+        chosen = small(f"train.decay_norms={str(norms).lower()}", "train.weight_bits=4")
+        model = checkpoint.build(chosen, spec, 10)
+        groups = fit._optimizer(model, chosen.train).param_groups
+        names = {id(parameter): name for name, parameter in model.named_parameters()}
+        decayed = {names[id(p)] for g in groups if g["weight_decay"] for p in g["params"]}
+        free = {names[id(p)] for g in groups if not g["weight_decay"] for p in g["params"]}
+        assert decayed | free == set(names.values())
+        assert {name.rsplit(".", 1)[1] for name in free} >= {"rho", "eta", "step"}
+        assert {name.rsplit(".", 1)[1] for name in decayed} == (
+            {"weight", "bias"} if norms else {"weight"}
+        )
+        assert any("norm" in name for name in decayed) == norms
+
+
+def test_the_rate_warms_up_in_line_and_falls_to_zero_as_a_cosine():
+    train = small("train.epochs=10", "train.lr=0.5", "train.warmup_epochs=2").train
+    rates = [fit.learning_rate(train, step, 4) for step in range(40)]
+    assert rates[:8] == [0.5 * k / 8 for k in range(1, 9)]
+    assert rates[8] == 0.5
+    assert rates[24] == pytest.approx(0.25)
+    assert rates[39] == pytest.approx(0.25 * (1 + math.cos(math.pi * 31 / 32)))
+    constant = replace(train, schedule="constant")
+    assert [fit.learning_rate(constant, step, 4) for step in (7, 8, 39)] == [0.5] * 3
+
+
+def state(epoch: int) -> dict:
+    torch.manual_seed(epoch)
+    weights = {"a": torch.rand(600_000), "b": torch.arange(3)}
+    return {"epoch": epoch, "accuracy": 0.5, "revision": "r", "config": {}, "model": weights}
+
+
+def test_a_checkpoint_in_parts_reads_as_written_and_keeps_no_older_part(tmp_path):
+    for epoch in (1, 2):
+        checkpoint.save(tmp_path, "last", state(epoch), shard_mib=1)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["last-0002.000.part", "last-0002.001.part", "last-0002.002.part", "last.json"]
+    sizes = [path.stat().st_size for path in sorted(tmp_path.glob("*.part"))]
+    assert sizes[:2] == [2**20] * 2
+    loaded, written = checkpoint.load(tmp_path, "last"), state(2)
+    assert loaded.keys() == written.keys()
+    assert torch.equal(loaded["model"]["a"], written["model"]["a"])
+    checkpoint.save(tmp_path, "last", state(3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last-0003.pt", "last.json"]
+    assert torch.load(tmp_path / "last-0003.pt", weights_only=True)["epoch"] == 3
+
+
+def test_a_save_that_fails_midway_leaves_the_previous_checkpoint(tmp_path, monkeypatch):
+    checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
+    replace_, moves = Path.replace, []
+
+    def failing(self, target):
+        moves.append(target)
+        if len(moves) == 2:
+            raise KeyboardInterrupt
+        return replace_(self, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.save(tmp_path, "last", state(2), shard_mib=1)
+    assert checkpoint.load(tmp_path, "last")["epoch"] == 1
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_damaged_or_missing_checkpoint_is_an_error(tmp_path):
+    message = f"{tmp_path} holds no checkpoint 'last': {tmp_path / 'last.json'} is missing"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        checkpoint.load(tmp_path, "last")
+    checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
+    part = tmp_path / "last-0001.001.part"
+    data = bytearray(part.read_bytes())
+    data[7] ^= 1
+    part.write_bytes(data)
+    index = tmp_path / "last.json"
+    message = f"{part} is damaged: its digest differs from the one in {index}"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        checkpoint.load(tmp_path, "last")
+    part.unlink()
+    with pytest.raises(
+        CheckpointError, match=f"^{re.escape(f'{part}, a part of checkpoint ')}'last', is missing$"
+    ):
+        checkpoint.load(tmp_path, "last")
+    index.write_text('{"format": 9, "parts": []}', encoding="utf-8")
+    with pytest.raises(
+        CheckpointError, match=f"^{re.escape(f'{index} has format 9, and this code reads 1')}$"
+    ):
+        checkpoint.load(tmp_path, "last")
+    index.write_text("[]", encoding="utf-8")
+    with pytest.raises(
+        CheckpointError, match=f"^{re.escape(f'{index} is not the index of a checkpoint')}$"
+    ):
+        checkpoint.load(tmp_path, "last")
+
+
+def test_a_checkpoint_names_its_configuration_and_the_revision_of_the_code(tmp_path):
+    fit.fit(small("train.epochs=1"), tmp_path)
+    index = checkpoint.index(tmp_path, "last")
+    assert Config.from_dict(index["config"]) == small("train.epochs=1")
+    assert index["revision"] == checkpoint.revision()
+    assert re.fullmatch(r"unknown|[0-9a-f]{40}(-dirty)?", index["revision"])
+
+
+def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):
+    fit.fit(small("train.epochs=1"), tmp_path)
+    message = f"{tmp_path} holds a run: add --resume, --overwrite or another --out"
+    with pytest.raises(fit.FitError, match=f"^{re.escape(message)}$"):
+        fit.fit(small("train.epochs=1"), tmp_path)
+    message = f"{tmp_path} was trained with train.seed = 0, not 1: it can not be resumed so"
+    with pytest.raises(fit.FitError, match=f"^{re.escape(message)}$"):
+        fit.fit(small("train.epochs=1", "train.seed=1"), tmp_path, resume=True)
+    fit.fit(small("train.epochs=1", "train.seed=1"), tmp_path, overwrite=True)
+    assert checkpoint.index(tmp_path, "last")["config"]["train"]["seed"] == 1
+    assert len(metrics(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a configuration with --config (--list shows them, --help explains)"),
+        (
+            ["--config", "digits", "--set", "train.epoch=3"],
+            "train.epoch is not a configuration key (nearest: train.epochs)",
+        ),
+        (
+            ["--config", "digits", "--set", "train.device=tpu9"],
+            "train.device must be auto, cpu or cuda, not 'tpu9'",
+        ),
+        (
+            ["--config", "digits", "--set", "train.batch=5000", "--set", "train.device=cpu"],
+            "batch must be at most 1438 with drop_last, not 5000",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run")] if arguments else []
+    assert command.main([*arguments, *out]) == 2
+    assert capsys.readouterr() == ("", f"train: {message}\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
+    out = ["--out", str(tmp_path / "run"), "--data", str(tmp_path / "none")]
+    assert command.main(["--config", "mnist", "--set", "train.device=cpu", *out]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"train: {tmp_path / 'none'}")
+    assert captured.err.count("\n") == 1
+
+
+def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_path, capsys):
+    words = [word for change in SMALL for word in ("--set", change)]
+    arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
+    assert command.main([*arguments, "--max-seconds", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("epoch 1/3  loss ")
+    again = f"python -m train --resume --out {tmp_path}"
+    assert lines[1] == f"stopped after epoch 1 of 3; go on with: {again}"
+    assert command.main(["--resume", "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:9] for line in lines[:2]] == ["epoch 2/3", "epoch 3/3"]
+    last = metrics(tmp_path)[-1]["test_accuracy"]
+    assert lines[2].startswith(f"{last:.2f} % at the last epoch (best ")
+
+
+def test_the_command_lists_what_is_shipped(capsys):
+    assert command.main(["--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == list(config.shipped())
