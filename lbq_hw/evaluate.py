@@ -115,6 +115,7 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
         "dataset": dataset,
         "images": cost.images,
         "accuracy": evaluation.accuracy,
+        "float_accuracy": network.meta.get("float_accuracy"),
         "timesteps": network.timesteps,
         "capacity": max(layer.capacity for layer in network.layers),
         "weight_bits": network.weight_bits,

@@ -306,7 +306,7 @@ class Network:
 
     def __post_init__(self) -> None:
         _require(
-            isinstance(self.timesteps, int) and self.timesteps >= 1,
+            type(self.timesteps) is int and self.timesteps >= 1,
             f"timesteps must be an integer of at least 1, not {self.timesteps!r}",
         )
         limit = numeric.weight_limit(self.weight_bits)
@@ -322,6 +322,7 @@ class Network:
             )
             for path in layer.paths:
                 self._check_path(place, layer, path, shapes, limit)
+            _require(min(layer.shape) >= 1, f"{place}: its shape {layer.shape} is empty")
             _require(
                 min(layer.output_shape) >= 1, f"{place}: its output {layer.output_shape} is empty"
             )
@@ -335,6 +336,10 @@ class Network:
             path.source in shapes, f"{place}: reads {path.source!r}, which no earlier layer makes"
         )
         source = shapes[path.source]
+        _require(
+            min(path.pooled_shape(source)) >= 1,
+            f"{place}: pooling {path.source!r} leaves {path.pooled_shape(source)}, which is empty",
+        )
         if not path.is_identity:
             _require(
                 path.weight.shape[1] == source[0],
@@ -390,17 +395,28 @@ class Network:
         rows = np.abs(path.weight.astype(np.int64)).reshape(len(path.weight), -1)
         return int(rows.sum(axis=1).max()) * capacity
 
+    def _check_int64(self, layer: Layer) -> None:
+        """Refuse a layer whose bounds themselves might wrap; in Python's unbounded integers."""
+        acc = sum(self.path_bound(path) << path.exponent for path in layer.paths)
+        current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())
+        extra = 0
+        if layer.neuron is not None:
+            extra = int(layer.neuron.theta.max()) + int(np.abs(layer.neuron.reset).max())
+        if (current + extra) * self.timesteps >= 1 << 62:
+            raise OverflowError(f"layer {layer.name!r}: its sums may pass 62 bits")
+
     def is_static(self, layer: Layer) -> bool:
         """Whether the layer's current is the same at every timestep."""
         return self.input.static and all(path.source == INPUT for path in layer.paths)
 
     def bounds(self, layer: Layer) -> Bounds:
         """Prove the accumulator and membrane ranges from the weights, for any input and all T."""
+        self._check_int64(layer)
         channels = layer.shape[0]
         acc_low, acc_high = np.zeros(channels, np.int64), np.zeros(channels, np.int64)
         for path in layer.paths:
             capacity = self.source_capacity(path) * (path.pool.taps if path.pool else 1)
-            low, high = numeric.sum_bounds(path.weight.astype(np.int64), capacity)
+            low, high = numeric.sum_bounds(path.weight, capacity)
             acc_low += low << path.exponent
             acc_high += high << path.exponent
         current_low = (acc_low << layer.fraction_bits) + layer.bias

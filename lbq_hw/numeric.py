@@ -6,7 +6,6 @@ at export; from there on the network is integers.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ MAX_CAPACITY = 31  # five bit planes
 MAX_WEIGHT_BITS = 16
 EXACT_IN_FLOAT32 = 1 << 24
 EXACT_IN_FLOAT64 = 1 << 53
-
-_POPCOUNT = np.array([value.bit_count() for value in range(256)], dtype=np.uint8)
 
 
 def to_integer(x: ArrayLike) -> Integers:
@@ -54,8 +51,8 @@ def burst_level(u: NDArray[Any], theta: NDArray[Any], capacity: int) -> NDArray[
 
 
 def popcount(levels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Set bits of each unsigned 8-bit value: the accumulations one level costs per synapse."""
-    return _POPCOUNT[levels]
+    """Set bits of each level: the accumulations it costs per synapse."""
+    return np.bitwise_count(levels)
 
 
 def plane_count(capacity: int) -> int:
@@ -87,11 +84,11 @@ def smallest_integer_dtype(values: NDArray[Any]) -> np.dtype[Any]:
     return np.dtype(np.int64)
 
 
-def sum_bounds(weights: Integers, capacity: int) -> tuple[Integers, Integers]:
+def sum_bounds(weights: NDArray[Any], capacity: int) -> tuple[Integers, Integers]:
     """Tight bounds, per row, of ``sum_j w[j] * s[j]`` over all s in 0..capacity."""
     rows = weights.reshape(len(weights), -1)
-    positive = np.where(rows > 0, rows, 0).sum(axis=1, dtype=np.int64)
-    negative = np.where(rows < 0, rows, 0).sum(axis=1, dtype=np.int64)
+    positive = np.maximum(rows, 0).sum(axis=1, dtype=np.int64)
+    negative = np.minimum(rows, 0).sum(axis=1, dtype=np.int64)
     return negative * capacity, positive * capacity
 
 
@@ -106,4 +103,4 @@ def exact_float_dtype(bound: int) -> np.dtype[Any]:
 
 def window_count(size: int, kernel: int, stride: int, padding: int) -> int:
     """Outputs of a sliding window along one axis; the incomplete last window is dropped."""
-    return math.floor((size + 2 * padding - kernel) / stride) + 1
+    return (size + 2 * padding - kernel) // stride + 1

@@ -132,7 +132,7 @@ class TrainConfig:
     eval_batch: int = 500
     amp: Literal["off", "bf16"] = "off"
     channels_last: bool = False
-    compile: bool = False
+    compile: Literal["off", "default", "reduce-overhead"] = "off"  # torch.compile's mode
     device: str = "auto"  # auto is cuda where there is one
     threads: int = 0  # of the CPU, sums depend on it in their last bits; 0 is torch's choice
     log_every: int = 50  # steps between updates of the progress bar

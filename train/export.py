@@ -16,7 +16,7 @@ from torch import nn
 
 from lbq_hw import file, numeric
 from lbq_hw.network import INPUT, Network
-from train.checkpoint import load_run
+from train import checkpoint
 from train.data import InputSpec
 from train.fold import (
     Quantized,
@@ -259,15 +259,22 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _export(args: argparse.Namespace) -> tuple[Network, list[dict[str, Any]], Path]:
-    model, config, spec = load_run(args.run, args.which)
+    model, config, spec = checkpoint.load_run(args.run, args.which)
+    index = checkpoint.index(args.run, args.which)
     network, quantized = _build(
         model,
         spec,
-        name=args.name or config.model.name,
+        name=args.name or config.name,
         weight_bits=args.weight_bits,
         fraction=args.fraction_bits,
         decay_bits=8,
-        meta={"dataset": config.data.name, "config": config.to_dict(), "checkpoint": args.which},
+        meta={
+            "dataset": config.data.name,
+            "float_accuracy": index["accuracy"],
+            "epoch": index["epoch"],
+            "revision": index["revision"],
+            "config": config.to_dict(),
+        },
     )
     path = args.out or args.run / "net.lbq"
     path.parent.mkdir(parents=True, exist_ok=True)

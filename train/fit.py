@@ -88,7 +88,7 @@ def _fit(
     augment = None
     if config.augment != AugmentConfig():
         augment = Pipeline(config.augment, spec, classes=train_set.classes).to(device)
-        if train.compile:
+        if train.compile != "off":
             augment.compile()
     generator = torch.Generator(device)
     loader = DeviceLoader(
@@ -123,8 +123,8 @@ def _fit(
         average.load_state_dict(state["ema"] if state else model.state_dict())
     follow = _follower(average, model, train.ema)
     runner: nn.Module = DistributedDataParallel(model) if world.size > 1 else model
-    if train.compile:
-        runner.compile()
+    if train.compile != "off":
+        runner.compile(mode=train.compile)
     torch.backends.cudnn.benchmark = True
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=train.amp == "bf16")
 

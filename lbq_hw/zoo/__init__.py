@@ -16,6 +16,11 @@ def names() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.lbq"))
 
 
+def evaluation(name: str) -> Path:
+    """The file beside a zoo network that holds what ``lbq_hw.evaluate --json`` printed of it."""
+    return find(name).with_suffix(".json")
+
+
 def find(name_or_path: str | os.PathLike[str]) -> Path:
     """The file of a model given as a path or as a zoo name such as ``digits``; a file comes first.
 

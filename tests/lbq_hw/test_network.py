@@ -208,6 +208,32 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
             lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=1, border_value=(2,)),
             "input border_value must be one level 0..1 per channel, not (2,)",
         ),
+        (
+            lambda: network(
+                hidden(paths=(conv(padding=(4, 4), pool=Window(kernel=(5, 5), stride=(1, 1))),)),
+                readout(),
+            ),
+            "layer 'hidden': pooling 'input' leaves (1, 0, 0), which is empty",
+        ),
+        (
+            lambda: network(
+                hidden(
+                    shape=(2, 0, 0),
+                    paths=(conv(shape=(2, 1, 5, 5)),),
+                    pool=Window(kernel=(2, 2), stride=(1, 1), padding=(1, 1)),
+                ),
+                readout(),
+            ),
+            "layer 'hidden': its shape (2, 0, 0) is empty",
+        ),
+        (
+            lambda: readout(scale=np.array([1.0, 1.0, 2.0])),
+            "layer 'logits': a readout must have one scale, since its classes compare",
+        ),
+        (
+            lambda: network(timesteps=True),
+            "timesteps must be an integer of at least 1, not True",
+        ),
     ],
 )
 def test_a_contradiction_is_named(make: Callable[[], object], message: str) -> None:
@@ -312,6 +338,14 @@ def test_widths_of_a_layer_by_hand() -> None:
     assert bounds.u_high.tolist() == [161, 158]
     assert bounds.u_low.tolist() == [0, -2]
     assert bounds.membrane_bits == 9
+
+
+def test_bounds_that_would_wrap_are_refused() -> None:
+    wide = Path(source=INPUT, weight=np.array([1 << 50]), exponent=13)
+    layer = hidden(shape=(1, 4, 4), paths=(wide,), bias=np.array([0]), neuron=neuron(1))
+    last = readout(paths=(conv("hidden", (3, 1, 4, 4)),))
+    with pytest.raises(OverflowError, match=r"^layer 'hidden': its sums may pass 62 bits$"):
+        network(layer, last).bounds(layer)
 
 
 def test_the_bound_of_a_path_counts_its_pool() -> None:

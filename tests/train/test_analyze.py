@@ -71,6 +71,6 @@ def test_a_run_becomes_json_and_three_pictures(run, capsys):
 def test_a_folder_without_a_run_is_one_sentence(tmp_path, capsys):
     assert analyze.main([str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error == (
-        f"train.analyze: {tmp_path} holds no checkpoint 'last': {tmp_path / 'last.json'} is missing\n"
-    )
+    index = tmp_path / "last.json"
+    reason = f"{tmp_path} holds no checkpoint 'last': {index} is missing"
+    assert error == f"train.analyze: {reason}\n"

@@ -91,10 +91,15 @@ def test_the_papers_recipe_and_the_methods_defaults_are_in_the_configuration():
 
 
 def test_overrides_are_toml_values_and_bare_words_are_strings():
-    changes = ["train.lr=1", "train.compile = true", "model.channels=[4, 8, 8]", "data.name=mnist"]
+    changes = [
+        "train.lr=1",
+        "train.nesterov = false",
+        "model.channels=[4, 8, 8]",
+        "data.name=mnist",
+    ]
     chosen = config.load("mnist", [*changes, 'train.amp="bf16"'])
     assert (chosen.train.lr, type(chosen.train.lr)) == (1.0, float)
-    assert chosen.train.compile
+    assert not chosen.train.nesterov
     assert chosen.model.channels == (4, 8, 8)
     assert chosen.train.amp == "bf16"
 
@@ -118,7 +123,7 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("train.epochs=2.5", "train.epochs must be an integer, not 2.5"),
         ("train.epochs=true", "train.epochs must be an integer, not True"),
         ("train.lr=fast", "train.lr must be a number, not 'fast'"),
-        ("train.compile=1", "train.compile must be true or false, not 1"),
+        ("train.nesterov=1", "train.nesterov must be true or false, not 1"),
         ("train.amp=fp8", "train.amp must be one of 'off', 'bf16', not 'fp8'"),
         ("train.lr=0", "train.lr must be positive, not 0.0"),
         ("train.batch=0", "train.batch must be at least 1, not 0"),

@@ -91,7 +91,9 @@ def test_a_mean_becomes_a_border_and_a_stem_without_padding():
     levels = float_levels(prepare(plain.double(), spec), model_input(spec, raw).double())[
         "stem.neuron"
     ]
-    assert np.mean(integer_levels(network, raw)["stem.neuron"] == levels) > 0.9995  # rounding to 16 bits
+    assert (
+        np.mean(integer_levels(network, raw)["stem.neuron"] == levels) > 0.9995
+    )  # rounding to 16 bits
 
 
 def test_a_negative_norm_gain_flips_the_codes():

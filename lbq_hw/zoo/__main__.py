@@ -1,0 +1,71 @@
+"""What the zoo holds, by the evaluations beside its networks: ``python -m lbq_hw.zoo``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from lbq_hw import zoo
+
+COLUMNS = (
+    "model", "T", "N", "weights", "parameters", "images", "float", "integer", "bit-sparse ACs",
+    "unary ACs", "file",
+)  # fmt: skip
+
+
+def row(name: str) -> tuple[str, ...]:
+    """One network's line of the table; its figures were printed by ``lbq_hw.evaluate --json``."""
+    facts: dict[str, Any] = json.loads(zoo.evaluation(name).read_text(encoding="utf-8"))
+    return (
+        name,
+        str(facts["timesteps"]),
+        str(facts["capacity"]),
+        f"{facts['weight_bits']} bit",
+        f"{facts['parameters']:,}",
+        f"{facts['images']:,}",
+        f"{facts['float_accuracy']:.2f} %",
+        f"{facts['accuracy']:.2f} %",
+        f"{facts['acs_bit_sparse'] / 1000:,.1f} k",
+        f"{facts['acs_unary'] / 1000:,.1f} k",
+        f"{zoo.find(name).stat().st_size / 1000:,.1f} kB",
+    )
+
+
+def markdown() -> str:
+    """The table as README.md carries it."""
+    lines = [" | ".join(COLUMNS), "|".join("---" if c == "model" else "--:" for c in COLUMNS)]
+    lines += [" | ".join(row(name)) for name in zoo.names()]
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m lbq_hw.zoo",
+        description="List the trained networks that ship with the project. Each name can be given "
+        "wherever a command takes --model.",
+    )
+    parser.add_argument("--markdown", action="store_true", help="as a table for README.md")
+    parser.add_argument("--json", action="store_true", help="one JSON object, evaluations by name")
+    args = parser.parse_args(argv)
+    if args.markdown:
+        print(markdown(), end="")
+    elif args.json:
+        names = zoo.names()
+        print(json.dumps({n: json.loads(zoo.evaluation(n).read_text("utf-8")) for n in names}))
+    else:
+        table = Table(title="the zoo; ACs are per image, padding taps not counted")
+        for column in COLUMNS:
+            table.add_column(column, justify="left" if column == "model" else "right")
+        for name in zoo.names():
+            table.add_row(*row(name))
+        Console(width=None if sys.stdout.isatty() else 130).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
