@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all lint bench pin clean
+.PHONY: help setup demo test test-all lint bench zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -35,6 +35,16 @@ lint: $(STAMP) ## style, format and types
 
 bench: $(STAMP) ## golden model against torch on this machine
 	$(VENV)/python -m train.bench $(ARGS)
+
+zoo: $(STAMP) ## train, export and evaluate the networks of the zoo (DATA=folder with mnist/, nmnist/)
+	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
+	for name in digits mnist mnist-4bit nmnist; do \
+	  folder=$(DATA)/$${name%-4bit}; \
+	  $(VENV)/python -m train --config $$name --data $$folder --out runs/zoo-$$name --resume && \
+	  $(VENV)/python -m train.export runs/zoo-$$name --out lbq_hw/zoo/$$name.lbq && \
+	  $(VENV)/python -m lbq_hw.evaluate --model $$name --data $$folder --json \
+	    > lbq_hw/zoo/$$name.json || exit 1; \
+	done
 
 pin: $(STAMP) ## pin the newest versions that pyproject.toml allows
 	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,dev]'

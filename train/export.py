@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from lbq_hw import file, numeric
+from lbq_hw import datasets, file, numeric
 from lbq_hw.network import INPUT, Network
 from train import checkpoint
+from train import config as configurations
+from train.config import Config
 from train.data import InputSpec
 from train.fold import (
     Quantized,
@@ -31,6 +33,14 @@ from train.neurons import Neuron
 from train.trace import analyze
 
 DEFAULT_WEIGHT_BITS = 8
+
+_EXAMPLES = """\
+examples:
+  python -m train.export runs/digits --weight-bits 6 --out digits6.lbq
+  python -m train.export resnet20.npz --config cifar10-resnet20-t2 \\
+      --set data.mean=[0.4914,0.4822,0.4465] --set data.std=[0.2470,0.2435,0.2616]
+      weights from elsewhere, trained on images with their mean subtracted
+"""
 
 
 def integer_network(
@@ -212,6 +222,8 @@ def _print(network: Network, rows: list[dict[str, Any]], path: Path) -> None:
             f"{row['membrane_bits']} bit",
         )
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
     console.print(table)
     size = path.stat().st_size
     console.print(
@@ -225,9 +237,16 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m train.export",
         description="Fold norms, absorb gammas and write the integer network of a trained run.",
-        epilog="example: python -m train.export runs/digits --weight-bits 6 --out digits6.lbq",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("run", type=Path, help="a run folder of python -m train")
+    parser.add_argument(
+        "run", type=Path, help="a run folder of python -m train, or an .npz of arrays by name"
+    )
+    parser.add_argument("--config", metavar="NAME", help="what an .npz holds the weights of")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of --config"
+    )
     parser.add_argument(
         "--weight-bits",
         type=int,
@@ -247,7 +266,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         network, rows, path = _export(args)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, datasets.DatasetError) as error:
         print(f"train.export: {error}", file=sys.stderr)
         return 2
     if args.json:
@@ -259,8 +278,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _export(args: argparse.Namespace) -> tuple[Network, list[dict[str, Any]], Path]:
-    model, config, spec = checkpoint.load_run(args.run, args.which)
-    index = checkpoint.index(args.run, args.which)
+    bare = args.run.suffix == ".npz"
+    model, config, spec, origin = _load_npz(args) if bare else _load_run(args)
     network, quantized = _build(
         model,
         spec,
@@ -268,18 +287,35 @@ def _export(args: argparse.Namespace) -> tuple[Network, list[dict[str, Any]], Pa
         weight_bits=args.weight_bits,
         fraction=args.fraction_bits,
         decay_bits=8,
-        meta={
-            "dataset": config.data.name,
-            "float_accuracy": index["accuracy"],
-            "epoch": index["epoch"],
-            "revision": index["revision"],
-            "config": config.to_dict(),
-        },
+        meta={"dataset": config.data.name, **origin, "config": config.to_dict()},
     )
-    path = args.out or args.run / "net.lbq"
+    path = args.out or (args.run.with_suffix(".lbq") if bare else args.run / "net.lbq")
     path.parent.mkdir(parents=True, exist_ok=True)
     file.save(network, path)
     return network, _summary(network, quantized), path
+
+
+Loaded = tuple[nn.Module, Config, InputSpec, dict[str, Any]]
+
+
+def _load_run(args: argparse.Namespace) -> Loaded:
+    if args.config or args.set:
+        raise ValueError("a run carries its configuration: --config and --set are for an .npz")
+    index = checkpoint.index(args.run, args.which)
+    origin = {"float_accuracy": index["accuracy"]}
+    origin |= {key: index[key] for key in ("epoch", "revision")}
+    return *checkpoint.load_run(args.run, args.which), origin
+
+
+def _load_npz(args: argparse.Namespace) -> Loaded:
+    if not args.config:
+        raise ValueError(f"{args.run} needs --config: which network its arrays belong to")
+    config = configurations.load(args.config, args.set)
+    info = datasets.info(config.data.name)
+    spec = config.data.spec(info.shape, static=not info.temporal)
+    model = checkpoint.build(config, spec, info.classes).eval()
+    checkpoint.load_npz(model, args.run)
+    return model, config, spec, {}
 
 
 if __name__ == "__main__":

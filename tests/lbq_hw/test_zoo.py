@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from lbq_hw import file, zoo
+from lbq_hw.evaluate import main as evaluate_main
 from lbq_hw.file import FileError
+from lbq_hw.zoo.__main__ import main as zoo_main
 
 
 @pytest.fixture
@@ -57,8 +60,50 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
     )
 
 
-def test_every_network_of_the_zoo_loads_and_is_small() -> None:
-    for name in zoo.names():
-        path = zoo.find(name)
-        assert path.stat().st_size < 200_000
-        assert file.load(path).classes == 10
+SHIPPED = ("digits", "mnist", "mnist-4bit", "nmnist")
+
+
+def test_the_promised_networks_ship_and_are_small() -> None:
+    assert set(SHIPPED) <= set(zoo.names())
+    assert all(zoo.find(name).stat().st_size < 100_000 for name in SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_networks_evaluation_is_of_this_very_network(name: str) -> None:
+    facts = json.loads(zoo.evaluation(name).read_text(encoding="utf-8"))
+    network = file.load(zoo.find(name))
+    assert facts["digest"] == file.digest(network)
+    assert facts["dataset"] == network.meta["dataset"]
+    assert facts["float_accuracy"] == network.meta["float_accuracy"]
+
+
+def test_the_digits_evaluation_can_be_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate_main(["--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == json.loads(zoo.evaluation("digits").read_text(encoding="utf-8"))
+    assert found["accuracy"] >= 97.5
+
+
+@pytest.mark.parametrize(("name", "least"), [("mnist", 99.2), ("mnist-4bit", 99.0)])
+def test_mnist_keeps_its_promises(name: str, least: float) -> None:
+    facts = json.loads(zoo.evaluation(name).read_text(encoding="utf-8"))
+    assert facts["images"] == 10_000
+    assert facts["accuracy"] >= least
+    assert abs(facts["accuracy"] - facts["float_accuracy"]) <= 0.1
+    assert facts["parameters"] <= 20_000
+    assert facts["acs_bit_sparse"] <= 120_000
+
+
+def test_the_readme_shows_the_zoo_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert zoo_main(["--markdown"]) == 0
+    table = capsys.readouterr().out
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("zoo --markdown -->\n")[2].partition("<!-- /zoo -->")[0]
+    assert shown == table
+
+
+def test_the_zoo_prints_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert zoo_main([]) == 0
+    assert "mnist-4bit" in capsys.readouterr().out
+    assert zoo_main(["--json"]) == 0
+    assert set(SHIPPED) <= set(json.loads(capsys.readouterr().out))

@@ -1,6 +1,7 @@
 """Export: the integer network does what the float one does, as finely as its bits allow."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -8,11 +9,14 @@ import torch
 from small_models import model_input, raw_images, small_model
 from torch import nn
 
-from lbq_hw import golden
+from lbq_hw import datasets, file, golden
 from lbq_hw.network import INPUT, Network
 from train import neurons
+from train.__main__ import main as train_main
+from train.checkpoint import load_run
 from train.data import InputSpec
 from train.export import integer_network
+from train.export import main as export_main
 from train.integer import IntegerNetwork
 from train.layers import Repeat, TimeMean
 from train.prepare import prepare
@@ -194,3 +198,54 @@ def test_other_unsigned_neurons_export_too(kind):
         expected = plain.double().eval()(model_input(spec, raw).double()).numpy()
     np.testing.assert_allclose(logits(network, raw), expected, atol=0.02)
     assert IntegerNetwork(network)(raw).tolist() == golden.run(network, raw.numpy()).logits.tolist()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    options = ["--config", "digits", "--set", "train.epochs=1", "--out", str(folder)]
+    assert train_main(options) == 0
+    return folder
+
+
+def test_a_run_is_exported_beside_its_checkpoint(run, capsys):
+    capsys.readouterr()
+    assert export_main([str(run), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    network = file.load(run / "net.lbq")
+    assert printed["digest"] == file.digest(network)
+    assert [row["layer"] for row in printed["layers"]] == [x.name for x in network.layers]
+    assert network.meta["dataset"] == "digits"
+    assert network.meta["config"]["train"]["epochs"] == 1
+    assert 0 < network.meta["float_accuracy"] <= 100
+
+
+def test_arrays_by_name_export_like_the_run_they_came_from(run, tmp_path, capsys):
+    model, _, _ = load_run(run)
+    arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+    np.savez(tmp_path / "digits.npz", **arrays)
+    assert export_main([str(tmp_path / "digits.npz"), "--config", "digits"]) == 0
+    assert export_main([str(run), "--out", str(tmp_path / "run.lbq")]) == 0
+    capsys.readouterr()
+    ours, theirs = (file.load(tmp_path / name) for name in ("digits.lbq", "run.lbq"))
+    raw = datasets.load("digits", split="test").images
+    np.testing.assert_array_equal(golden.run(ours, raw).logits, golden.run(theirs, raw).logits)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["{run}", "--config", "digits"], "a run carries its configuration: --config and --set are"
+         " for an .npz"),
+        (["{run}", "--weight-bits", "1"], "weight bits must be between 2 and 16, not 1"),
+        (["{none}/x.npz"], "{none}/x.npz needs --config: which network its arrays belong to"),
+        (["{none}"], "{none} holds no checkpoint 'last': {none}/last.json is missing"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence_and_nothing_is_written(run, tmp_path, capsys, options, reason):
+    names = {"run": run, "none": tmp_path}
+    out = tmp_path / "out.lbq"
+    arguments = [option.format(**names) for option in options]
+    assert export_main([*arguments, "--out", str(out)]) == 2
+    assert capsys.readouterr().err == f"train.export: {reason.format(**names)}\n"
+    assert not out.exists()

@@ -1,0 +1,210 @@
+"""What one core is built for: lanes, widths, memory sizes; and what follows from them.
+
+A bitstream depends on its `CoreConfig` alone, never on a network. `lbq_hw.compiler` proves that a
+network fits one, and finds the smallest that would do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from lbq_hw import numeric
+
+_RANGES = {
+    "lanes": (4, 256),
+    "word": (8, 256),
+    "summary": (1, 256),
+    "units": (1, 256),
+    "weight_bits": (2, numeric.MAX_WEIGHT_BITS),
+    "acc_bits": (4, 32),
+    "membrane_bits": (4, 48),
+    "planes": (1, numeric.plane_count(numeric.MAX_CAPACITY)),
+    "decay_bits": (0, 16),
+    "fraction_bits": (0, 16),
+    "timesteps": (1, 1024),
+    "side": (1, 1024),
+    "row_words": (1, 1 << 16),
+    "plane_words": (1, 1 << 24),
+    "weight_rows": (1, 1 << 24),
+    "channels": (1, 1 << 20),
+    "logits": (1, 1 << 20),
+    "layers": (1, 1 << 12),
+    "paths": (1, 1 << 14),
+    "segments": (1, 1 << 16),
+    "runs": (1, 1 << 16),
+    "layer_paths": (1, 1 << 10),
+    "fifo_depth": (2, 1 << 12),
+}
+_POWERS = ("lanes", "word", "summary", "units")
+
+
+def address_bits(size: int) -> int:
+    """Bits that number `size` things from 0: at least 1."""
+    return max(1, (size - 1).bit_length())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreConfig:
+    """The parameters of a core.
+
+    Shape: `lanes` P, accumulators that work at once; `word` W, bits of a plane word; `summary` S,
+    non-zero flags in a summary word; `units` L, neuron units; `fifo_depth`, events between scanner
+    and lanes. The first four are powers of two; P <= W, S <= W, L <= P.
+
+    Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
+    largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
+    `timesteps`, the largest T; `side`, the largest height or width of a layer before its max-pool;
+    `row_words`, the longest row of a tensor.
+
+    Memories: `plane_words` of activations (a multiple of S); `weight_rows` of P weights;
+    `channels` with a bias, threshold and reset, and `logits` (both multiples of P, since every
+    tile is padded to P channels); table entries for `layers`, `paths`, `segments`, `runs`;
+    `layer_paths`, the most paths of one layer.
+    """
+
+    lanes: int = 16
+    word: int = 32
+    summary: int = 16
+    units: int = 4
+    weight_bits: int = 8
+    acc_bits: int = 24
+    membrane_bits: int = 32
+    planes: int = 3
+    decay_bits: int = 8
+    fraction_bits: int = 15
+    timesteps: int = 16
+    side: int = 64
+    row_words: int = 64
+    plane_words: int = 4096
+    weight_rows: int = 4096
+    channels: int = 512
+    logits: int = 64
+    layers: int = 32
+    paths: int = 64
+    segments: int = 256
+    runs: int = 256
+    layer_paths: int = 16
+    fifo_depth: int = 16
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if type(value) is not int:
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+        for name in _POWERS:
+            value = getattr(self, name)
+            if value & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value!r}")
+        for small, large in (("lanes", "word"), ("summary", "word"), ("units", "lanes")):
+            if getattr(self, small) > getattr(self, large):
+                raise ValueError(
+                    f"{small} must be at most {large} ({getattr(self, large)}), "
+                    f"not {getattr(self, small)!r}"
+                )
+        for name, unit in (("plane_words", "summary"), ("channels", "lanes"), ("logits", "lanes")):
+            if getattr(self, name) % getattr(self, unit):
+                raise ValueError(
+                    f"{name} must be a multiple of {unit} ({getattr(self, unit)}), "
+                    f"not {getattr(self, name)!r}"
+                )
+
+    @property
+    def granule(self) -> int:
+        """G: bits of a plane word that are written together."""
+        return min(8, self.lanes)
+
+    @property
+    def groups(self) -> int:
+        """Groups of L channels in a tile of P."""
+        return self.lanes // self.units
+
+    @property
+    def capacity(self) -> int:
+        """Largest level that the output planes hold."""
+        return (1 << self.planes) - 1
+
+    @property
+    def lane_log2(self) -> int:
+        return self.lanes.bit_length() - 1
+
+    @property
+    def word_log2(self) -> int:
+        return self.word.bit_length() - 1
+
+    @property
+    def summary_log2(self) -> int:
+        return self.summary.bit_length() - 1
+
+    @property
+    def plane_address_bits(self) -> int:
+        return address_bits(self.plane_words)
+
+    @property
+    def summary_words(self) -> int:
+        return self.plane_words // self.summary
+
+    @property
+    def summary_address_bits(self) -> int:
+        return address_bits(self.summary_words)
+
+    @property
+    def weight_address_bits(self) -> int:
+        """Bits of a weight row's number; sums of rows wrap around at their power of two."""
+        return address_bits(self.weight_rows)
+
+    @property
+    def param_tiles(self) -> int:
+        return self.channels // self.lanes
+
+    @property
+    def row_offset_bits(self) -> int:
+        """Signed bits of a row's first word, counted from its plane: room for rows of padding."""
+        return self.plane_address_bits + 3
+
+    @property
+    def column_bits(self) -> int:
+        """Signed bits of a bit's place in its row: room for columns of padding."""
+        return address_bits(self.row_words * self.word) + 3
+
+    @property
+    def coordinate_bits(self) -> int:
+        """Signed bits of a pixel's row or column in a layer, padding of a max-pool included."""
+        return address_bits(self.side) + 2
+
+    def to_json(self) -> str:
+        """Canonical: equal configs give equal text."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> CoreConfig:
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a core config must be JSON: {error}") from None
+        return cls.from_dict(values)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> CoreConfig:
+        """Fields that are left out keep their defaults; unknown ones are refused."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"a core config must be an object, not {values!r}")
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"a core config has no {name!r}, only {', '.join(known)}")
+        return cls(**values)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON: names the build."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def with_(self, **changes: int) -> CoreConfig:
+        """The same config but for `changes`, checked again."""
+        return replace(self, **changes)

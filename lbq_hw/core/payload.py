@@ -1,0 +1,223 @@
+"""What travels between the blocks of the core: one layout for each stream.
+
+Layouts take the sizes they depend on as keywords, so that a block can be built and tested for any
+mix of sizes; the accelerator takes them all from one `CoreConfig`.
+"""
+
+from amaranth import unsigned
+from amaranth.lib import data, enum
+from amaranth.utils import ceil_log2
+
+__all__ = [
+    "EXPONENT_BITS",
+    "INCREMENT_BITS",
+    "Event",
+    "PlaneWrite",
+    "ScanKind",
+    "ScanRequest",
+    "StepInfo",
+    "WriteInfo",
+    "check_power",
+    "check_size",
+]
+
+EXPONENT_BITS = 5
+INCREMENT_BITS = 4
+
+
+def check_size(name: str, value: int, *, least: int = 1) -> None:
+    """Refuse a size that is not an integer or is below `least`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+
+
+def check_power(name: str, value: int, *, least: int = 1) -> None:
+    """Refuse a size that is not a power of two, or is below `least`."""
+    check_size(name, value, least=least)
+    if value & (value - 1):
+        raise ValueError(f"{name} must be a power of two, not {value!r}")
+
+
+class ScanKind(enum.Enum, shape=2):
+    """What a request asks of the scanner."""
+
+    CONV = 0  # each set bit is an event with its own weight row
+    IDENTITY = 1  # the set bits of one word are the lanes of one event
+    END = 2  # the step has no more events
+
+
+class ScanRequest(data.StructLayout):
+    """Up to `summary` consecutive plane words, all under one summary word, to turn into events.
+
+    Members
+    -------
+    kind : `ScanKind`
+        END uses no other member.
+    chunk : unsigned
+        Address of the summary word; the words of the chunk start at ``chunk * summary``.
+    want : ``summary`` bits
+        Words of the chunk to look at. IDENTITY: exactly one.
+    lo, hi : unsigned
+        Bits of a word, both inclusive. IDENTITY: the bits of lane 0 and of the last valid lane.
+    lo_en, lo_at
+        Bits below ``lo`` are dropped from the word ``lo_at`` of the chunk, if ``lo_en``.
+    hi_en, hi_at
+        Bits above ``hi`` are dropped from the word ``hi_at`` of the chunk, if ``hi_en``.
+    stacked : bit
+        ``lo`` and ``hi`` apply to every word, whatever the four members above say. Implied by
+        IDENTITY.
+    row, inc : unsigned
+        Bit b of word i of the chunk has the weight row ``row + (i << inc) + b``, which wraps
+        around: ``row`` may stand for a negative number. IDENTITY: the weight row is ``row``.
+    exponent : unsigned
+        Power of two that the events weigh. Never rises within a step.
+    """
+
+    def __init__(self, *, word: int, summary: int, chunk_bits: int, row_bits: int):
+        super().__init__(
+            {
+                "kind": ScanKind,
+                "chunk": chunk_bits,
+                "want": summary,
+                "lo": ceil_log2(word),
+                "hi": ceil_log2(word),
+                "lo_en": 1,
+                "lo_at": ceil_log2(summary),
+                "hi_en": 1,
+                "hi_at": ceil_log2(summary),
+                "stacked": 1,
+                "row": row_bits,
+                "inc": INCREMENT_BITS,
+                "exponent": EXPONENT_BITS,
+            }
+        )
+
+
+class Event(data.StructLayout):
+    """One cycle of the lanes: ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask ? weight : 0)``.
+
+    Members
+    -------
+    row : unsigned
+        Weight row. Any value where ``mask`` is 0.
+    mask : ``lanes`` bits
+        Lanes that add their weight.
+    clear, double : bit
+        What happens to the accumulators first; never both.
+    end : bit
+        The sums are complete after this event. Its ``mask`` is 0.
+    """
+
+    def __init__(self, *, lanes: int, row_bits: int):
+        super().__init__({"row": row_bits, "mask": lanes, "clear": 1, "double": 1, "end": 1})
+
+
+class PlaneWrite(data.StructLayout):
+    """A write of part of a plane word.
+
+    Members
+    -------
+    addr : unsigned
+        Address of the word.
+    data : ``word`` bits
+    enable : one bit for each `granule` bits of the word
+        Bits that are not enabled keep their value.
+    first : bit
+        The word's flag forgets the past: it tells whether this write has a set bit. Without it,
+        the flag stays set where it was.
+    """
+
+    def __init__(self, *, word: int, granule: int, address_bits: int):
+        super().__init__(
+            {"addr": address_bits, "data": word, "enable": word // granule, "first": 1}
+        )
+
+
+class WriteInfo(data.StructLayout):
+    """Where the level planes of a step go.
+
+    Members
+    -------
+    addr : unsigned
+        Word of plane 0 (readout: the first of the tile's logits).
+    stride : unsigned
+        Words from a plane to the next. A static current has several frames for one step: the
+        planes of each follow those of the frame before at this stride too.
+    planes : unsigned
+        Planes to write.
+    place : unsigned
+        Granule of the word where the chunk starts.
+    granules : unsigned
+        Length of the chunk in granules.
+    first : bit
+        The chunk is the lowest of its word.
+    """
+
+    def __init__(self, *, lanes: int, word: int, planes: int, address_bits: int):
+        granule = min(8, lanes)
+        super().__init__(
+            {
+                "addr": address_bits,
+                "stride": address_bits,
+                "planes": unsigned(planes.bit_length()),
+                "place": ceil_log2(word // granule),
+                "granules": unsigned((lanes // granule).bit_length()),
+                "first": 1,
+            }
+        )
+
+
+class StepInfo(data.StructLayout):
+    """What the neuron units must know of a step: one pixel, tile, pool position and timestep.
+
+    Members
+    -------
+    group : unsigned
+        Word of the parameter memory that holds the first units' channels of the tile.
+    updates : unsigned
+        Timesteps that this sum is good for: 1, or all of them where the current is static.
+    first_t, last_t : bit
+        The first update starts from a membrane of 0; the last update is the last timestep.
+    readout : bit
+        The membrane only accumulates and leaves as logits after the last timestep.
+    capacity : unsigned
+        Largest level N.
+    decay : unsigned
+        Factor m of the membrane, at most ``2 ** decay_bits``, which stands for 1.
+    shift : unsigned
+        Left shift F of the sum.
+    pool_first, pool_last : bit
+        First and last position of a max-pool window; both set without pooling.
+    write : `WriteInfo`
+    """
+
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        word: int,
+        planes: int,
+        address_bits: int,
+        group_bits: int,
+        update_bits: int,
+        decay_bits: int,
+        shift_bits: int,
+    ):
+        write = WriteInfo(lanes=lanes, word=word, planes=planes, address_bits=address_bits)
+        super().__init__(
+            {
+                "group": group_bits,
+                "updates": update_bits,
+                "first_t": 1,
+                "last_t": 1,
+                "readout": 1,
+                "capacity": planes,
+                "decay": decay_bits + 1,
+                "shift": shift_bits,
+                "pool_first": 1,
+                "pool_last": 1,
+                "write": write,
+            }
+        )
