@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all lint bench zoo pin clean
+.PHONY: help setup demo test test-all lint bench bench-gpu zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -36,6 +36,9 @@ lint: $(STAMP) ## style, format and types
 bench: $(STAMP) ## golden model against torch on this machine
 	$(VENV)/python -m train.bench $(ARGS)
 
+bench-gpu: $(STAMP) ## training steps and neuron kernels on the GPU
+	$(VENV)/python -m train.bench_gpu $(ARGS)
+
 zoo: $(STAMP) ## train, export and evaluate the networks of the zoo (DATA=folder with mnist/, nmnist/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
 	for name in digits mnist mnist-4bit nmnist; do \
@@ -47,7 +50,7 @@ zoo: $(STAMP) ## train, export and evaluate the networks of the zoo (DATA=folder
 	done
 
 pin: $(STAMP) ## pin the newest versions that pyproject.toml allows
-	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,dev]'
+	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,hw,dev]'
 	echo '# Exact versions that `make setup` installs, written by `make pin`.' > .ci/constraints.txt
 	$(VENV)/python -m pip freeze --exclude-editable | sed 's/+.*//' >> .ci/constraints.txt
 
@@ -70,7 +73,10 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	@echo "Setting up .venv: downloads PyTorch and more the first time, a few minutes."
 	@$(PYTHON) -m venv .venv
 	@$(VENV)/python -m pip install -qq --disable-pip-version-check \
-	  -c .ci/constraints.txt -e '.[train,dev]' \
+	  -c .ci/constraints.txt -e '.[train,hw,dev]' \
 	  || { echo "The dependencies could not be installed (pip's reason is above): see that the" \
 	    "package index can be reached and that the disk has 3 GB free, then repeat." >&2; exit 1; }
+	@command -v verilator > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -qq -y verilator > /dev/null; } \
+	  || echo "Verilator is missing, so whole networks are not simulated: sudo apt install verilator"
 	@touch $@

@@ -28,8 +28,8 @@ _RANGES = {
     "timesteps": (1, 1024),
     "side": (1, 1024),
     "row_words": (1, 1 << 16),
-    "plane_words": (1, 1 << 24),
-    "weight_rows": (1, 1 << 24),
+    "plane_words": (1, 1 << 21),
+    "weight_rows": (1, 1 << 21),
     "channels": (1, 1 << 20),
     "logits": (1, 1 << 20),
     "layers": (1, 1 << 12),
@@ -47,6 +47,11 @@ def address_bits(size: int) -> int:
     return max(1, (size - 1).bit_length())
 
 
+def largest(field: str) -> int:
+    """The most that any core has of a field."""
+    return _RANGES[field][1]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CoreConfig:
     """The parameters of a core.
@@ -57,8 +62,8 @@ class CoreConfig:
 
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
-    `timesteps`, the largest T; `side`, the largest height or width of a layer before its max-pool;
-    `row_words`, the longest row of a tensor.
+    `timesteps`, the largest T; `side`, the most rows or columns of a layer before or after its
+    max-pool, of the pool's window, or of a kernel; `row_words`, the longest row of a tensor.
 
     Memories: `plane_words` of activations (a multiple of S); `weight_rows` of P weights;
     `channels` with a bias, threshold and reset, and `logits` (both multiples of P, since every

@@ -18,13 +18,13 @@ x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step b
 `column_window`, and by `window_row_step`, `window_column_step` where they step by `row_step`,
 `column_step`, each advance is one addition a path::
 
-    start          row = row0 = row_init    col = col0 = column_init   frame = 0        tile = 0
-    timestep       frame += frame_words
-    window column  col += column_window                                frame = 0
+    start          row = row0 = row_init    col = col0 = column_init   frame = 0  tile = 0
+    timestep                                                           frame += frame_words
+    window column                           col += column_window       frame = 0
     window row     row += row_window        col = col0                 frame = 0
-    tile           row = row0               col = col0                 frame = 0        tile += tile_rows
-    output column  row = row0               col = col0 += column_step  frame = 0        tile = 0
-    output row     row = row0 += row_step   col = col0 = column_init   frame = 0        tile = 0
+    tile           row = row0               col = col0                 frame = 0  tile += tile_rows
+    output column  row = row0               col = col0 += column_step  frame = 0  tile = 0
+    output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
 
 A window position is skipped unless ``0 <= y <= conv_rows_last and 0 <= x <= conv_columns_last``;
 every window has one that is not. A layer that is `static` runs the steps of its first timestep
@@ -55,19 +55,20 @@ row, as a chunk of ``2**out_chunk`` bits that is aligned to its size. Plane k of
 the word ``out_base + t * out_frame + k * out_plane + row * out_row + b // W``. The readout writes
 P logits a tile instead, in the order of the steps.
 
-*Legality.* A field above its largest legal value, a `first` above its `last`, and a reserved bit
-that is set are errors; the core stops and says which record.
+*Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
+above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
+that is not `last`, a static layer whose `out_frame` is not its planes times `out_plane`, a segment
+of a path that its layer does not have, and a run of several rows in a path that is not stacked.
+The core stops and says which record.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 
-from lbq_hw import numeric
 from lbq_hw.config import CoreConfig
 
 Number = int | Callable[[CoreConfig], int]
@@ -80,12 +81,16 @@ def _of(number: Number, config: CoreConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One field: unsigned 0..`most`, or any signed number of `signed_bits` bits."""
+    """One field: unsigned 0..`most`, or any signed number of `signed_bits` bits.
+
+    An unsigned field has the bits that `most` needs, and no fewer than `bits`.
+    """
 
     name: str
     meaning: str
     most: Number = 1
     signed_bits: Number = 0
+    bits: int = 1
 
     @property
     def signed(self) -> bool:
@@ -94,7 +99,7 @@ class Field:
     def width(self, config: CoreConfig) -> int:
         if self.signed:
             return _of(self.signed_bits, config)
-        return max(1, _of(self.most, config).bit_length())
+        return max(self.bits, _of(self.most, config).bit_length())
 
     def largest(self, config: CoreConfig) -> int:
         """The largest legal value; the width may hold more."""
@@ -142,8 +147,8 @@ class Record:
             raise ValueError(f"a {self.name} record must have exactly its fields, not {odd}")
         word = 0
         for name, slot in slots.items():
-            value, low, high = int(values[name]), slot.field.least(config), 0
-            high = slot.field.largest(config)
+            value = int(values[name])
+            low, high = slot.field.least(config), slot.field.largest(config)
             if not low <= value <= high:
                 raise ValueError(f"{self.name}.{name} must be {low}..{high}, not {value}")
             word |= (value & ((1 << slot.width) - 1)) << slot.offset
@@ -182,28 +187,40 @@ def _slots(record: Record, config: CoreConfig) -> Mapping[str, Slot]:
     return slots
 
 
-def _flag(name: str, meaning: str) -> Field:
-    return Field(name=name, meaning=meaning, most=1)
-
-
-def _words(name: str, meaning: str) -> Field:
-    return Field(name=name, meaning=meaning, most=lambda c: c.plane_words)
+def _upto(name: str, meaning: str, most: Number) -> Field:
+    return Field(name=name, meaning=meaning, most=most)
 
 
 def _below(name: str, meaning: str, size: str) -> Field:
-    return Field(name=name, meaning=meaning, most=lambda c: getattr(c, size) - 1)
+    return _upto(name, meaning, lambda c: getattr(c, size) - 1)
 
 
-def _row(name: str, meaning: str) -> Field:
-    return Field(name=name, meaning=meaning, signed_bits=lambda c: c.row_offset_bits)
+def _flag(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, 1)
 
 
-def _column(name: str, meaning: str) -> Field:
-    return Field(name=name, meaning=meaning, signed_bits=lambda c: c.column_bits)
+def _words(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, lambda c: c.plane_words)
 
 
 def _bits(name: str, meaning: str) -> Field:
-    return Field(name=name, meaning=meaning, most=lambda c: (1 << (c.column_bits - 1)) - 1)
+    return _upto(name, meaning, lambda c: (1 << (c.column_bits - 1)) - 1)
+
+
+def _signed(name: str, meaning: str, bits: Number) -> Field:
+    return Field(name=name, meaning=meaning, signed_bits=bits)
+
+
+def _row(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.row_offset_bits)
+
+
+def _column(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.column_bits)
+
+
+def _pixel(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.coordinate_bits)
 
 
 LAYER = Record(
@@ -215,35 +232,23 @@ LAYER = Record(
         _flag("static", "every path reads a static input: one sum serves all T updates"),
         _below("rows_last", "rows of the output, minus 1", "side"),
         _below("columns_last", "columns of the output, minus 1", "side"),
-        Field(
-            name="tiles_last",
-            meaning="tiles of P output channels, minus 1",
-            most=lambda c: c.param_tiles - 1,
-        ),
+        _upto("tiles_last", "tiles of P output channels, minus 1", lambda c: c.param_tiles - 1),
         _below("time_last", "timesteps, minus 1", "timesteps"),
         _below("window_rows_last", "rows of the max-pool window, minus 1 (0: no pool)", "side"),
         _below("window_columns_last", "its columns, minus 1", "side"),
-        Field(
-            name="window_row_init",
-            meaning="y of the first window: minus the pool's padding",
-            signed_bits=lambda c: c.coordinate_bits,
-        ),
-        Field(
-            name="window_column_init",
-            meaning="x of the first window",
-            signed_bits=lambda c: c.coordinate_bits,
-        ),
+        _pixel("window_row_init", "y of the first window: minus the pool's padding"),
+        _pixel("window_column_init", "x of the first window"),
         _below("window_row_step", "y from one output row to the next", "side"),
         _below("window_column_step", "x from one output column to the next", "side"),
         _below("conv_rows_last", "rows before max-pooling, minus 1", "side"),
         _below("conv_columns_last", "columns before max-pooling, minus 1", "side"),
-        Field(name="capacity", meaning="N, the largest level", most=lambda c: c.capacity),
+        _upto("capacity", "N, the largest level", lambda c: c.capacity),
         _below("planes_last", "bit planes of the output, minus 1", "planes"),
-        Field(name="decay", meaning="m of the leak m / 2**B", most=lambda c: 1 << c.decay_bits),
-        Field(
-            name="fraction",
-            meaning="F: the membrane counts in 2**-F accumulator steps",
-            most=lambda c: c.fraction_bits,
+        _upto("decay", "m of the leak m / 2**B", lambda c: 1 << c.decay_bits),
+        _upto(
+            "fraction",
+            "F: the membrane counts in 2**-F accumulator steps",
+            lambda c: c.fraction_bits,
         ),
         _below("param", "first parameter tile (of P channels)", "param_tiles"),
         _below("out_base", "first word of the output", "plane_words"),
@@ -251,10 +256,10 @@ LAYER = Record(
         _words("out_plane", "words from one plane to the next"),
         _words("out_frame", "words from one timestep to the next"),
         _bits("out_pitch", "bits from one column to the next"),
-        Field(
-            name="out_chunk",
-            meaning="log2 of the bits that a tile writes: P, or the pitch if it is less",
-            most=lambda c: c.lane_log2,
+        _upto(
+            "out_chunk",
+            "log2 of the bits that a tile writes: P, or the pitch if it is less",
+            lambda c: c.lane_log2,
         ),
         _below("path_first", "its first PATH record", "paths"),
         _below("path_last", "its last", "paths"),
@@ -264,7 +269,7 @@ LAYER = Record(
             name="reserved",
             meaning="0: partial sums in, out; weights in external memory; 5 more",
             most=0,
-            signed_bits=0,
+            bits=8,
         ),
     ),
     ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),
@@ -279,21 +284,17 @@ PATH = Record(
         _row("row_init", "row at the layer's start, in words from the plane's first"),
         _row("row_window", "words to the next row before max-pooling: stride * words of a row"),
         _row("row_step", "words to the next output row: row_window * the max-pool's stride"),
-        _words("row_low", "first row that counts"),
-        _words("row_high", "last row that counts"),
+        _below("row_low", "first row that counts", "plane_words"),
+        _below("row_high", "last row that counts", "plane_words"),
         _column("column_init", "column at the start of a row, in bits"),
         _column("column_window", "bits to the next column before max-pooling: stride * pitch"),
         _column("column_step", "bits to the next output column"),
         _bits("column_low", "first bit that counts"),
         _bits("column_high", "last bit that counts"),
-        Field(
-            name="increment",
-            meaning="log2 of the weight rows from one word of a run to the next",
-            most=lambda c: max(c.word_log2, c.weight_address_bits),
-        ),
+        _upto("increment", "log2 of the weight rows from one word of a run to the next", 15),
         _words("frame_words", "words from one timestep to the next; 0: a static source"),
         _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
-        Field(name="lanes", meaning="lanes in the mask of an identity", most=lambda c: c.lanes),
+        _upto("lanes", "lanes in the mask of an identity", lambda c: c.lanes),
         _below("run_first", "its first RUN record", "runs"),
         _below("run_last", "its last", "runs"),
     ),
@@ -305,7 +306,7 @@ SEGMENT = Record(
     "One bit plane of one path (of an identity: and one limb of its weights).",
     (
         _below("path", "number of its path, counted from the layer's first", "layer_paths"),
-        Field(name="exponent", meaning="its events count 2**exponent", most=31),
+        _upto("exponent", "its events count 2**exponent", 31),
         _below("base", "first word of the plane at timestep 0", "plane_words"),
         _below("weight", "first weight row", "weight_rows"),
     ),
@@ -313,7 +314,7 @@ SEGMENT = Record(
 
 RUN = Record(
     "run",
-    "Taps of a window that lie side by side: a range of bits in one row (stacked: in each of some).",
+    "Taps of a window that lie side by side: a range of bits of one row (stacked: of several).",
     (
         _row("row", "first row, from the window's topmost, in words"),
         _column("column", "first bit, from the window's leftmost"),
@@ -327,18 +328,16 @@ PARAM = Record(
     "param",
     "Parameters of one channel; sums of membranes wrap, and are proven to end in range.",
     (
-        Field(
-            name="bias", meaning="added each timestep", signed_bits=lambda c: c.membrane_bits
+        _signed("bias", "added each timestep", lambda c: c.membrane_bits),
+        _upto(
+            "theta",
+            "one burst step; the largest is never reached",
+            lambda c: (1 << (c.membrane_bits - 1)) - 1,
         ),
-        Field(
-            name="theta",
-            meaning="one burst step; 2**(membrane_bits - 1) is never reached",
-            most=lambda c: 1 << (c.membrane_bits - 1),
-        ),
-        Field(
-            name="reset",
-            meaning="subtracted after any spike, modulo 2**membrane_bits",
-            signed_bits=lambda c: c.membrane_bits,
+        _signed(
+            "reset",
+            "subtracted after any spike, modulo 2**membrane_bits",
+            lambda c: c.membrane_bits,
         ),
     ),
 )
@@ -363,7 +362,7 @@ class Error(IntEnum):
 
 
 class Region(IntEnum):
-    """What the host port reaches: address bits 24 and up. Below them: entry, then slice."""
+    """What the host port reaches: address bits 28 and up. Below them: entry, then slice."""
 
     REGISTERS = 0
     LAYERS = 1
@@ -376,7 +375,7 @@ class Region(IntEnum):
     LOGITS = 8
 
 
-REGION_SHIFT = 24
+REGION_SHIFT = 28
 MAGIC = 0x4C425131  # "LBQ1"
 
 
@@ -457,7 +456,7 @@ def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> in
     """Host address of one slice of one entry."""
     slices = region_slices(config)[region]
     if not (0 <= entry < region_entries(config)[region] and 0 <= part < slices):
-        raise ValueError(f"{region.name} must have entry {entry}, slice {part}, but has not")
+        raise ValueError(f"{region.name} has no slice {part} of entry {entry}")
     return region << REGION_SHIFT | entry << (slices - 1).bit_length() | part
 
 
@@ -484,4 +483,3 @@ def markdown(config: CoreConfig) -> str:
 
 if __name__ == "__main__":
     print(markdown(CoreConfig()), end="")
-    sys.exit(0)

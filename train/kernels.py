@@ -94,8 +94,17 @@ def _layout(x: Tensor) -> torch.memory_format:
 
 
 def _block(timesteps: int) -> int:
-    """Neurons a program: what a thread holds of them, over all timesteps, must fit registers."""
+    """Neurons a block: what a thread holds of them, over all timesteps, must fit registers, and 8
+    of them in half precision are the widest load.
+    """
     return 32 * WARPS * (8 if timesteps <= 4 else 4 if timesteps <= 8 else 2)
+
+
+def _blocks(current: Tensor) -> int:
+    """Blocks a program of the backward pass: several share the cost of its sums, and while one is
+    computed the next two are fetched, which fits shared memory in half precision.
+    """
+    return 4 if current.element_size() == 2 else 1
 
 
 def _jit(function: Any) -> Any:
@@ -137,6 +146,13 @@ def _add_if_fired(x, change, ratio, SIGNED: constexpr):
     if SIGNED:
         added = tl.where(ratio <= -1, x - change, added)
     return added
+
+
+@_jit
+def _with_sign(size, x):
+    """A number that is not negative, with the sign of ``x``."""
+    sign = x.to(tl.uint32, bitcast=True) & 0x80000000
+    return (size.to(tl.uint32, bitcast=True) | sign).to(tl.float32, bitcast=True)
 
 
 @_jit
@@ -200,6 +216,7 @@ def _backward_kernel(
     EMIT_LEVELS: constexpr,
     SURROGATE: constexpr,
     BLOCK: constexpr,
+    BLOCKS: constexpr,
 ):
     """With g = dL/dout[t], over gamma where S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
 
@@ -208,57 +225,61 @@ def _backward_kernel(
     dL/dlam   = sum of gamma * g * dB/dlam
     """
     size = tl.cast(size, tl.int64)
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    currents = _load(current_ptr, at, size, TIMESTEPS)
-    grads = _load(grad_ptr, at, size, TIMESTEPS)
-    gamma = tl.load(gamma_ptr)
-    lam = tl.load(lam_ptr)
-    inverse = tl.div_rn(1.0, gamma)
-
-    v = 0.0
-    ratios = ()
-    for t in tl.static_range(TIMESTEPS):
-        u = currents[t].to(tl.float32)
-        if t > 0:
-            u = beta * v + u
-        ratio = _divide(u, gamma, inverse)
-        ratios = ratios + (ratio,)  # noqa: RUF005
-        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
-
-    h = 0.0
-    level_sum = tl.zeros((BLOCK,), tl.float32)
-    slope_sum = tl.zeros((BLOCK,), tl.float32)
-    reset_sum = tl.zeros((BLOCK,), tl.float32)
-    lam_sum = tl.zeros((BLOCK,), tl.float32)
-    for t in tl.static_range(TIMESTEPS - 1, -1, -1):
-        r = ratios[t]
-        g = grads[t].to(tl.float32)
-        if EMIT_LEVELS:
-            g *= inverse
-        if SURROGATE == "relsg":
-            beyond = r - tl.clamp(r, low, high)
-            fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
-            slope = tl.where(beyond == 0, 1.0, lam * fall)
-            lam_sum = tl.fma(g, tl.where(beyond > 0, 1.0 - fall, fall - 1.0), lam_sum)
-        elif SURROGATE == "box":
-            within = tl.abs(r) if SIGNED else r
-            slope = tl.where((within >= low) & (within <= high), 1.0, 0.0)
-        else:
-            x = 1.5707963267948966 * sharpness * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
-            slope = 0.5 * sharpness / tl.fma(x, x, 1.0)
-        grad_u = g * slope
-        slope_sum = tl.fma(grad_u, r, slope_sum)
-        if not EMIT_LEVELS:
-            level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
-        if t < TIMESTEPS - 1:
-            reset_sum = _add_if_fired(reset_sum, h, r, SIGNED)
-            grad_u += h
-        tl.store(grad_current_ptr + t * size + at, grad_u, mask=at < size)
-        h = beta * grad_u
-
     program = tl.program_id(0)
-    tl.store(sums_ptr + program, tl.sum(level_sum - slope_sum - alpha * reset_sum))
-    tl.store(sums_ptr + tl.num_programs(0) + program, gamma * tl.sum(lam_sum))
+    first = program.to(tl.int64) * (BLOCK * BLOCKS) + tl.arange(0, BLOCK)
+    gamma = tl.load(gamma_ptr)
+    inverse = tl.div_rn(1.0, gamma)
+    unit = inverse if EMIT_LEVELS else 1.0  # in the slopes, once: the gradients stay as they come
+    tail = tl.load(lam_ptr) * unit
+    level_sum = tl.zeros((BLOCK,), tl.float32)
+    taken_sum = tl.zeros((BLOCK,), tl.float32)
+    lam_sum = tl.zeros((BLOCK,), tl.float32)
+
+    for block in tl.range(0, BLOCKS, num_stages=3 if BLOCKS > 1 else 1):
+        at = first + block * BLOCK
+        currents = _load(current_ptr, at, size, TIMESTEPS)
+        grads = _load(grad_ptr, at, size, TIMESTEPS)
+
+        v = 0.0
+        ratios = ()
+        for t in tl.static_range(TIMESTEPS):
+            u = currents[t].to(tl.float32)
+            if t > 0:
+                u = beta * v + u
+            ratio = _divide(u, gamma, inverse)
+            ratios = ratios + (ratio,)  # noqa: RUF005
+            v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+
+        h = 0.0
+        for t in tl.static_range(TIMESTEPS - 1, -1, -1):
+            r = ratios[t]
+            g = grads[t].to(tl.float32)
+            if SURROGATE == "relsg":
+                beyond = r - tl.clamp(r, low, high)
+                fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
+                slope = tl.where(beyond == 0, unit, tail * fall)
+                lam_sum = tl.fma(g, _with_sign(1.0 - fall, beyond), lam_sum)
+            elif SURROGATE == "box":
+                within = tl.abs(r) if SIGNED else r
+                slope = tl.where((within >= low) & (within <= high), unit, 0.0)
+            else:
+                x = 1.5707963267948966 * sharpness * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
+                slope = 0.5 * sharpness * unit / tl.fma(x, x, 1.0)
+            grad_u = g * slope
+            taken_sum = tl.fma(grad_u, r, taken_sum)
+            if not EMIT_LEVELS:
+                level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
+            if t < TIMESTEPS - 1:
+                taken_sum = _add_if_fired(taken_sum, alpha * h, r, SIGNED)
+                grad_u += h
+            tl.store(grad_current_ptr + t * size + at, grad_u, mask=at < size)
+            h = beta * grad_u
+
+    if not EMIT_LEVELS:
+        taken_sum -= level_sum
+        lam_sum *= gamma
+    tl.store(sums_ptr + program, -tl.sum(taken_sum))
+    tl.store(sums_ptr + tl.num_programs(0) + program, tl.sum(lam_sum))
 
 
 _OPTIONS = (
@@ -326,8 +347,8 @@ def _backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradient of the current, and those of gamma and lam as one tensor of two."""
     grad_current = torch.empty_like(current)
-    size, block = current.numel() // timesteps, _block(timesteps)
-    programs = triton.cdiv(size, block)
+    size, block, blocks = current.numel() // timesteps, _block(timesteps), _blocks(current)
+    programs = triton.cdiv(size, block * blocks)
     sums = gamma.new_empty(2, programs)
     with torch.cuda.device_of(current):
         _backward_kernel[(programs,)](
@@ -349,6 +370,7 @@ def _backward(
             EMIT_LEVELS=emit_levels,
             SURROGATE=surrogate,
             BLOCK=block,
+            BLOCKS=blocks,
             num_warps=WARPS,
             enable_fp_fusion=False,
         )
@@ -372,6 +394,8 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  
 
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     current, gamma, lam = ctx.saved_tensors
+    # An expanded gradient is laid out here, in sight of torch.compile, which does it much faster.
+    grad = grad.contiguous(memory_format=_layout(current))
     grad_current, (grad_gamma, grad_lam) = _backward(grad, current, gamma, lam, *ctx.options)
     fixed = [None] * len(ctx.options)
     return grad_current, grad_gamma, None if lam is None else grad_lam, *fixed

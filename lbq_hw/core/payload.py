@@ -12,6 +12,7 @@ __all__ = [
     "EXPONENT_BITS",
     "INCREMENT_BITS",
     "Event",
+    "LevelPlanes",
     "PlaneWrite",
     "ScanKind",
     "ScanRequest",
@@ -172,6 +173,9 @@ class WriteInfo(data.StructLayout):
 class StepInfo(data.StructLayout):
     """What the neuron units must know of a step: one pixel, tile, pool position and timestep.
 
+    `updates`, `readout`, `capacity`, `decay`, `shift`, and of `write` the `stride`, `planes` and
+    `granules` describe a layer: they must be the same for all steps that are on their way.
+
     Members
     -------
     group : unsigned
@@ -221,3 +225,20 @@ class StepInfo(data.StructLayout):
                 "write": write,
             }
         )
+
+
+class LevelPlanes(data.StructLayout):
+    """The levels of a tile at one timestep.
+
+    Members
+    -------
+    planes : array of ``lanes`` bits each
+        Bit planes, the least significant first; bit c is channel c of the tile.
+    restart : bit
+        The first timestep: the planes go where ``write`` says. Without it they follow the ones
+        before at their stride.
+    write : `WriteInfo`
+    """
+
+    def __init__(self, *, lanes: int, planes: int, write: WriteInfo):
+        super().__init__({"planes": data.ArrayLayout(lanes, planes), "restart": 1, "write": write})

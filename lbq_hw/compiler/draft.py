@@ -1,0 +1,83 @@
+"""A network made ready for a core's P, W, S and weight bits, and judged against its sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lbq_hw.compiler import needs, tensors
+from lbq_hw.compiler.lower import LoweredLayer, lower
+from lbq_hw.compiler.needs import Need
+from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.config import CoreConfig, largest
+from lbq_hw.network import Bounds, Network
+
+
+class CompileError(ValueError):
+    """A network that does not fit.
+
+    Members: `violations`, one sentence each; `changes`, CoreConfig fields and the least values
+    that would do, empty if no core would; `would_do`, the core with these changes, or None.
+    """
+
+    def __init__(
+        self, name: str, config: CoreConfig, violations: tuple[str, ...], changes: dict[str, int]
+    ) -> None:
+        self.violations = violations
+        self.changes = changes
+        self.would_do = config.with_(**changes) if changes else None
+        lines = [f"network {name!r} does not fit the core:", *(f"  {text}" for text in violations)]
+        if changes:
+            wanted = ", ".join(f"{field} = {value}" for field, value in changes.items())
+            lines.append(f"a core with {wanted} would do")
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draft:
+    """Placed tensors, lowered layers, their proven bounds (None where `failures` says why not)."""
+
+    tensors: dict[str, Tensor]
+    layers: tuple[LoweredLayer, ...]
+    bounds: tuple[Bounds | None, ...]
+    needs: tuple[Need, ...]
+    failures: tuple[str, ...]
+
+    def violations(self, config: CoreConfig) -> tuple[str, ...]:
+        """Everything that the core lacks."""
+        texts = [text for need in self.needs if (text := need.violation(config))]
+        return tuple(dict.fromkeys([*self.failures, *texts]))
+
+    def changes(self, config: CoreConfig) -> dict[str, int]:
+        """Fields that must grow, with the least values that do; nothing if no core would."""
+        changes: dict[str, int] = {}
+        for need in self.needs:
+            if need.violation(config) is None:
+                continue
+            value = needs.rounded(config, need.field, need.amount)
+            if self.failures or not need.field or value > largest(need.field):
+                return {}
+            changes[need.field] = max(value, changes.get(need.field, 0))
+        return changes
+
+
+def draft(network: Network, config: CoreConfig) -> Draft:
+    """Lay out, lower and prove. Of memory sizes it uses only what is full where."""
+    placed = tensors.place(tensors.lay_out(network, config), config.summary)
+    layers = tuple(
+        lower(layer, network.is_static(layer), placed, config) for layer in network.layers
+    )
+    bounds: list[Bounds | None] = []
+    failures = []
+    for layer in network.layers:
+        try:
+            bounds.append(network.bounds(layer))
+        except OverflowError as error:
+            bounds.append(None)
+            failures.append(str(error))
+    return Draft(
+        tensors=placed,
+        layers=layers,
+        bounds=tuple(bounds),
+        needs=tuple(needs.find(network, layers, placed, bounds, config)),
+        failures=tuple(failures),
+    )

@@ -1,0 +1,117 @@
+"""A program as text for people, and as an object for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from lbq_hw.compiler.program import LayerInfo, Program
+from lbq_hw.network import Shape
+
+_MEMORIES = {
+    "plane_words": "activations, words",
+    "weight_rows": "weights, rows",
+    "channels": "parameters, channels",
+    "logits": "logits",
+    "layers": "layer table",
+    "paths": "path table",
+    "segments": "segment table",
+    "runs": "run table",
+}
+
+
+def text(program: Program) -> str:
+    """The listing: memories, tensors, then every layer with its paths, runs and segments."""
+    return "\n".join(_lines(program)) + "\n"
+
+
+def summary(program: Program) -> dict[str, Any]:
+    """The program as a JSON-able object, records decoded."""
+    return {
+        "name": program.name,
+        "config": asdict(program.config),
+        "digest": program.config.digest,
+        "timesteps": program.timesteps,
+        "usage": program.usage,
+        "tensors": [
+            {**asdict(tensor), "words": tensor.words} for tensor in program.tensors.values()
+        ],
+        "layers": [
+            {**asdict(info), "record": record}
+            for info, record in zip(program.info, program.table("layers"), strict=True)
+        ],
+        **{name: program.table(name) for name in ("paths", "segments", "runs")},
+    }
+
+
+def _lines(program: Program) -> Iterator[str]:
+    config = program.config
+    yield (
+        f"program {program.name!r}, T = {program.timesteps}, for core {config.digest[:12]}: "
+        f"P = {config.lanes}, W = {config.word}, S = {config.summary}, L = {config.units}, "
+        f"{config.weight_bits}-bit weights"
+    )
+    yield ""
+    for field, used in program.usage.items():
+        have = getattr(config, field)
+        share = 100 * used / have
+        yield f"  {_MEMORIES[field]:22} {used:8} of {have:8}  {share:5.1f} %"
+    yield ""
+    yield "  tensor                 words           bits a pixel  planes  frames  kept for layers"
+    for tensor in program.tensors.values():
+        place = f"{tensor.base} - {tensor.end - 1}"
+        kept = f"{max(tensor.born, 0)} - {max(tensor.dies, 0)}"
+        yield (
+            f"  {tensor.name:22} {place:15} {tensor.pitch:12}  {tensor.planes:6}  "
+            f"{tensor.frames:6}  {kept}"
+        )
+    layers = program.table("layers")
+    for number, (info, layer) in enumerate(zip(program.info, layers, strict=True)):
+        yield ""
+        yield from _layer(program, number, info, layer)
+
+
+def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]) -> Iterator[str]:
+    config = program.config
+    kind = "readout" if layer["readout"] else f"N = {layer['capacity']}"
+    if layer["static"]:
+        kind += ", static current"
+    yield f"layer {number} {info.name!r}: {_shape(info.shape)}, {kind}"
+    if info.output_shape != info.shape or layer["window_rows_last"] or layer["window_columns_last"]:
+        window = f"{layer['window_rows_last'] + 1}x{layer['window_columns_last'] + 1}"
+        yield f"  max-pool {window} -> {_shape(info.output_shape)}"
+    leak = "" if layer["readout"] else f", decay {layer['decay']}/{1 << config.decay_bits}"
+    yield (
+        f"  {layer['tiles_last'] + 1} tile(s), F = {layer['fraction']}{leak}, accumulator "
+        f"{info.acc_bits} of {config.acc_bits} bits, membrane {info.membrane_bits} of "
+        f"{config.membrane_bits}"
+    )
+    weight_last = info.weight_first + info.weight_rows - 1
+    yield f"  weight rows {info.weight_first} - {weight_last}, parameter tile {layer['param']}"
+    paths, runs, segments = (program.table(name) for name in ("paths", "runs", "segments"))
+    own = segments[layer["segment_first"] : layer["segment_last"] + 1]
+    for index in range(layer["path_first"], layer["path_last"] + 1):
+        path = paths[index]
+        kind = "identity" if path["identity"] else "stacked" if path["stacked"] else "window"
+        yield (
+            f"  path {index - layer['path_first']}: {kind} at row {path['row_init']} "
+            f"+{path['row_window']} +{path['row_step']} of {path['row_low']}..{path['row_high']}, "
+            f"bit {path['column_init']} +{path['column_window']} +{path['column_step']} "
+            f"of {path['column_low']}..{path['column_high']}"
+        )
+        for run in runs[path["run_first"] : path["run_last"] + 1]:
+            rows = f" x {run['rows_last'] + 1} rows" if run["rows_last"] else ""
+            yield (
+                f"    run at row {run['row']:+} bit {run['column']:+}: "
+                f"{run['length_last'] + 1} bits{rows}, weight {run['weight']:+}"
+            )
+    for segment in own:
+        yield (
+            f"  segment 2**{segment['exponent']}: path {segment['path']}, words from "
+            f"{segment['base']}, weight rows from {segment['weight']}"
+        )
+
+
+def _shape(shape: Shape) -> str:
+    return "x".join(str(size) for size in shape)

@@ -1,0 +1,149 @@
+"""Layers as paths, segments and weight rows; addresses are not yet known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lbq_hw.compiler import weights, windows
+from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.compiler.windows import ONE_PIXEL, Axis, Run
+from lbq_hw.config import CoreConfig
+from lbq_hw.network import Layer, Path, Window
+from lbq_hw.numeric import Integers
+
+INCREMENT_MAX = 15  # isa.PATH.increment
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoweredPath:
+    """A PATH record in the making; `rows` and `columns` still count in pixels."""
+
+    source: Tensor
+    identity: bool
+    stacked: bool
+    rows: Axis
+    columns: Axis
+    increment: int
+    tile_rows: int
+    lanes: int
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoweredSegment:
+    """A SEGMENT record in the making: `weight` counts from the layer's first weight row."""
+
+    path: int
+    exponent: int
+    plane: int
+    source: Tensor
+    weight: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoweredLayer:
+    """A layer as paths, segments in descending exponent, and weight rows ``(rows, P)``."""
+
+    layer: Layer
+    static: bool
+    tiles: int
+    paths: tuple[LoweredPath, ...]
+    segments: tuple[LoweredSegment, ...]
+    weights: Integers
+
+    @property
+    def window(self) -> Window:
+        """The max-pool; one pixel if there is none."""
+        return self.layer.pool or ONE_PIXEL
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Block:
+    """One path of the network: its path records and its limbs' weight rows by exponent."""
+
+    paths: list[LoweredPath]
+    limbs: list[tuple[int, Integers]]
+
+
+def lower(
+    layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
+) -> LoweredLayer:
+    """Turn a layer into windows and rows; needs P, W and the weight bits of `config`."""
+    paths: list[LoweredPath] = []
+    segments: list[LoweredSegment] = []
+    rows: list[Integers] = []
+    offset = 0
+    for path in layer.paths:
+        source, first = tensors[path.source], len(paths)
+        block = (_identity if path.is_identity else _conv)(layer, path, source, config)
+        # a tap that only ever meets its pool's padding counts for nothing
+        paths += [made for made in block.paths if made.rows.counts and made.columns.counts]
+        for exponent, limb in block.limbs:
+            segments += [
+                LoweredSegment(
+                    path=number,
+                    exponent=plane + path.exponent + exponent,
+                    plane=plane,
+                    source=source,
+                    weight=offset,
+                )
+                for plane in range(source.planes)
+                for number in range(first, len(paths))
+            ]
+            rows.append(limb)
+            offset += len(limb)
+    return LoweredLayer(
+        layer=layer,
+        static=static,
+        tiles=weights.tile_count(layer.shape[0], config.lanes),
+        paths=tuple(paths),
+        segments=tuple(sorted(segments, key=lambda segment: -segment.exponent)),
+        weights=np.concatenate(rows),
+    )
+
+
+def _identity(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Block:
+    limbs = weights.limbs(path.weight, lanes=config.lanes, weight_bits=config.weight_bits)
+    (taps,) = windows.tap_groups(layer, path, source)  # without padding, no tap strays
+    lowered = LoweredPath(
+        source=source,
+        identity=True,
+        stacked=False,
+        rows=windows.move(layer, path, source, taps, 0),
+        columns=windows.move(layer, path, source, taps, 1),
+        increment=0,
+        tile_rows=1 if layer.shape[0] > config.lanes else 0,
+        lanes=min(config.lanes, source.pitch),
+        runs=windows.tap_runs(path, source, 0, taps),
+    )
+    return _Block(paths=[lowered], limbs=limbs)
+
+
+def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Block:
+    height, row_rows = path.kernel[0], path.kernel[1] * source.pitch
+    increment = (row_rows - 1).bit_length()
+    stacked = (
+        path.pool is None and source.row_words == 1 and height > 1 and increment <= INCREMENT_MAX
+    )
+    if stacked:
+        row_rows = 1 << increment
+    paths = [
+        LoweredPath(
+            source=source,
+            identity=False,
+            stacked=stacked,
+            rows=windows.move(layer, path, source, taps, 0),
+            columns=windows.move(layer, path, source, taps, 1),
+            increment=increment if stacked else config.word_log2,
+            tile_rows=height * row_rows if layer.shape[0] > config.lanes else 0,
+            lanes=0,
+            runs=windows.window_runs(path, source, row_rows, stacked=stacked)
+            if path.pool is None
+            else windows.tap_runs(path, source, row_rows, taps),
+        )
+        for taps in windows.tap_groups(layer, path, source)
+    ]
+    rows = weights.conv_rows(path.weight, lanes=config.lanes, pitch=source.pitch, row_rows=row_rows)
+    return _Block(paths=paths, limbs=[(0, rows)])

@@ -1,0 +1,180 @@
+"""What a network asks of a core, and what of it a given core lacks.
+
+*Why `Bounds.acc_bits` is enough for Horner's scheme.* After some of a step's events the lanes hold
+a number a, and 2**e * a, e being the exponent reached, is the sum over some of the synapses of
+weight * the upper bits of a level. Upper bits of a level are at most the level, limbs of a weight
+have its sign, so 2**e * a lies between the sum of all negative and the sum of all positive
+contributions: between acc_low and acc_high. So does a, which is nearer to 0.
+
+*Why parameters may wrap.* U and V are proven to fit the membrane. Additions modulo 2**bits whose
+result fits are exact, whatever their operands were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lbq_hw import numeric
+from lbq_hw.compiler import neurons
+from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
+from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.config import CoreConfig, largest
+from lbq_hw.network import Bounds, Network
+
+_EXPONENT_MAX = 31  # isa.SEGMENT.exponent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """`what` at `place` needs at least `amount` `unit` of the CoreConfig field `field`.
+
+    `field` is empty for what no core offers; `limit` is then the most that any does.
+    """
+
+    place: str
+    what: str
+    unit: str
+    amount: int
+    field: str
+    limit: int = 0
+
+    def violation(self, config: CoreConfig) -> str | None:
+        """One sentence if the core has less."""
+        have = getattr(config, self.field) if self.field else self.limit
+        if self.amount <= have:
+            return None
+        text = (
+            f"{self.place}: {self.what} needs {self.amount} {self.unit}, "
+            f"the core has {have} ({self.amount - have} short)"
+        )
+        if not self.field or self.amount > largest(self.field):
+            return f"{text}; no core has more than {largest(self.field) if self.field else have}"
+        return f"{text}; {self.field} = {rounded(config, self.field, self.amount)} would do"
+
+
+def rounded(config: CoreConfig, field: str, amount: int) -> int:
+    """The least legal value of a field that is at least `amount`."""
+    units = {"plane_words": config.summary, "channels": config.lanes, "logits": config.lanes}
+    unit = units.get(field, 1)
+    return -(-amount // unit) * unit
+
+
+def find(
+    network: Network,
+    layers: Sequence[LoweredLayer],
+    tensors: dict[str, Tensor],
+    bounds: Sequence[Bounds | None],
+    config: CoreConfig,
+) -> list[Need]:
+    """Every need, whether the core meets it or not. `bounds` is None where proof failed."""
+    needs = [
+        Need(
+            place="network",
+            what="the time loop",
+            unit="timesteps",
+            amount=network.timesteps,
+            field="timesteps",
+        )
+    ]
+    for lowered, proven in zip(layers, bounds, strict=True):
+        needs += _layer(lowered, proven)
+    for tensor in tensors.values():
+        needs.append(
+            Need(
+                place=f"tensor {tensor.name!r}",
+                what="a row",
+                unit="words",
+                amount=tensor.row_words,
+                field="row_words",
+            )
+        )
+    peak = max(tensors.values(), key=lambda tensor: tensor.end)
+    needs.append(
+        Need(
+            place=f"tensor {peak.name!r}",
+            what="the activation memory",
+            unit="words",
+            amount=peak.end,
+            field="plane_words",
+        )
+    )
+    return needs + list(_totals(layers, config))
+
+
+def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
+    layer, place = lowered.layer, f"layer {lowered.layer.name!r}"
+    weights = lowered.weights
+
+    def need(what: str, unit: str, amount: int, field: str, limit: int = 0) -> Need:
+        return Need(place=place, what=what, unit=unit, amount=amount, field=field, limit=limit)
+
+    width = max(2, numeric.signed_width(int(weights.min()), int(weights.max())))
+    yield need("a weight", "bits", width, "weight_bits")
+    if bounds is not None:
+        yield need("the accumulator", "bits", bounds.acc_bits, "acc_bits")
+        # One more than U reaches, so that the largest number is a threshold never reached.
+        low, high = int(bounds.u_low.min()), int(bounds.u_high.max()) + 1
+        yield need("the membrane", "bits", numeric.signed_width(low, high), "membrane_bits")
+    yield need("a level", "planes", neurons.output_planes(layer), "planes")
+    yield need("the fraction", "bits", layer.fraction_bits, "fraction_bits")
+    yield need("the decay", "bits", neurons.decay(layer)[1], "decay_bits")
+    stacked = [run.rows for path in lowered.paths for run in path.runs if path.stacked]
+    window = lowered.window
+    sides = [*layer.shape[1:], *layer.output_shape[1:], *window.kernel, *stacked]
+    sides += [
+        stride + 1
+        for stride, size in zip(window.stride, layer.output_shape[1:], strict=True)
+        if size > 1
+    ]
+    yield need("its largest loop", "rows or columns", max(sides), "side")
+    yield need("it", "paths", len(lowered.paths), "layer_paths")
+    highest = max(segment.exponent for segment in lowered.segments)
+    yield need("the highest exponent", "doublings", highest, "", _EXPONENT_MAX)
+    for path in lowered.paths:
+        yield from _reach(place, path)
+
+
+def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
+    """Offsets have room for four times their memory: more only under absurd padding or strides."""
+    words = max(*map(abs, path.rows.reach), path.rows.step) * path.source.row_words
+    bits = max(*map(abs, path.columns.reach), path.columns.step) * path.source.pitch
+    what = f"the window on {path.source.name!r}"
+    yield Need(place=place, what=what, unit="words", amount=words // 4 + 1, field="plane_words")
+    row_words = bits // (4 * path.source.word) + 1
+    yield Need(place=place, what=what, unit="words a row", amount=row_words, field="row_words")
+
+
+def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
+    """Memories that all layers share; the place is the layer where the core's is full."""
+    lanes = config.lanes
+    readout = layers[-1]
+    pixels = readout.layer.shape[1] * readout.layer.shape[2]
+    shared = (
+        ("the weight memory", "rows", "weight_rows", [len(low.weights) for low in layers]),
+        ("the parameter memory", "channels", "channels", [low.tiles * lanes for low in layers]),
+        ("the layer table", "entries", "layers", [1] * len(layers)),
+        ("the path table", "entries", "paths", [len(low.paths) for low in layers]),
+        ("the segment table", "entries", "segments", [len(low.segments) for low in layers]),
+        ("the run table", "entries", "runs", [run_count(low) for low in layers]),
+        (
+            "the logits memory",
+            "logits",
+            "logits",
+            [0] * (len(layers) - 1) + [readout.tiles * lanes * pixels],
+        ),
+    )
+    for what, unit, field, amounts in shared:
+        total, full = 0, layers[-1]
+        for lowered, amount in zip(layers, amounts, strict=True):
+            if total <= getattr(config, field) < total + amount:
+                full = lowered
+            total += amount
+        yield Need(
+            place=f"layer {full.layer.name!r}", what=what, unit=unit, amount=total, field=field
+        )
+
+
+def run_count(lowered: LoweredLayer) -> int:
+    """Entries of the run table: paths with the same runs share them."""
+    return sum(len(runs) for runs in dict.fromkeys(path.runs for path in lowered.paths))

@@ -1,0 +1,108 @@
+"""The compiled program: everything that is loaded into a core, and how to speak to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import isa
+from lbq_hw.compiler.tensors import Tensor, pack_slices
+from lbq_hw.config import CoreConfig
+from lbq_hw.network import INPUT, Input, Shape
+from lbq_hw.numeric import Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerInfo:
+    """What reports say of a layer: its place in the memories and what was proven about it."""
+
+    name: str
+    shape: Shape
+    output_shape: Shape
+    sources: tuple[str, ...]
+    weight_first: int
+    weight_rows: int
+    acc_bits: int
+    membrane_bits: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Program:
+    """A network for one core.
+
+    Tables (`layers`, `paths`, `segments`, `runs`): encoded records of `lbq_hw.isa`. `weights`:
+    rows ``(rows, P)``. `params`: encoded PARAM records, P a tile. The rest is for the host:
+    `input` says how to quantize, `tensors` where everything lies, `info` what the layers are.
+    """
+
+    name: str
+    config: CoreConfig
+    timesteps: int
+    layers: tuple[int, ...]
+    paths: tuple[int, ...]
+    segments: tuple[int, ...]
+    runs: tuple[int, ...]
+    weights: Integers
+    params: tuple[int, ...]
+    input: Input
+    tensors: dict[str, Tensor]
+    info: tuple[LayerInfo, ...]
+
+    def table(self, name: str) -> list[dict[str, int]]:
+        """Decoded records of one table: layers, paths, segments or runs."""
+        record = isa.TABLES[name]
+        return [record.decode(self.config, word) for word in getattr(self, name)]
+
+    def input_bits(self, raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as plane words of bits."""
+        levels = self.input.quantize(np.asarray(raw)[np.newaxis])[:, 0]
+        if not self.input.static and len(levels) != self.timesteps:
+            raise ValueError(f"raw input must have {self.timesteps} frames, not {len(levels)}")
+        return self.tensors[INPUT].pack(levels)
+
+    def load_image(self, raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """One raw image as 32-bit slices ``(words, slices)``, lowest bits first.
+
+        They are written to the plane memory from ``tensors["input"].base`` on, before every run:
+        layers reuse the place.
+        """
+        return pack_slices(self.input_bits(raw))
+
+    def weight_slices(self) -> NDArray[np.uint32]:
+        """Weight rows as the 32-bit slices ``(rows, slices)`` of the host port."""
+        lanes, bits = isa.weight_slice_lanes(self.config), self.config.weight_bits
+        codes = (self.weights & ((1 << bits) - 1)).astype(np.uint32)
+        grouped = codes.reshape(len(codes), -1, lanes)
+        shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
+        return np.bitwise_or.reduce(grouped << shifts, axis=2)
+
+    def logits(self, memory: NDArray[Any]) -> Integers:
+        """The classes' logits, in the network's order, from the logits memory."""
+        channels, height, width = self.info[-1].shape
+        pixels = height * width
+        tiles = -(-channels // self.config.lanes)
+        values = np.asarray(memory, np.int64)[: pixels * tiles * self.config.lanes]
+        return values.reshape(pixels, -1)[:, :channels].T.reshape(-1)
+
+    @property
+    def logit_words(self) -> int:
+        """Entries of the logits memory that a run writes."""
+        channels, height, width = self.info[-1].shape
+        return height * width * -(-channels // self.config.lanes) * self.config.lanes
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Entries used of each memory, by the CoreConfig field that sizes it."""
+        return {
+            "plane_words": max(tensor.end for tensor in self.tensors.values()),
+            "weight_rows": len(self.weights),
+            "channels": len(self.params),
+            "logits": self.logit_words,
+            "layers": len(self.layers),
+            "paths": len(self.paths),
+            "segments": len(self.segments),
+            "runs": len(self.runs),
+        }

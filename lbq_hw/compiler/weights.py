@@ -1,0 +1,48 @@
+"""Weight rows: P weights that one event reads, in the order in which runs count them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw.numeric import Integers
+
+
+def tile_count(channels: int, lanes: int) -> int:
+    return -(-channels // lanes)
+
+
+def conv_rows(weight: NDArray[Any], *, lanes: int, pitch: int, row_rows: int) -> Integers:
+    """``(out, in, kh, kw)`` -> ``(tiles * kh * row_rows, lanes)``.
+
+    A kernel row takes `row_rows` rows: kw pixels of `pitch` channels, then padding. Rows of
+    channels that do not exist are 0: no bit of theirs is ever set, but runs count them.
+    """
+    outputs, inputs, height, width = weight.shape
+    tiles = tile_count(outputs, lanes)
+    full = np.zeros((tiles * lanes, height, width, pitch), np.int64)
+    full[:outputs, ..., :inputs] = np.moveaxis(weight, 1, -1)
+    rows = np.zeros((tiles, height, row_rows, lanes), np.int64)
+    kernel_rows = full.reshape(tiles, lanes, height, width * pitch)
+    rows[:, :, : width * pitch] = np.moveaxis(kernel_rows, 1, -1)
+    return rows.reshape(-1, lanes)
+
+
+def limbs(weight: NDArray[Any], *, lanes: int, weight_bits: int) -> list[tuple[int, Integers]]:
+    """Identity weights ``(C,)`` as ``(exponent, rows (tiles, lanes))``, zero limbs left out.
+
+    ``weight = sum of 2**exponent * limb``. Limbs are cut from the top, so that their exponents stay
+    low and cost few doublings. A limb has the sign of its weight, so that no partial sum exceeds
+    the whole in magnitude. A weight of zeros has one limb all the same.
+    """
+    padded = np.zeros(tile_count(len(weight), lanes) * lanes, np.int64)
+    padded[: len(weight)] = weight
+    signs, rest = np.sign(padded), np.abs(padded)
+    found = []
+    while not found or rest.any():
+        exponent = max(0, int(rest.max()).bit_length() - (weight_bits - 1))
+        found.append((exponent, (signs * (rest >> exponent)).reshape(-1, lanes)))
+        rest &= (1 << exponent) - 1
+    return found

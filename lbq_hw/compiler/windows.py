@@ -1,0 +1,131 @@
+"""Paths as windows that move over a tensor: where they start, how they step, what runs they have.
+
+Everything here counts in pixels of the source, vertical or horizontal (axis 0 or 1); a `Run`
+counts in words and bits as its record does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.network import Layer, Path, Window
+
+ONE_PIXEL = Window(kernel=(1, 1), stride=(1, 1))
+Taps = tuple[tuple[int, ...], tuple[int, ...]]  # taps of a sum-pool, vertical and horizontal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Fields of a RUN record; `length` and `rows` are counts."""
+
+    row: int
+    column: int
+    length: int
+    rows: int
+    weight: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A window along one axis: where its first pixel starts, its steps, the pixels that count.
+
+    `window` is the step to the next pixel before max-pooling, `step` to the next output; `reach`
+    the extremes of all pixels that are ever asked for, one after the last included.
+    """
+
+    init: int
+    window: int
+    step: int
+    low: int
+    high: int
+    reach: tuple[int, int]
+
+    @property
+    def counts(self) -> bool:
+        """Whether any pixel does."""
+        return self.low <= self.high
+
+
+def move(layer: Layer, path: Path, source: Tensor, taps: Taps, axis: int) -> Axis:
+    """How the window of a path, with some taps of its sum-pool, moves along one axis."""
+    pool, outer = path.pool or ONE_PIXEL, layer.pool or ONE_PIXEL
+    stride, padding = pool.stride[axis], pool.padding[axis]
+    low, high = 0, source.shape[1 + axis] - 1
+    if path.pool is not None and len(taps[axis]) == 1:
+        last_pooled = path.pooled_shape(source.shape)[1 + axis] - 1
+        low = max(low, taps[axis][0] - padding)
+        high = min(high, last_pooled * stride - padding + taps[axis][0])
+    outputs = layer.output_shape[1 + axis]
+    window = path.stride[axis] * stride if layer.shape[1 + axis] > 1 else 0
+    step = window * outer.stride[axis] if outputs > 1 else 0
+    init = -path.padding[axis] * stride - padding - outer.padding[axis] * window
+    last = init + step * (outputs - 1) + window * (outer.kernel[axis] - 1)
+    size = (path.kernel[axis] - 1) * stride + taps[axis][-1] + 1
+    return Axis(init=init, window=window, step=step, low=low, high=high, reach=(init, last + size))
+
+
+def tap_groups(layer: Layer, path: Path, source: Tensor) -> list[Taps]:
+    """Taps of the path's sum-pool that can share one path record; ``[((0,), (0,))]`` without one.
+
+    A convolution's padding lies outside the pooled tensor, but a tap there may fall on a source
+    pixel all the same, and must not count. Taps then get a path each along that axis, since the
+    range of source pixels that count depends on the tap alone.
+    """
+    pool = path.pool or ONE_PIXEL
+    groups = []
+    for axis in (0, 1):
+        taps = tuple(range(pool.kernel[axis]))
+        strays = path.pool is not None and _strays(layer, path, path.pool, source, axis)
+        groups.append([(tap,) for tap in taps] if strays else [taps])
+    return list(product(*groups))
+
+
+def _strays(layer: Layer, path: Path, pool: Window, source: Tensor, axis: int) -> bool:
+    """Whether a tap of a pooled pixel that does not exist falls on a source pixel."""
+    pooled = path.pooled_shape(source.shape)[1 + axis]
+    asked = {
+        output * path.stride[axis] - path.padding[axis] + kernel
+        for output in range(layer.shape[1 + axis])
+        for kernel in range(path.kernel[axis])
+    }
+    return any(
+        0 <= pixel * pool.stride[axis] - pool.padding[axis] + tap < source.shape[1 + axis]
+        for pixel in asked - set(range(pooled))
+        for tap in range(pool.kernel[axis])
+    )
+
+
+def window_runs(path: Path, source: Tensor, row_rows: int, *, stacked: bool) -> tuple[Run, ...]:
+    """A run for each kernel row of a convolution, or one for all if they are `stacked`.
+
+    `row_rows` is how many weight rows a kernel row takes.
+    """
+    (height, width), pitch = path.kernel, source.pitch
+    return tuple(
+        Run(
+            row=ky * source.row_words,
+            column=0,
+            length=width * pitch,
+            rows=height if stacked else 1,
+            weight=ky * row_rows,
+        )
+        for ky in range(1 if stacked else height)
+    )
+
+
+def tap_runs(path: Path, source: Tensor, row_rows: int, taps: Taps) -> tuple[Run, ...]:
+    """A run for each tap of a sum-pool in each tap of the kernel, whose weight rows they share."""
+    pool, (height, width), pitch = path.pool or ONE_PIXEL, path.kernel, source.pitch
+    return tuple(
+        Run(
+            row=(ky * pool.stride[0] + ty) * source.row_words,
+            column=(kx * pool.stride[1] + tx) * pitch,
+            length=pitch,
+            rows=1,
+            weight=ky * row_rows + kx * pitch,
+        )
+        for ky, kx in product(range(height), range(width))
+        for ty, tx in product(*taps)
+    )

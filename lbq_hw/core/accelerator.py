@@ -1,0 +1,164 @@
+"""The core: everything behind one memory-mapped port."""
+
+from amaranth import Module, Signal
+from amaranth.lib import fifo, memory, wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.host_port import HostPort, PortSignature
+from lbq_hw.core.lanes import LaneArray
+from lbq_hw.core.memory import PlaneMemory
+from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.scanner import Scanner
+from lbq_hw.core.walker import Walker
+from lbq_hw.core.writer import Writer
+
+__all__ = ["Accelerator"]
+
+
+class Accelerator(wiring.Component):
+    """Executes a program of `lbq_hw.isa` on what lies in its memories.
+
+    The host writes tables, weights, parameters and the input planes through ``port`` (see
+    `HostPort`), starts, waits for ``busy`` to fall and reads the logits. Nothing hangs: an illegal
+    program ends with an error code in a register.
+
+    Stages, each ahead of the next by a queue: `Walker` (loops) -> `Scanner` (set bits) -> event
+    FIFO -> `LaneArray` (sums) -> `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Between two
+    layers the walker waits until all is written.
+
+    Members
+    -------
+    port : `HostPort` signature
+    busy : bit
+        A program runs.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        self._host = HostPort(config)
+        super().__init__({"port": In(PortSignature()), "busy": Out(1)})
+
+    @property
+    def config(self) -> CoreConfig:
+        return self._config
+
+    def elaborate(self, _platform):
+        m = Module()
+        c = self._config
+        planes = {"word": c.word, "summary": c.summary, "words": c.plane_words}
+        m.submodules.host = host = self._host
+        m.submodules.walker = walker = Walker(c)
+        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule)
+        m.submodules.scanner = scanner = Scanner(
+            **planes, lanes=c.lanes, rows=c.weight_rows, granule=c.granule
+        )
+        m.submodules.lanes = lanes = LaneArray(
+            lanes=c.lanes, rows=c.weight_rows, weight_bits=c.weight_bits, acc_bits=c.acc_bits
+        )
+        step = walker.o_step.payload.shape()
+        m.submodules.neurons = neurons = NeuronArray(
+            lanes=c.lanes,
+            units=c.units,
+            acc_bits=c.acc_bits,
+            membrane_bits=c.membrane_bits,
+            timesteps=c.timesteps,
+            tiles=c.param_tiles,
+            step=step,
+        )
+        m.submodules.writer = writer = Writer(
+            lanes=c.lanes,
+            word=c.word,
+            planes=c.planes,
+            plane_bits=c.plane_address_bits,
+            write=step["write"].shape,
+        )
+        event = scanner.o_event.payload.shape()
+        m.submodules.events = events = fifo.SyncFIFOBuffered(width=event.size, depth=c.fifo_depth)
+
+        connect(m, wiring.flipped(self.port), host.port)
+        connect(m, walker.o_request, scanner.i_request)
+        connect(m, walker.o_step, neurons.i_step)
+        connect(m, scanner.word, store.word)
+        connect(m, scanner.summary, store.summary)
+        connect(m, lanes.o_sum, neurons.i_sum)
+        connect(m, neurons.o_planes, writer.i)
+        connect(m, host.records, walker.i_record)
+        connect(m, host.weights, lanes.weights)
+        connect(m, host.params, neurons.params)
+        connect(m, host.planes, store.host)
+        m.d.comb += [
+            events.w_data.eq(scanner.o_event.payload),
+            events.w_en.eq(scanner.o_event.valid),
+            scanner.o_event.ready.eq(events.w_rdy),
+            lanes.i_event.payload.eq(events.r_data),
+            lanes.i_event.valid.eq(events.r_rdy),
+            events.r_en.eq(lanes.i_event.ready),
+        ]
+        # The host writes planes only while nothing runs, so the two never meet.
+        m.d.comb += [
+            writer.o.ready.eq(1),
+            store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
+            store.i_write.payload.eq(writer.o.payload),
+        ]
+        with m.If(host.plane_write.valid):
+            m.d.comb += store.i_write.payload.eq(host.plane_write.payload)
+
+        self._logits(m, host, neurons)
+        drained = self._control(m, host, walker, lanes, neurons, writer, events)
+        self._count(m, host, scanner, lanes)
+        m.d.comb += [walker.i_resume.eq(walker.layer_done & drained), self.busy.eq(host.busy)]
+        return m
+
+    def _logits(self, m, host, neurons):
+        """Logits in the order in which they come, `units` a word."""
+        c = self._config
+        shape = neurons.o_logits.payload.shape()
+        m.submodules.logits = store = memory.Memory(shape=shape, depth=c.logits // c.units, init=[])
+        write = store.write_port()
+        connect(m, host.logits, store.read_port())
+        m.d.comb += [
+            write.en.eq(neurons.o_logits.valid),
+            write.data.eq(neurons.o_logits.payload),
+        ]
+        with m.If(host.start):
+            m.d.sync += write.addr.eq(0)
+        with m.Elif(neurons.o_logits.valid):
+            m.d.sync += write.addr.eq(write.addr + 1)
+
+    def _control(self, m, host, walker, lanes, neurons, writer, events):
+        """Start, barrier and end. Returns whether all that follows the walker is idle."""
+        c = self._config
+        drained, quiet, settled = Signal(), Signal(), Signal()
+        event = lanes.i_event
+        stray = Signal()
+        m.d.comb += [
+            quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.r_rdy)),
+            walker.i_start.eq(host.start),
+            host.layer.eq(walker.o_layer),
+            host.finished.eq(host.busy & walker.o_done & ~walker.o_busy & drained),
+            stray.eq(event.valid & event.payload.mask.any() & (event.payload.row >= c.weight_rows)),
+            walker.i_stop.eq(stray),
+            host.stray.eq(stray & host.busy),
+            host.walk_error.eq(walker.o_error),
+            host.walk_error_at.eq(walker.o_error_at),
+        ]
+        # A write in its second cycle is not seen by `quiet`.
+        m.d.sync += settled.eq(quiet)
+        m.d.comb += drained.eq(quiet & settled)
+        return drained
+
+    def _count(self, m, host, scanner, lanes):
+        """What the host's counters count."""
+        event = lanes.i_event
+        taken = event.valid & event.ready
+        working = event.payload.mask.any()
+        m.d.comb += [
+            host.ticks.cycles.eq(1),
+            host.ticks.events.eq(taken & working),
+            host.ticks.null_events.eq(taken & ~working),
+            host.ticks.scanner_stalls.eq(event.ready & ~event.valid),
+            host.ticks.neuron_stalls.eq(lanes.o_sum.valid & ~lanes.o_sum.ready),
+            host.ticks.words.eq(scanner.word_read),
+            host.ticks.empty_requests.eq(scanner.chunk_empty),
+        ]

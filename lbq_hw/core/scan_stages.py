@@ -1,0 +1,264 @@
+"""The stages of the scanner: flags, words, events. `lbq_hw.core.scanner` puts queues between them.
+
+Both fetching stages keep what they read in the memory's output register until the next register is
+free, and look for emptiness a cycle later. What is empty is dropped, but only while the queue
+behind has a place: whether a memory is read must not wait for a look at all bits of a word.
+"""
+
+from amaranth import Cat, Const, Module, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.payload import EXPONENT_BITS, Event, ScanKind, ScanRequest
+
+__all__ = ["EventMaker", "FlagFetch", "Word", "WordFetch"]
+
+
+def take_lowest(bits: Value) -> tuple[Value, Value]:
+    """The lowest set bit alone, and the others: one carry chain for both."""
+    negative = (-bits)[: len(bits)]
+    return bits & negative, bits & ~negative
+
+
+def several(bits: Value) -> Value:
+    """Whether more than one bit is set: a tree beside the carry chain, and faster than that."""
+    pairs = [(bit, None) for bit in bits]
+    while len(pairs) > 1:
+        merged = []
+        for (low, low_many), (high, high_many) in zip(pairs[::2], pairs[1::2], strict=True):
+            many = low & high
+            if low_many is not None:
+                many |= low_many | high_many
+            merged.append((low | high, many))
+        pairs = merged
+    return pairs[0][1] if len(bits) > 1 else Value.cast(0)
+
+
+def encode(lowest: Value) -> Value:
+    """Number of the one bit that is set."""
+    width = len(lowest)
+    return Cat(
+        Cat(lowest[i] for i in range(width) if i >> j & 1).any() for j in range(ceil_log2(width))
+    )
+
+
+class Word(data.StructLayout):
+    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end."""
+
+    def __init__(self, *, word: int, row_bits: int):
+        super().__init__(
+            {
+                "bits": word,
+                "lo": ceil_log2(word),
+                "row": row_bits,
+                "exponent": EXPONENT_BITS,
+                "identity": 1,
+                "end": 1,
+            }
+        )
+
+
+class FlagFetch(wiring.Component):
+    """Reads the summary word of each request, one a cycle, and drops requests without a flag.
+
+    What is left leaves with ``want`` reduced to the words that are not zero.
+    """
+
+    def __init__(self, *, request: ScanRequest, port: memory.ReadPort.Signature):
+        super().__init__(
+            {
+                "i": In(stream.Signature(request)),
+                "o": Out(stream.Signature(request)),
+                "summary": In(port),
+                "empty": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        layout = self.i.payload.shape()
+        read_valid = Signal()
+        read = Signal(layout)
+        held_valid = Signal()
+        held = Signal(layout)
+        read_free = Signal()
+        held_free = Signal()
+        empty = Signal()
+
+        m.d.comb += [
+            empty.eq((held.kind != ScanKind.END) & ~held.want.any()),
+            self.empty.eq(held_valid & empty & self.o.ready),
+            self.o.payload.eq(held),
+            self.o.valid.eq(held_valid & ~empty),
+            held_free.eq(~held_valid | self.o.ready),
+            read_free.eq(~read_valid | held_free),
+            self.i.ready.eq(read_free),
+            self.summary.addr.eq(self.i.payload.chunk),
+            self.summary.en.eq(read_free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
+        ]
+        with m.If(held_free):
+            m.d.sync += [
+                held_valid.eq(read_valid),
+                held.eq(read),
+                held.want.eq(read.want & self.summary.data),
+            ]
+        with m.If(read_free):
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.payload)]
+        return m
+
+
+class WordFetch(wiring.Component):
+    """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range."""
+
+    def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):
+        super().__init__(
+            {
+                "i": In(stream.Signature(request)),
+                "o": Out(stream.Signature(entry)),
+                "word": In(port),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        chunk = Signal(self.i.payload.shape())
+        chunk_valid = Signal()
+        chunk_free = Signal()
+        read = Signal(self.i.payload.shape())
+        read_valid = Signal()
+        read_free = Signal()
+        read_index = Signal(ceil_log2(len(chunk.want)))
+        held = Signal(self.o.payload.shape())
+        held_valid = Signal()
+        held_free = Signal()
+
+        is_end = chunk.kind == ScanKind.END
+        lowest = Signal.like(chunk.want)
+        rest = Signal.like(chunk.want)
+        index = Signal.like(read_index)
+        issue = Signal()
+        empty = Signal()
+        m.d.comb += [
+            Cat(lowest, rest).eq(Cat(*take_lowest(chunk.want))),
+            index.eq(encode(lowest)),
+            empty.eq(~held.end & ~held.bits.any()),
+            self.o.payload.eq(held),
+            self.o.valid.eq(held_valid & ~empty),
+            held_free.eq(~held_valid | self.o.ready),
+            read_free.eq(~read_valid | held_free),
+            issue.eq(chunk_valid & read_free),
+            self.word.addr.eq(Cat(index, chunk.chunk)),
+            self.word.en.eq(issue & ~is_end),
+            chunk_free.eq(~chunk_valid | (issue & (is_end | ~several(chunk.want)))),
+            self.i.ready.eq(chunk_free),
+        ]
+
+        identity = read.kind == ScanKind.IDENTITY
+        end = read.kind == ScanKind.END
+        everywhere = read.stacked | identity
+        cut_low = everywhere | (read.lo_en & (read.lo_at == read_index))
+        cut_high = everywhere | (read.hi_en & (read.hi_at == read_index))
+        # Shifted ones: comparisons with every bit's number would become as many carry chains.
+        ones = ~Const(0, len(held.bits))
+        keep_low = Signal.like(held.bits)
+        keep_high = Signal.like(held.bits)
+        m.d.comb += [keep_low.eq(ones), keep_high.eq(ones)]
+        with m.If(cut_low):
+            m.d.comb += keep_low.eq(ones << read.lo)
+        with m.If(cut_high):
+            m.d.comb += keep_high.eq(ones >> ~read.hi)
+        offset = Signal.like(read.row)
+        with m.If(~identity):
+            m.d.comb += offset.eq(read_index << read.inc)
+
+        with m.If(chunk_free):
+            m.d.sync += [chunk_valid.eq(self.i.valid), chunk.eq(self.i.payload)]
+        with m.Elif(issue):
+            m.d.sync += chunk.want.eq(rest)
+        with m.If(read_free):
+            m.d.sync += [read_valid.eq(chunk_valid), read.eq(chunk), read_index.eq(index)]
+        with m.If(held_free):
+            m.d.sync += [
+                held_valid.eq(read_valid),
+                held.bits.eq(self.word.data & keep_low & keep_high),
+                held.lo.eq(read.lo),
+                held.row.eq(read.row + offset),
+                held.exponent.eq(read.exponent & ~end.replicate(EXPONENT_BITS)),
+                held.identity.eq(identity),
+                held.end.eq(end),
+            ]
+        return m
+
+
+class EventMaker(wiring.Component):
+    """Turns words into events, one a cycle, with the doublings that lead to each exponent."""
+
+    def __init__(self, *, entry: Word, event: Event, granule: int):
+        self._granule = granule
+        super().__init__({"i": In(stream.Signature(entry)), "o": Out(stream.Signature(event))})
+
+    def elaborate(self, _platform):
+        m = Module()
+        layout = self.i.payload.shape()
+        # Behind the end of a step: the first word after reset opens one.
+        word = Signal(layout, init={"end": 1})
+        word_valid = Signal()
+        word_free = Signal()
+        first = Signal()
+        due = Signal(EXPONENT_BITS)
+        made = Signal(layout)
+        made_valid = Signal()
+        made_free = Signal()
+        clear = Signal()
+        double = Signal()
+        null = Signal()
+
+        doubling = due > 1
+        lowest, rest = take_lowest(word.bits)
+        last = ~doubling & (word.identity | word.end | ~several(word.bits))
+        unit = ceil_log2(self._granule)
+        place = Cat(made.lo[unit:])
+        lanes = Signal.like(self.o.payload.mask)
+        m.d.comb += [
+            made_free.eq(~made_valid | self.o.ready),
+            word_free.eq(~word_valid | (made_free & last)),
+            self.i.ready.eq(word_free),
+            lanes.eq(made.bits >> (place << unit)),
+            self.o.valid.eq(made_valid),
+            self.o.payload.row.eq(made.row),
+            self.o.payload.mask.eq(~null.replicate(len(lanes))),
+            self.o.payload.clear.eq(clear),
+            self.o.payload.double.eq(double),
+            self.o.payload.end.eq(made.end),
+        ]
+        with m.If(made.identity):
+            m.d.comb += self.o.payload.mask.eq(lanes & ~null.replicate(len(lanes)))
+        with m.Else():
+            m.d.comb += self.o.payload.row.eq(made.row + encode(made.bits))
+
+        with m.If(word_free):
+            m.d.sync += word_valid.eq(self.i.valid)
+            with m.If(self.i.valid):
+                m.d.sync += [word.eq(self.i.payload), first.eq(word.end)]
+                with m.If(word.end):
+                    m.d.sync += due.eq(0)
+                with m.Else():
+                    m.d.sync += due.eq(word.exponent - self.i.payload.exponent)
+        with m.Elif(made_free):
+            with m.If(doubling):
+                m.d.sync += due.eq(due - 1)
+            with m.Else():
+                m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
+        with m.If(made_free):
+            m.d.sync += [
+                made_valid.eq(word_valid),
+                made.eq(word),
+                clear.eq(first),
+                double.eq(due.any()),
+                null.eq(doubling | word.end),
+                made.end.eq(word.end & ~doubling),
+            ]
+            with m.If(~word.identity):
+                m.d.sync += made.bits.eq(lowest)
+        return m

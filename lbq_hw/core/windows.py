@@ -1,0 +1,163 @@
+"""Moves the windows of all paths of a layer: one addition a path and advance."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, enum, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core import records
+from lbq_hw.core.records import Table
+from lbq_hw.core.segments import SCAN_FIELDS, PathState, offset_bits
+
+__all__ = ["Advance", "Windows", "further"]
+
+MOVE_FIELDS = tuple(field.name for field in isa.PATH.fields if field.name not in SCAN_FIELDS)
+
+
+class Advance(enum.Enum, shape=3):
+    """The loop that goes on; all loops inside it start anew. See `lbq_hw.isa`."""
+
+    START = 0
+    TIMESTEP = 1
+    WINDOW_COLUMN = 2
+    WINDOW_ROW = 3
+    TILE = 4
+    COLUMN = 5
+    ROW = 6
+    END = 7
+
+
+def further(offset, words):
+    """An offset in words plus some more, which stays beyond the plane memory once it is there."""
+    return (offset + words)[: len(offset)] | (offset & (1 << (len(offset) - 1)))
+
+
+class Windows(wiring.Component):
+    """Advances the window of one path after the other.
+
+    Timing. A path named in cycle c has its new state on ``state`` in cycle c + 2. Its next advance
+    may be named in cycle c + 3.
+
+    Members
+    -------
+    i_record : stream of `RecordWrite`, always ready
+    kind : in, `Advance`
+        Stable from the first path that is named to the last state.
+    go, path, path_at : in
+        Name a path, its number in the layer and its PATH record.
+    bad : out
+        In cycle c + 2: its record has an illegal field among those used here.
+    done, done_path, state : out
+        In cycle c + 2: `go`, `path` of cycle c, and the new `PathState`, less its ``number``.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        path_bits = address_bits(config.layer_paths)
+        super().__init__(
+            {
+                "i_record": In(records.record_stream(config)),
+                "kind": In(Advance),
+                "go": In(1),
+                "path": In(path_bits),
+                "path_at": In(address_bits(config.paths)),
+                "bad": Out(1),
+                "done": Out(1),
+                "done_path": Out(path_bits),
+                "state": Out(PathState(config)),
+            }
+        )
+
+    @property
+    def config(self) -> CoreConfig:
+        return self._config
+
+    def elaborate(self, _platform):
+        m = Module()
+        c = self._config
+        layout = data.StructLayout(
+            {
+                "row0": signed(c.row_offset_bits),
+                "row": signed(c.row_offset_bits),
+                "col0": signed(c.column_bits),
+                "col": signed(c.column_bits),
+                "frame": offset_bits(c),
+                "tile": c.weight_address_bits,
+            }
+        )
+        m.submodules.moves = moves = records.attach(m, self.i_record, Table.PATHS, c, MOVE_FIELDS)
+        m.submodules.states = states = memory.Memory(
+            shape=layout, depth=1 << len(self.path), init=[], attrs=records.APART
+        )
+        move_read, state_read = moves.read_port(), states.read_port()
+        state_write = states.write_port()
+        path, old = move_read.data, state_read.data
+
+        fetched = Signal()
+        fetched_path = Signal.like(self.path)
+        row_a, row_b = Signal.like(old.row), Signal.like(old.row)
+        col_a, col_b = Signal.like(old.col), Signal.like(old.col)
+        frame_a, frame_b = Signal.like(old.frame), Signal.like(path.frame_words)
+        tile_a, tile_b = Signal.like(old.tile), Signal.like(old.tile)
+        row0, col0 = Signal.like(old.row0), Signal.like(old.col0)
+        new = Signal(layout)
+
+        def is_(*kinds):
+            return Cat(self.kind == kind for kind in kinds).any()
+
+        new_row0 = is_(Advance.START, Advance.ROW)
+        new_col0 = is_(Advance.START, Advance.ROW, Advance.COLUMN)
+        m.d.comb += [
+            move_read.en.eq(self.go),
+            move_read.addr.eq(self.path_at),
+            state_read.en.eq(self.go),
+            state_read.addr.eq(self.path),
+            new.row.eq(row_a + row_b),
+            new.row0.eq(Mux(new_row0, new.row, row0)),
+            new.col.eq(col_a + col_b),
+            new.col0.eq(Mux(new_col0, new.col, col0)),
+            new.frame.eq(further(frame_a, frame_b)),
+            new.tile.eq(tile_a + tile_b),
+            state_write.en.eq(self.done),
+            state_write.addr.eq(self.done_path),
+            state_write.data.eq(new),
+        ]
+        m.d.comb += [self.state[name].eq(new[name]) for name in ("row", "col", "frame", "tile")]
+
+        m.d.sync += [
+            self.bad.eq(records.illegal(isa.PATH, c, path)),
+            fetched.eq(self.go),
+            fetched_path.eq(self.path),
+            self.done.eq(fetched),
+            self.done_path.eq(fetched_path),
+            row0.eq(old.row0),
+            col0.eq(old.col0),
+            row_a.eq(old.row),
+            row_b.eq(0),
+            col_a.eq(old.col),
+            col_b.eq(0),
+            frame_a.eq(0),
+            frame_b.eq(0),
+            tile_a.eq(old.tile),
+            tile_b.eq(0),
+        ]
+        with m.Switch(self.kind):
+            with m.Case(Advance.START):
+                m.d.sync += [row_a.eq(0), row_b.eq(path.row_init), tile_a.eq(0)]
+                m.d.sync += [col_a.eq(0), col_b.eq(path.column_init)]
+            with m.Case(Advance.TIMESTEP):
+                m.d.sync += [frame_a.eq(old.frame), frame_b.eq(path.frame_words)]
+            with m.Case(Advance.WINDOW_COLUMN):
+                m.d.sync += col_b.eq(path.column_window)
+            with m.Case(Advance.WINDOW_ROW):
+                m.d.sync += [row_b.eq(path.row_window), col_a.eq(old.col0)]
+            with m.Case(Advance.TILE):
+                m.d.sync += [row_a.eq(old.row0), col_a.eq(old.col0), tile_b.eq(path.tile_rows)]
+            with m.Case(Advance.COLUMN):
+                m.d.sync += [row_a.eq(old.row0), tile_a.eq(0)]
+                m.d.sync += [col_a.eq(old.col0), col_b.eq(path.column_step)]
+            with m.Case(Advance.ROW):
+                m.d.sync += [row_a.eq(old.row0), row_b.eq(path.row_step), tile_a.eq(0)]
+                m.d.sync += [col_a.eq(0), col_b.eq(path.column_init)]
+        return m

@@ -1,0 +1,166 @@
+"""A core that holds a program: load, run, read back, count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import isa
+from lbq_hw.compiler import Program
+from lbq_hw.isa import Error, Region
+from lbq_hw.network import INPUT
+from lbq_hw.numeric import Integers
+
+START, CLEAR = 1, 2
+CYCLE_LIMIT = 1 << 40
+
+
+class DeviceError(RuntimeError):
+    """What a core refused or could not do; one sentence."""
+
+
+class Transport(Protocol):
+    """Whatever carries 32-bit words to a core's port."""
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """Write consecutive addresses."""
+        ...
+
+    def read(self, address: int, count: int) -> list[int]:
+        """Read consecutive addresses."""
+        ...
+
+    def wait(self, limit: int) -> bool:
+        """Wait until the core is idle, for `limit` cycles at most; whether it is."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What a core counted from start to done."""
+
+    cycles: int
+    events: int
+    null_events: int
+    scanner_stalls: int
+    neuron_stalls: int
+    words: int
+    empty_requests: int
+
+
+class Device:
+    """One core and the program in it."""
+
+    def __init__(self, transport: Transport, program: Program) -> None:
+        self.transport = transport
+        self.program = program
+        self.config = program.config
+        digest = int(self.config.digest[:8], 16)
+        found = transport.read(0, 2)
+        if found != [isa.MAGIC, digest]:
+            raise DeviceError(
+                f"the core must be LBQ1 with config {digest:08x}, not {found[0]:08x} with "
+                f"{found[1]:08x}: load the bitstream of this program"
+            )
+
+    def load(self) -> None:
+        """Write the tables, weights and parameters."""
+        program = self.program
+        for region, record, words in (
+            (Region.LAYERS, isa.LAYER, program.layers),
+            (Region.PATHS, isa.PATH, program.paths),
+            (Region.SEGMENTS, isa.SEGMENT, program.segments),
+            (Region.RUNS, isa.RUN, program.runs),
+            (Region.PARAMS, isa.PARAM, program.params),
+        ):
+            self._write_entries(region, _slices(words, record.slices(self.config)))
+        self._write_entries(Region.WEIGHTS, program.weight_slices())
+
+    def write_image(self, raw: NDArray[np.uint8]) -> None:
+        """Put one raw image, or the frames of one recording, where the first layer reads it."""
+        base = self.program.tensors[INPUT].base
+        self._write_entries(Region.PLANES, self.program.load_image(raw), first=base)
+
+    def start(self) -> None:
+        """Run the program to its end; raises what the core reports."""
+        control, status = (isa.REGISTERS[name].address for name in ("control", "status"))
+        self.transport.write(control, [CLEAR])
+        self.transport.write(control, [START])
+        if not self.transport.wait(CYCLE_LIMIT):
+            raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
+        if self.transport.read(status, 1)[0] & 4:
+            code, at = self.transport.read(isa.REGISTERS["error"].address, 2)
+            raise DeviceError(f"the core stopped with error {Error(code).name} at {at}")
+
+    def run(self, raw: NDArray[np.uint8]) -> Integers:
+        """Logits of one raw image."""
+        self.write_image(raw)
+        self.start()
+        return self.read_logits()
+
+    def predict(self, raw: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Class of each raw image, as `golden.predict`."""
+        return np.array([self.run(image).argmax() for image in raw], np.int64)
+
+    def run_layer(self, index: int) -> None:
+        """Run one layer alone, on what earlier ones left in the plane memory."""
+        values = isa.LAYER.decode(self.config, self.program.layers[index]) | {"last": 1}
+        single = [isa.LAYER.encode(self.config, values)]
+        slices = isa.LAYER.slices(self.config)
+        self._write_entries(Region.LAYERS, _slices(single, slices))
+        try:
+            self.start()
+        finally:
+            self._write_entries(Region.LAYERS, _slices(self.program.layers[:1], slices))
+
+    def read_logits(self) -> Integers:
+        """The logits of the last run."""
+        bits = isa.SLICE * isa.region_slices(self.config)[Region.LOGITS]  # sign-extended
+        words = self._read_entries(Region.LOGITS, 0, self.program.logit_words)
+        values = [word - (1 << bits) if word >> (bits - 1) else word for word in words]
+        return self.program.logits(np.array(values, np.int64))
+
+    def read_levels(self, name: str) -> NDArray[np.uint8]:
+        """A tensor ``(T, C, H, W)`` from the plane memory, as its layer left it."""
+        tensor = self.program.tensors[name]
+        words = self._read_entries(Region.PLANES, tensor.base, tensor.end - tensor.base)
+        octets = b"".join(word.to_bytes(self.config.word // 8, "little") for word in words)
+        bits = np.unpackbits(np.frombuffer(octets, np.uint8), bitorder="little")
+        return tensor.unpack(bits.reshape(len(words), -1).astype(bool))
+
+    def counters(self) -> Counters:
+        """Counters of the last run."""
+        first = isa.REGISTERS["cycles"].address
+        low, high, *rest = self.transport.read(first, 8)
+        names = ("events", "null_events", "scanner_stalls", "neuron_stalls", "words")
+        named = dict(zip((*names, "empty_requests"), rest, strict=True))
+        return Counters(cycles=high << 32 | low, **named)
+
+    def _write_entries(self, region: Region, slices: NDArray[np.uint32], *, first: int = 0) -> None:
+        """Entries as rows of 32-bit slices, from entry `first` on; one write where they adjoin."""
+        if not len(slices):
+            return
+        parts = slices.shape[1]
+        if parts & (parts - 1) == 0:
+            self.transport.write(isa.address(self.config, region, first), slices.ravel().tolist())
+            return
+        for entry, row in enumerate(slices.tolist(), first):
+            self.transport.write(isa.address(self.config, region, entry), row)
+
+    def _read_entries(self, region: Region, first: int, count: int) -> list[int]:
+        parts = isa.region_slices(self.config)[region]  # a power of two where the host reads
+        words = self.transport.read(isa.address(self.config, region, first), count * parts)
+        return [
+            sum(word << (isa.SLICE * part) for part, word in enumerate(words[at : at + parts]))
+            for at in range(0, len(words), parts)
+        ]
+
+
+def _slices(words: Sequence[int], count: int) -> NDArray[np.uint32]:
+    mask = (1 << isa.SLICE) - 1
+    rows = [[word >> (isa.SLICE * part) & mask for part in range(count)] for word in words]
+    return np.array(rows, np.uint32).reshape(len(words), count)

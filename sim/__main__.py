@@ -1,0 +1,96 @@
+"""A whole network on the RTL, compared with the golden model: ``python -m sim --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from lbq_hw import file, zoo
+from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.datasets import DatasetError
+from lbq_hw.evaluate import load_dataset
+from lbq_hw.host import DeviceError
+from sim.check import check
+from sim.verilator import SimulatorError, Verilated, build
+
+_EPILOG = """
+examples:
+  python -m sim
+      the digits network of the zoo on 16 lanes
+  python -m sim --model mnist --lanes 16 --data folder/of/mnist --images 5
+Every layer and timestep is compared; the first difference ends the run with exit code 1.
+utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim",
+        description="Simulate the core with a network's program and compare it with golden.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
+    parser.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
+    parser.add_argument("--dataset", help="default: the one the model was trained on")
+    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    parser.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
+    parser.add_argument("--waves", type=Path, metavar="F", help="write a VCD file")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
+    args = parser.parse_args(argv)
+    try:
+        facts = _simulate(args)
+    except (ValueError, DatasetError, DeviceError, SimulatorError) as error:
+        print(f"sim: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        _show(facts)
+    return 0 if facts["bit_exact"] else 1
+
+
+def _simulate(args: argparse.Namespace) -> dict[str, Any]:
+    network = file.load(zoo.find(args.model))
+    images = load_dataset(network, args.dataset, args.data, args.images).images
+    config = smallest_for(network, lanes=args.lanes)
+    program = compile_network(network, config)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("building", total=None)
+        bench = build(config, waves=args.waves is not None)
+        progress.update(task, description="simulating", total=len(images))
+        with Verilated(bench, waves=args.waves) as core:
+            outcome = check(network, program, core, images, advance=lambda: progress.advance(task))
+    return outcome.report()
+
+
+def _show(facts: dict[str, Any]) -> None:
+    table = Table(title=f"{facts['model']} on {facts['lanes']} lanes, per image")
+    for heading in ("layer", "cycles", "events", "null events", "bit-sparse ACs", "utilisation"):
+        table.add_column(heading, justify="left" if heading == "layer" else "right")
+    for layer in facts["layers"]:
+        counts = ("cycles", "events", "null_events", "acs_bit_sparse")
+        numbers = [f"{layer[name]:,.0f}" for name in counts]
+        table.add_row(layer["name"], *numbers, f"{layer['utilisation']:.3f}")
+    table.add_section()
+    total = (f"{facts['cycles']:,.0f}", "", "", f"{facts['acs_bit_sparse']:,.0f}")
+    table.add_row("all", *total, f"{facts['utilisation']:.3f}")
+    console = Console()
+    console.print(table)
+    if facts["bit_exact"]:
+        console.print(f"bit-exact on {facts['images']} images", end="")
+    else:
+        console.print(f"DIFFERENT: {facts['difference']}", end="")
+    console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles a second")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

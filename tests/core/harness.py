@@ -1,0 +1,207 @@
+"""Drive and watch a block's streams in the simulator, with or without random stalls.
+
+One loop runs all ends of a bench, so that a cycle has one number for all of them: the ends set what
+they drive, the clock ticks, the ends see what every signal was just before the edge.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from amaranth import Signal, Value
+from amaranth.lib import data
+from amaranth.sim import Simulator
+
+Stall = Callable[[], bool]
+"""Asked once a cycle: True where an end of a stream stays idle for that cycle."""
+
+
+def never() -> bool:
+    """No stall at all."""
+    return False
+
+
+def stalls(seed: int, rate: float) -> Stall:
+    """Stall about `rate` of the cycles, in spells: bursts and droughts, not only noise."""
+    source = random.Random(seed)
+
+    def spells() -> Iterator[bool]:
+        while True:
+            chance = min(0.95, rate * source.choice((0, 1, 2)))
+            for _ in range(source.randrange(1, 20)):
+                yield source.random() < chance
+
+    return spells().__next__
+
+
+def plain(value: Any) -> Any:
+    """A payload as integers: dicts for structs, lists for arrays, members of enums as they are."""
+    if isinstance(value, data.Const):
+        shape = value.shape()
+        if isinstance(shape, data.StructLayout):
+            return {name: plain(value[name]) for name, _ in shape}
+        return [plain(value[i]) for i in range(len(value))]
+    return value
+
+
+class Driver:
+    """Offers payloads in order, each valid until taken; stalls come between payloads only."""
+
+    def __init__(self, port: Any, payloads: Iterable[Any], stall: Stall) -> None:
+        self.port = port
+        self.samples = [port.ready]
+        self.left = deque(payloads)
+        self.stall = stall
+        self.valid = False
+        self.cycles: list[int] = []
+
+    @property
+    def done(self) -> bool:
+        return not self.left
+
+    def set(self, ctx: Any) -> None:
+        if self.left and not self.valid and not self.stall():
+            ctx.set(self.port.payload, self.left[0])
+            self.valid = True
+        ctx.set(self.port.valid, self.valid)
+
+    def see(self, cycle: int, ready: int) -> None:
+        if self.valid and ready:
+            self.cycles.append(cycle)
+            self.left.popleft()
+            self.valid = False
+
+
+class Monitor:
+    """Takes what a stream offers, and checks that an offer stays as it is until it is taken."""
+
+    def __init__(self, port: Any, count: int | None, stall: Stall) -> None:
+        self.port = port
+        self.samples = [port.valid, port.payload]
+        self.count = count
+        self.stall = stall
+        self.ready = False
+        self.pending: Any = None
+        self.cycles: list[int] = []
+        self.payloads: list[Any] = []
+
+    @property
+    def done(self) -> bool:
+        return self.count is None or len(self.payloads) >= self.count
+
+    def set(self, ctx: Any) -> None:
+        self.ready = not self.stall()
+        ctx.set(self.port.ready, self.ready)
+
+    def see(self, cycle: int, valid: int, payload: Any) -> None:
+        payload = plain(payload) if valid else None
+        assert self.pending in (None, payload), "an offer was changed or withdrawn"
+        self.pending = None if self.ready else payload
+        if valid and self.ready:
+            self.payloads.append(payload)
+            self.cycles.append(cycle)
+
+
+class Probe:
+    """Records signals in every cycle."""
+
+    def __init__(self, signals: Mapping[str, Any]) -> None:
+        self.names = list(signals)
+        self.samples = [Value.cast(signal) for signal in signals.values()]
+        self.done = True
+        self.history: dict[str, list[int]] = {name: [] for name in self.names}
+
+    def set(self, ctx: Any) -> None:
+        """Drive nothing."""
+
+    def see(self, cycle: int, *values: int) -> None:
+        del cycle
+        for name, value in zip(self.names, values, strict=True):
+            self.history[name].append(value)
+
+
+class Script:
+    """Sets signals from one dict of payloads a cycle, those not named to 0; done at the end."""
+
+    def __init__(self, signals: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> None:
+        self.signals = signals
+        self.samples: list[Any] = []
+        self.steps = list(steps)
+        self.at = 0
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.steps)
+
+    def set(self, ctx: Any) -> None:
+        step = {} if self.done else self.steps[self.at]
+        for name, signal in self.signals.items():
+            ctx.set(signal, step.get(name, 0))
+        self.at += 1
+
+    def see(self, cycle: int) -> None:
+        """Watch nothing."""
+
+
+def ports(block: Any) -> list[Any]:
+    """The signals of a block's interface, for a conversion of the block alone.
+
+    Amaranth would list them itself, but stumbles over the constant of an always-ready stream.
+    """
+    members = (Value.cast(value) for _, _, value in block.signature.flatten(block))
+    return [value for value in members if isinstance(value, Signal)]
+
+
+class Bench:
+    """One simulation of one block: add its ends, then `run` until all of them are done."""
+
+    def __init__(self, block: Any) -> None:
+        self.simulator = Simulator(block)
+        self.simulator.add_clock(1e-6)
+        self.ends: list[Any] = []
+        self.cycles = 0
+
+    def add(self, end: Any) -> Any:
+        self.ends.append(end)
+        return end
+
+    def drive(self, port: Any, payloads: Iterable[Any], *, stall: Stall = never) -> Driver:
+        """Feed a stream; `cycles` of the driver tells when each payload was taken."""
+        return self.add(Driver(port, payloads, stall))
+
+    def monitor(self, port: Any, count: int | None = None, *, stall: Stall = never) -> Monitor:
+        """Empty a stream; done after `count` payloads, which are kept with their cycles."""
+        return self.add(Monitor(port, count, stall))
+
+    def probe(self, **signals: Any) -> dict[str, list[int]]:
+        """Values of signals, one a cycle."""
+        return self.add(Probe(signals)).history
+
+    def script(self, signals: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> Script:
+        """Drive loose signals, cycle by cycle."""
+        return self.add(Script(signals, steps))
+
+    def run(self, *, limit: int = 20_000, extra: int = 0) -> None:
+        """Tick until every end is done, then `extra` cycles; fail after `limit` cycles."""
+
+        async def testbench(ctx: Any) -> None:
+            samples = [sample for end in self.ends for sample in end.samples]
+            left = extra
+            while left >= 0:
+                for end in self.ends:
+                    end.set(ctx)
+                _, _, *values = await ctx.tick().sample(*samples)
+                for end in self.ends:
+                    count = len(end.samples)
+                    end.see(self.cycles, *values[:count])
+                    del values[:count]
+                self.cycles += 1
+                if all(end.done for end in self.ends):
+                    left -= 1
+                assert self.cycles <= limit, f"not done after {limit} cycles"
+
+        self.simulator.add_testbench(testbench)
+        self.simulator.run()

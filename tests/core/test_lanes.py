@@ -1,0 +1,144 @@
+# amaranth: UnusedElaboratable=no
+"""LaneArray against sums in Python's integers."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from amaranth.back import verilog
+from core.harness import Bench, ports, stalls
+
+from lbq_hw.core.lanes import LaneArray
+
+SIZES = [
+    {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
+    {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},
+]
+
+
+def golden(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
+    """Sums of every step."""
+    acc = [0] * len(weights[0])
+    sums = []
+    for event in events:
+        for lane, value in enumerate(acc):
+            start = 0 if event["clear"] else 2 * value if event["double"] else value
+            acc[lane] = start + (weights[event["row"]][lane] if event["mask"] >> lane & 1 else 0)
+        if event["end"]:
+            half = 1 << (acc_bits - 1)
+            sums.append([(value + half) % (2 * half) - half for value in acc])
+    return sums
+
+
+def random_weights(source: random.Random, *, lanes: int, rows: int, weight_bits: int) -> list:
+    half = 1 << (weight_bits - 1)
+    return [[source.randrange(-half, half) for _ in range(lanes)] for _ in range(rows)]
+
+
+def random_events(source: random.Random, steps: int, *, lanes: int, rows: int) -> list[dict]:
+    """Steps of 1 to 12 events: some of one event, most with doublings and partial masks."""
+    events = []
+    for _ in range(steps):
+        count = source.choice((1, 1, 2, source.randrange(3, 13)))
+        for i in range(count):
+            end = i == count - 1
+            mask = source.choice((-1 % (1 << lanes), source.getrandbits(lanes), 0))
+            event = {"row": source.randrange(rows), "mask": 0 if end else mask}
+            event |= {
+                "clear": int(i == 0),
+                "double": int(i > 0 and source.randrange(2)),
+                "end": end,
+            }
+            events.append(event)
+    return events
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_sums_equal_golden_under_random_stalls(sizes: dict, rate: float) -> None:
+    source = random.Random(7)
+    shape = {name: sizes[name] for name in ("lanes", "rows")}
+    weights = random_weights(source, **shape, weight_bits=sizes["weight_bits"])
+    events = random_events(source, 60, **shape)
+    expected = golden(events, weights, sizes["acc_bits"])
+    lanes = LaneArray(**sizes, init=weights)
+    bench = Bench(lanes)
+    bench.drive(lanes.i_event, events, stall=stalls(1, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected), stall=stalls(2, rate))
+    bench.run(extra=5)
+    assert sums.payloads == expected
+
+
+def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> None:
+    source = random.Random(1)
+    events = random_events(source, 40, lanes=4, rows=8)
+    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    bench = Bench(lanes)
+    taken = bench.drive(lanes.i_event, events)
+    sums = bench.monitor(lanes.o_sum, sum(event["end"] for event in events))
+    busy = bench.probe(busy=lanes.busy)["busy"]
+    bench.run(extra=2)
+    assert taken.cycles == list(range(taken.cycles[0], taken.cycles[0] + len(events)))
+    ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
+    assert sums.cycles == [cycle + 3 for cycle in ends]
+    first, last = taken.cycles[0], sums.cycles[-1]
+    assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
+
+
+def test_events_wait_exactly_while_a_sum_is_not_taken() -> None:
+    source = random.Random(2)
+    events = random_events(source, 30, lanes=4, rows=8)
+    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    bench = Bench(lanes)
+    bench.drive(lanes.i_event, events)
+    bench.monitor(lanes.o_sum, sum(event["end"] for event in events), stall=stalls(3, 0.5))
+    seen = bench.probe(
+        ready=lanes.i_event.ready, sum_valid=lanes.o_sum.valid, sum_ready=lanes.o_sum.ready
+    )
+    bench.run()
+    waits = [v and not r for v, r in zip(seen["sum_valid"], seen["sum_ready"], strict=True)]
+    assert any(waits)
+    assert seen["ready"] == [not wait for wait in waits]
+
+
+def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None:
+    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16}
+    lanes = LaneArray(**sizes, init=[[1, 2, 3, 4], [5, 6, 7, 8]])
+    bench = Bench(lanes)
+    new = [-1, -128, 127, 9]
+    packed = sum((value & 255) << 8 * i for i, value in enumerate(new))
+    port = lanes.weights
+    write = {"addr": 1, "data": packed, "en": 0b0110}
+    bench.script({"addr": port.addr, "data": port.data.as_value(), "en": port.en}, [write, {}])
+    event = {"row": 1, "mask": 15, "clear": 1, "double": 0, "end": 0}
+    events = [event, {"row": 0, "mask": 0, "clear": 0, "double": 0, "end": 1}]
+    cycles = iter(range(1000))
+    bench.drive(lanes.i_event, events, stall=lambda: next(cycles) < 1)
+    sums = bench.monitor(lanes.o_sum, 1)
+    bench.run()
+    assert sums.payloads == [[5, -128, 127, 8]]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"lanes": 0}, ValueError, "lanes must be at least 1, not 0"),
+        ({"rows": "8"}, TypeError, "rows must be an integer, not '8'"),
+        ({"weight_bits": 1}, ValueError, "weight_bits must be at least 2, not 1"),
+        ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
+    sizes = {"lanes": 4, "rows": 8, "weight_bits": 8, "acc_bits": 16}
+    with pytest.raises(error, match=f"^{re.escape(text)}$"):
+        LaneArray(**sizes | change)
+
+
+def test_the_lanes_convert_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    lanes = LaneArray(lanes=4, rows=16, weight_bits=8, acc_bits=20)
+    text = verilog.convert(lanes, ports=ports(lanes))
+    assert "output [79:0] o_sum__payload" in text
+    assert " * " not in text.replace("(* ", "").replace(" *)", "")

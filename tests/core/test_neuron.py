@@ -1,0 +1,377 @@
+# amaranth: UnusedElaboratable=no
+"""NeuronUnit and NeuronArray against `lbq_hw.numeric`."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.back import verilog
+from core.harness import Bench, ports, stalls
+
+from lbq_hw import numeric
+from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.unit import NeuronUnit
+
+ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32
+
+
+def wrap(value: int, bits: int) -> int:
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[int], list[int]]:
+    """`next_v` and `level` of each case; every input is given at its position."""
+    at = unit.positions
+    offsets = {"acc": 1, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
+    steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end)]
+    for i, case in enumerate(cases):
+        for name, offset in offsets.items():
+            steps[i + offset - 1][name] = case.get(name, 0)
+        for bit in range(at.decay_bits + 1):
+            step = steps[i + at.decay(bit) - 1]
+            step["decay"] = step.get("decay", 0) | case.get("decay", 0) & 1 << bit
+    names = {name for step in steps for name in step}
+    bench = Bench(unit)
+    bench.script({name: getattr(unit, name) for name in names}, steps)
+    seen = bench.probe(next_v=unit.next_v, level=unit.level)
+    bench.run()
+    first_v, first_level = at.fire - 1, at.end - 1
+    half = 1 << len(unit.v) - 1
+    next_v = [(v + half) % (2 * half) - half for v in seen["next_v"]]
+    return next_v[first_v:][: len(cases)], seen["level"][first_level:][: len(cases)]
+
+
+@pytest.mark.parametrize(("planes", "capacity"), [(1, 1), (3, 7), (3, 5)])
+def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
+    planes: int, capacity: int
+) -> None:
+    cases = [
+        {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
+        for u, theta in product(range(-16, 16), range(1, 16))
+    ]
+    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=planes, decay_bits=1, shift_bits=0)
+    next_v, levels = run_unit(unit, cases, advance=1, capacity=capacity, fire=1)
+    u, theta, reset = (np.array([case[name] for case in cases]) for name in cases[0])
+    golden = numeric.burst_level(u, theta, capacity)
+    assert levels == golden.tolist()
+    assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
+def test_every_decay_of_every_membrane_is_floored(bits: int) -> None:
+    pairs = list(product(range(-16, 16), range((1 << bits) + 1)))
+    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=1, decay_bits=bits, shift_bits=0)
+    cases = [{"v": v, "decay": m, "theta": 15} for v, m in pairs]
+    next_v, _ = run_unit(unit, cases, advance=1, fire=0)
+    assert next_v == [numeric.decay(v, m, bits) for v, m in pairs]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The constants of a layer, and the steps of some pixels with what must come out of them."""
+
+    capacity: int
+    decay: int
+    decay_bits: int
+    shift: int
+    updates: int = 1
+    timesteps: int = 1
+    positions: int = 1
+    readout: bool = False
+
+    def step(self, planes: int, **changing: Any) -> dict:
+        write = {"stride": 5, "planes": planes, "granules": 1}
+        write |= {name: changing.pop(name) for name in ("addr", "place", "first")}
+        constants = {name: getattr(self, name) for name in ("capacity", "decay", "shift")}
+        constants |= {"updates": self.updates, "readout": int(self.readout), "write": write}
+        return constants | changing
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """What goes into a NeuronArray and what must come out of it."""
+
+    sums: list[list[int]]
+    steps: list[dict]
+    planes: list[dict]
+    logits: list[list[int]]
+
+
+def random_params(source: random.Random, lanes: int) -> np.ndarray:
+    """Bias, theta, reset: ``(3, TILES * lanes)``; some thresholds are tiny, some out of reach."""
+    count = TILES * lanes
+    thetas = (1, source.randrange(2, 64), source.randrange(64, 8192), (1 << MEMBRANE_BITS - 1) - 1)
+    return np.array(
+        [
+            [source.randrange(-(1 << 13), 1 << 13) for _ in range(count)],
+            [source.choice(thetas) for _ in range(count)],
+            [source.randrange(-200, 1 << 13) for _ in range(count)],
+        ]
+    )
+
+
+def random_traffic(
+    source: random.Random, layer: Layer, params: np.ndarray, *, lanes: int, units: int, planes: int
+) -> Traffic:
+    """Steps of ten pixels and tiles, in the order of the core's loops, and golden's answers."""
+    traffic = Traffic(sums=[], steps=[], planes=[], logits=[])
+    for _ in range(10):
+        tile = source.randrange(TILES)
+        bias, theta, reset = params[:, tile * lanes : (tile + 1) * lanes]
+        best = np.zeros((layer.timesteps, lanes), np.uint8)
+        for position in range(layer.positions):
+            last_position = position == layer.positions - 1
+            v = np.zeros(lanes, np.int64)
+            for t in range(layer.timesteps):
+                if t % layer.updates == 0:
+                    acc = np.array([source.randrange(-2048, 2048) for _ in range(lanes)])
+                    place = {"addr": source.randrange(64), "place": source.randrange(2)}
+                    place["first"] = source.randrange(2)
+                    step = layer.step(
+                        planes,
+                        group=tile * lanes // units,
+                        first_t=int(t == 0),
+                        last_t=int(t + layer.updates == layer.timesteps),
+                        pool_first=int(position == 0),
+                        pool_last=int(last_position),
+                        **place,
+                    )
+                    traffic.sums.append(acc.tolist())
+                    traffic.steps.append(step)
+                current = bias + (acc << layer.shift)
+                if layer.readout:
+                    v = v + current
+                    if t == layer.timesteps - 1:
+                        traffic.logits += v.reshape(-1, units).tolist()
+                    continue
+                u = numeric.decay(v, layer.decay, layer.decay_bits) + current
+                level = numeric.burst_level(u, theta, layer.capacity)
+                v = u - reset * (level > 0)
+                best[t] = np.maximum(best[t], level)
+                if last_position:
+                    bits = [int(best[t, c]) >> k & 1 for k in range(planes) for c in range(lanes)]
+                    words = [
+                        sum(bit << c for c, bit in enumerate(bits[k * lanes :][:lanes]))
+                        for k in range(planes)
+                    ]
+                    restart = int(t % layer.updates == 0)
+                    traffic.planes.append(
+                        {"planes": words, "restart": restart, "write": step["write"]}
+                    )
+    return traffic
+
+
+def build(
+    *, lanes: int, units: int, planes: int, decay_bits: int, params: np.ndarray | None = None
+) -> NeuronArray:
+    step = StepInfo(
+        lanes=lanes,
+        word=WORD,
+        planes=planes,
+        address_bits=7,
+        group_bits=8,
+        update_bits=TIMESTEPS.bit_length(),
+        decay_bits=decay_bits,
+        shift_bits=3,
+    )
+    words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
+    return NeuronArray(
+        lanes=lanes,
+        units=units,
+        acc_bits=ACC_BITS,
+        membrane_bits=MEMBRANE_BITS,
+        timesteps=TIMESTEPS,
+        tiles=TILES,
+        step=step,
+        init=words,
+    )
+
+
+def run_array(
+    array: NeuronArray, traffic: Traffic, rate: float = 0.0, sink: float | None = None
+) -> tuple[Any, Any, list[list[int]], list[int], dict[str, list[int]]]:
+    """Drive the traffic, check what comes out; the driver, the monitor, logits and busy."""
+    bench = Bench(array)
+    taken = bench.drive(array.i_sum, traffic.sums, stall=stalls(1, rate))
+    bench.drive(array.i_step, traffic.steps, stall=stalls(2, rate))
+    planes = bench.monitor(
+        array.o_planes, len(traffic.planes), stall=stalls(3, rate if sink is None else sink)
+    )
+    payload = array.o_logits.payload
+    values = {f"v{i}": payload[i] for i in range(len(payload))}
+    seen = bench.probe(valid=array.o_logits.valid, busy=array.busy, **values)
+    bench.run(extra=60)
+    assert planes.payloads == traffic.planes
+    cycles = [cycle for cycle, valid in enumerate(seen["valid"]) if valid]
+    assert [[seen[name][cycle] for name in values] for cycle in cycles] == traffic.logits
+    return taken, planes, cycles, seen
+
+
+SIZES = [
+    {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
+    {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
+    {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
+]
+LAYERS = {
+    "one timestep": {},
+    "several timesteps": {"timesteps": 4},
+    "static current": {"timesteps": 3, "updates": 3},
+    "max-pool": {"timesteps": 2, "positions": 3},
+    "max-pool of one timestep": {"positions": 4},
+    "max-pool of a static current": {"timesteps": 4, "updates": 4, "positions": 2},
+    "readout": {"timesteps": 3, "readout": True},
+    "readout of a static current": {"timesteps": 2, "updates": 2, "readout": True},
+}
+
+
+def random_layer(source: random.Random, sizes: dict, kind: dict) -> Layer:
+    return Layer(
+        capacity=source.randrange(1, 1 << sizes["planes"]),
+        decay=source.randrange((1 << sizes["decay_bits"]) + 1),
+        decay_bits=sizes["decay_bits"],
+        shift=source.randrange(5),
+        **kind,
+    )
+
+
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_levels_and_logits_equal_golden_under_random_stalls(sizes: dict, kind: dict) -> None:
+    source = random.Random(f"{sizes}{kind}")
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(source, random_layer(source, sizes, kind), params, **shape)
+    run_array(build(**sizes, params=params), traffic, rate=0.3)
+
+
+def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
+    source = random.Random(11)
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(source, random_layer(source, sizes, kind), params, **shape)
+    return build(**sizes, params=params), traffic
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("updates", [1, 3])
+def test_a_step_is_taken_every_pass_and_its_planes_follow_at_the_latency(
+    sizes: dict, updates: int
+) -> None:
+    array, traffic = steady(sizes, {"timesteps": updates, "updates": updates})
+    taken, planes, _, seen = run_array(array, traffic)
+    between = array.groups if updates == 1 else max(array.groups, array.loop)
+    period = (updates - 1) * between + array.groups
+    first = taken.cycles[0]
+    assert taken.cycles == [first + i * period for i in range(len(traffic.steps))]
+    assert planes.cycles == [
+        cycle + array.latency + i * between for cycle in taken.cycles for i in range(updates)
+    ]
+    busy = [cycle for cycle, bit in enumerate(seen["busy"]) if bit]
+    assert busy == list(range(first + 1, planes.cycles[-1] + 1))
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_the_next_timestep_waits_for_the_membrane_only(sizes: dict) -> None:
+    array, traffic = steady(sizes, {"timesteps": 4})
+    taken, _, _, _ = run_array(array, traffic)
+    expected = [taken.cycles[0]]
+    start = taken.cycles[0] + 1
+    for step in traffic.steps[1:]:
+        expected.append(start + array.groups - 1)
+        least = start + array.groups
+        start = least if step["first_t"] else max(least, start + array.loop)
+    assert taken.cycles == expected
+
+
+def test_logits_follow_one_group_a_cycle() -> None:
+    array, traffic = steady(SIZES[0], {"readout": True})
+    taken, _, logits, _ = run_array(array, traffic)
+    first = taken.cycles[0] + array.logits_latency
+    assert logits == list(range(first, first + len(traffic.logits)))
+
+
+def test_steps_wait_for_planes_that_nobody_takes() -> None:
+    array, traffic = steady(SIZES[0], {"timesteps": 2})
+    taken, planes, _, _ = run_array(array, traffic, sink=0.9)
+    assert planes.cycles[-1] > taken.cycles[0] + array.latency + array.groups * len(traffic.planes)
+
+
+def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> None:
+    sizes = SIZES[0]
+    source = random.Random(4)
+    old, new = random_params(source, sizes["lanes"]), random_params(source, sizes["lanes"])
+    array = build(**sizes, params=old)
+    count = 3 * sizes["units"]
+    enables = [source.getrandbits(count) for _ in range(TILES * array.groups)]
+    bits = np.array([[enable >> i & 1 for i in range(count)] for enable in enables], bool)
+    merged = np.where(bits, new.T.reshape(-1, count), old.T.reshape(-1, count))
+    mask = (1 << MEMBRANE_BITS) - 1
+    writes = [
+        {
+            "addr": i,
+            "en": enable,
+            "data": sum(
+                (int(value) & mask) << MEMBRANE_BITS * j
+                for j, value in enumerate(new.T.reshape(-1, count)[i])
+            ),
+        }
+        for i, enable in enumerate(enables)
+    ]
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    layer = random_layer(source, sizes, {"timesteps": 2})
+    traffic = random_traffic(source, layer, merged.reshape(-1, 3).T, **shape)
+    bench = Bench(array)
+    port = array.params
+    script = bench.script({"addr": port.addr, "en": port.en, "data": port.data.as_value()}, writes)
+    bench.drive(array.i_sum, traffic.sums, stall=lambda: not script.done)
+    bench.drive(array.i_step, traffic.steps)
+    planes = bench.monitor(array.o_planes, len(traffic.planes))
+    bench.run()
+    assert planes.payloads == traffic.planes
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"lanes": 6}, ValueError, "lanes must be a power of two, not 6"),
+        ({"units": 16}, ValueError, "units must be at most the 8 lanes, not 16"),
+        ({"acc_bits": 0}, ValueError, "acc_bits must be at least 1, not 0"),
+        ({"membrane_bits": 2}, ValueError, "membrane_bits must be at least planes, not 2"),
+        ({"timesteps": None}, TypeError, "timesteps must be an integer, not None"),
+        ({"tiles": 0}, ValueError, "tiles must be at least 1, not 0"),
+        ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
+    step = StepInfo(
+        lanes=8,
+        word=WORD,
+        planes=3,
+        address_bits=7,
+        group_bits=8,
+        update_bits=3,
+        decay_bits=1,
+        shift_bits=3,
+    )
+    sizes = {"lanes": 8, "units": 2, "acc_bits": 12, "membrane_bits": 20}
+    sizes |= {"timesteps": 4, "tiles": 2, "step": step}
+    with pytest.raises(error, match=f"^{re.escape(text)}$"):
+        NeuronArray(**sizes | change)
+
+
+@pytest.mark.parametrize("sizes", SIZES[:2], ids=str)
+def test_the_array_converts_to_verilog_without_a_product(
+    sizes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    array = build(**sizes)
+    text = verilog.convert(array, ports=ports(array))
+    assert "o_planes__payload" in text
+    assert " * " not in text.replace("(* ", "").replace(" *)", "")

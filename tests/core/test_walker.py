@@ -1,0 +1,449 @@
+"""Walker against `walks.walk`: random records, compiled networks, illegal records, stalls."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from amaranth.back import verilog
+from core.harness import Bench, Stall, never, ports, stalls
+from core.walks import Walk, walk
+from cores import random_core
+from networks import random_network
+
+from lbq_hw import isa
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.records import Table
+from lbq_hw.core.walker import Walker
+
+Tables = dict[str, list[int]]
+
+SMALL = CoreConfig(
+    lanes=8,
+    word=16,
+    summary=4,
+    units=2,
+    timesteps=5,
+    side=6,
+    row_words=4,
+    plane_words=200,
+    weight_rows=100,
+    channels=40,
+    logits=24,
+    layers=4,
+    paths=6,
+    segments=12,
+    runs=13,
+    layer_paths=3,
+)
+SHAPES = [
+    SMALL,
+    SMALL.with_(lanes=4, word=8, summary=1, units=4, layer_paths=4, decay_bits=0, fraction_bits=0),
+    SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=128, channels=8, layer_paths=1),
+]
+
+
+class Host:
+    """Loads a program, starts the walk, resumes it after each layer; then the next program."""
+
+    def __init__(self, walker: Walker, *programs: Tables, stall: Stall = never) -> None:
+        self.walker, self.stall = walker, stall
+        self.programs = [
+            [
+                {"table": table, "entry": entry, "data": word}
+                for table, name in zip(Table, isa.TABLES, strict=True)
+                for entry, word in enumerate(tables[name])
+            ]
+            for tables in programs
+        ]
+        self.records = self.programs.pop(0)
+        self.samples = [walker.o_busy, walker.o_done, walker.layer_done, walker.o_layer]
+        self.samples += [walker.o_error, walker.o_error_at]
+        self.waits = self.resume = self.done = False
+        self.started = -1
+        self.barriers: dict[int, list[int]] = {}  # cycles of layer_done, by layer
+        self.ends: list[tuple[int, int, int]] = []  # cycle, error, error_at of each program
+
+    def set(self, ctx: Any) -> None:
+        walker = self.walker
+        ctx.set(walker.i_record.valid, bool(self.records))
+        if self.records:
+            ctx.set(walker.i_record.payload, self.records.pop(0))
+            return
+        ctx.set(walker.i_start, self.started < 0)
+        self.resume = self.waits and not self.stall()
+        ctx.set(walker.i_resume, self.resume)
+
+    def see(self, cycle: int, busy: int, done: int, layer_done: int, layer: int, *error: int):
+        if busy and self.started < 0:
+            self.started = cycle - 1
+        if layer_done:
+            self.barriers.setdefault(layer, []).append(cycle)
+        self.waits = bool(layer_done) and not self.resume
+        if self.started >= 0 and done and not self.done:
+            assert not busy
+            self.ends.append((cycle, *error))
+            self.done = not self.programs
+            if self.programs:
+                self.records, self.started = self.programs.pop(0), -1
+
+
+def run(
+    config: CoreConfig, tables: Mapping[str, Sequence[int]], seed: int | None = None
+) -> tuple[list[dict], list[dict], Host, list[int]]:
+    """Requests and StepInfos as they came, the host with what it saw, cycles of the requests."""
+    stall = never if seed is None else stalls(seed, 0.4)
+    walker = Walker(config)
+    bench = Bench(walker)
+    host = bench.add(Host(walker, tables, stall=stall))
+    requests = bench.monitor(walker.o_request, stall=stall)
+    steps = bench.monitor(walker.o_step, stall=never if seed is None else stalls(seed + 1, 0.5))
+    bench.run(limit=30_000, extra=3)
+    return without_rest(requests.payloads), steps.payloads, host, requests.cycles
+
+
+def without_rest(requests: list[dict]) -> list[dict]:
+    """An END has no other member than its kind."""
+    end = {"kind": ScanKind.END}
+    return [end if request["kind"] == ScanKind.END else request for request in requests]
+
+
+def check(config: CoreConfig, tables: Tables, seed: int | None = None) -> tuple[Walk, Host]:
+    """A walk without an error is as the model says; layers are kept apart."""
+    expected = walk(config, tables)
+    assert expected.error == isa.Error.NONE
+    requests, steps, host, cycles = run(config, tables, seed)
+    assert requests == expected.requests
+    assert steps == expected.steps
+    assert host.ends[0][1] == isa.Error.NONE
+    assert list(host.barriers) == list(range(len(expected.ends) - 1))
+    for layer, waits in host.barriers.items():
+        for cycle in (waits[0], waits[-1]):
+            assert bisect_left(cycles, cycle) == expected.ends[layer]
+    return expected, host
+
+
+class Draw:
+    """Random legal records of small loops, whose words lie in the memory."""
+
+    def __init__(self, config: CoreConfig, seed: int) -> None:
+        self.config, self.random = config, random.Random(seed)
+        self.tables: Tables = {name: [] for name in isa.TABLES}
+
+    def add(self, table: str, values: Mapping[str, int]) -> int:
+        self.tables[table].append(isa.TABLES[table].encode(self.config, values))
+        return len(self.tables[table]) - 1
+
+    def most(self, table: str, name: str, limit: int) -> int:
+        return self.random.randint(
+            0, min(limit, isa.TABLES[table].slots(self.config)[name].field.largest(self.config))
+        )
+
+    def layer(self, *, last: bool) -> None:
+        config, draw = self.config, self.random
+        paths = [self.path() for _ in range(draw.randint(1, min(2, config.layer_paths)))]
+        segments = [self.segment(len(paths)) for _ in range(draw.randint(1, 3))]
+        planes, plane = draw.randint(1, config.planes), draw.randint(0, 4)
+        window = draw.choice((0, 0, 1, 2))
+        tiles = self.most("layers", "tiles_last", 2)
+        readout = int(last and draw.random() < 0.5)
+        self.add(
+            "layers",
+            {
+                "last": last,
+                "readout": readout,
+                "static": int(draw.random() < 0.3),
+                "rows_last": draw.randint(0, 1 if readout else 2),
+                "columns_last": draw.randint(0, 0 if readout else 2),
+                "tiles_last": 0 if readout else tiles,
+                "time_last": self.most("layers", "time_last", 3 - window),
+                "window_rows_last": window,
+                "window_columns_last": draw.randint(0, window),
+                "window_row_init": -draw.randint(0, window),
+                "window_column_init": -draw.randint(0, 1),
+                "window_row_step": draw.randint(0, 2),
+                "window_column_step": draw.randint(0, 2),
+                "conv_rows_last": draw.randint(2, 5),
+                "conv_columns_last": draw.randint(1, 5),
+                "capacity": self.most("layers", "capacity", 99),
+                "planes_last": planes - 1,
+                "decay": self.most("layers", "decay", 999),
+                "fraction": self.most("layers", "fraction", 99),
+                "param": self.most("layers", "param", 99) // (tiles + 1) // 2,
+                "out_base": draw.randint(0, 60),
+                "out_row": draw.randint(0, 4),
+                "out_plane": plane,
+                "out_frame": planes * plane,
+                "out_pitch": draw.choice((8, 16, 24)),
+                "out_chunk": self.most("layers", "out_chunk", 9),
+                "path_first": paths[0],
+                "path_last": paths[-1],
+                "segment_first": segments[0],
+                "segment_last": segments[-1],
+                "reserved": 0,
+            },
+        )
+
+    def path(self) -> int:
+        config, draw = self.config, self.random
+        stacked = int(draw.random() < 0.3)
+        runs = [self.run(stacked) for _ in range(draw.randint(1, 3))]
+        low, left = draw.randint(0, 4), draw.randint(0, 20)
+        return self.add(
+            "paths",
+            {
+                "identity": int(not stacked and draw.random() < 0.3),
+                "stacked": stacked,
+                "row_init": draw.randint(-9, 9),
+                "row_window": draw.randint(-3, 9),
+                "row_step": draw.randint(-3, 9),
+                "row_low": low,
+                "row_high": max(0, low + draw.randint(-1, 30)),
+                "column_init": draw.randint(-20, 20),
+                "column_window": draw.randint(-9, 20),
+                "column_step": draw.randint(-9, 20),
+                "column_low": left,
+                "column_high": max(0, left + draw.randint(-1, 60)),
+                "increment": draw.choice((config.word_log2, draw.randint(0, 15))),
+                "frame_words": draw.randint(0, 12),
+                "tile_rows": self.most("paths", "tile_rows", 99),
+                "lanes": self.most("paths", "lanes", 99),
+                "run_first": runs[0],
+                "run_last": runs[-1],
+            },
+        )
+
+    def run(self, stacked: int) -> int:
+        draw = self.random
+        return self.add(
+            "runs",
+            {
+                "row": draw.randint(-5, 9),
+                "column": draw.randint(-9, 30),
+                "length_last": draw.choice((0, draw.randint(0, 100))),
+                "rows_last": draw.randint(0, 5) * stacked,
+                "weight": self.most("runs", "weight", 99),
+            },
+        )
+
+    def segment(self, paths: int) -> int:
+        draw = self.random
+        return self.add(
+            "segments",
+            {
+                "path": draw.randrange(paths),
+                "exponent": draw.randint(0, 31),
+                "base": draw.randint(0, 90),
+                "weight": self.most("segments", "weight", 99),
+            },
+        )
+
+
+def draw_tables(config: CoreConfig, seed: int, layers: int = 2, most: int = 900) -> Tables:
+    """The first draw from `seed` on that is legal and short, with at least one request."""
+    while True:
+        draw = Draw(config, seed)
+        for index in range(layers):
+            draw.layer(last=index == layers - 1)
+        found = walk(config, draw.tables)
+        if found.error == isa.Error.NONE and 10 < sum(found.costs) + sum(found.moves) < most:
+            return draw.tables
+        seed += 1000
+
+
+def simple(config: CoreConfig = SMALL, layers: int = 1, **changes: int) -> Tables:
+    """Layers of 2 x 2 pixels and one tile; two segments of a run each; 4 of 16 words a request."""
+    tables: Tables = {name: [] for name in isa.TABLES}
+    values = {
+        "layers": dict.fromkeys(isa.LAYER.slots(config), 0)
+        | {"rows_last": 1, "columns_last": 1, "conv_rows_last": 1, "conv_columns_last": 1}
+        | {"out_base": 100, "out_row": 2, "out_plane": 4, "out_frame": 4, "out_pitch": 16}
+        | {"window_row_step": 1, "window_column_step": 1, "segment_last": 1},
+        "paths": dict.fromkeys(isa.PATH.slots(config), 0)
+        | {"row_step": 4, "row_high": 30, "column_step": 8, "column_high": 40, "increment": 4},
+        "segments": {"path": 0, "exponent": 1, "base": 20, "weight": 10},
+        "runs": {"row": 0, "column": 0, "length_last": 20, "rows_last": 0, "weight": 3},
+    }
+    for name, value in changes.items():
+        table, field = name.split("__")
+        values[table][field] = value
+    for name, record in isa.TABLES.items():
+        count = {"layers": layers, "segments": 2}.get(name, 1)
+        for index in range(count):
+            fields = dict(values[name])
+            if name == "layers" and layers < config.layers:
+                fields["last"] = int(index == layers - 1)
+            tables[name].append(pack(record, config, fields))
+    return tables
+
+
+def pack(record: isa.Record, config: CoreConfig, values: Mapping[str, int]) -> int:
+    """As `Record.encode`, but of illegal values too."""
+    word = 0
+    for name, slot in record.slots(config).items():
+        word |= (values[name] & ((1 << slot.width) - 1)) << slot.offset
+    return word
+
+
+def check_errors(config: CoreConfig, *programs: Tables, seed: int | None = None) -> list[Walk]:
+    """Errors are the model's; what precedes them is emitted, then all steps are closed.
+
+    The programs run one after the other and must write every record that they use.
+    """
+    walker = Walker(config)
+    bench = Bench(walker)
+    stall = never if seed is None else stalls(seed, 0.4)
+    host = bench.add(Host(walker, *programs, stall=stall))
+    requests = bench.monitor(walker.o_request, stall=stall)
+    steps = bench.monitor(walker.o_step, stall=stall)
+    bench.run(extra=3)
+    walks = [walk(config, program) for program in programs]
+    begin = 0
+    for expected, (cycle, *error) in zip(walks, host.ends, strict=True):
+        asked, told = (
+            [p for p, at in zip(m.payloads, m.cycles, strict=True) if begin <= at < cycle]
+            for m in (requests, steps)
+        )
+        asked, begin = without_rest(asked), cycle
+        assert error == [expected.error, expected.at]
+        count = len(expected.requests)
+        assert asked[:count] == expected.requests
+        assert all(request["kind"] == ScanKind.END for request in asked[count:])
+        ends = sum(request["kind"] == ScanKind.END for request in asked)
+        assert ends == len(told) >= len(expected.steps)
+        assert told[: len(expected.steps)] == expected.steps
+    return walks
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_records_give_the_requests_and_steps_of_the_model(shape, seed):
+    check(SHAPES[shape], draw_tables(SHAPES[shape], 10 * shape + seed), seed)
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_without_stalls_every_cycle_has_a_request_an_empty_run_or_a_short_step(shape):
+    tables = draw_tables(SHAPES[shape], 1 + 100 * shape, most=600)
+    expected, host = check(SHAPES[shape], tables)
+    longest = [max(pair) for pair in zip(expected.costs, expected.moves, strict=True)]
+    assert host.ends[0][0] - host.started <= sum(longest) + expected.setup + 10
+
+
+def test_requests_come_without_a_gap_and_as_soon_as_stated():
+    config = SMALL.with_(plane_words=4096, row_words=64)
+    tables = simple(config, runs__length_last=600, paths__column_high=1000, layers__time_last=2)
+    expected = walk(config, tables)
+    requests, steps, host, cycles = run(config, tables)
+    assert (requests, steps) == (expected.requests, expected.steps)
+    assert len(requests) > 200
+    assert cycles[0] - host.started == 17
+    assert cycles[-1] - cycles[0] <= len(cycles) + 1  # the first steps come before they are needed
+    half = len(cycles) // 2
+    assert cycles[-1] - cycles[half] == len(cycles) - 1 - half
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_compiled_network_is_walked_as_its_records_say(seed):
+    network = random_network(seed, timesteps=1 + seed % 2, layers=1)
+    program = compile_network(network, random_core(network, seed))
+    tables = {name: list(getattr(program, name)) for name in isa.TABLES}
+    check(program.config, tables, seed if seed % 2 else None)
+
+
+ILLEGAL = {
+    isa.Error.LAYER: [
+        {"layers__rows_last": 7},
+        {"layers__tiles_last": 7},
+        {"layers__decay": 257},
+        {"layers__reserved": 128},
+        {"layers__path_first": 1},
+        {"layers__segment_first": 2},
+        {"layers__path_last": 3},
+        {"layers__time_last": 1, "layers__out_frame": 5},
+        {"layers": 4},
+    ],
+    isa.Error.PATH: [
+        {"paths__run_first": 1},
+        {"paths__run_last": 13},
+        {"paths__lanes": 9},
+        {"paths__row_high": 200},
+        {"paths__frame_words": 201},
+        {"paths__tile_rows": 100},
+    ],
+    isa.Error.SEGMENT: [
+        {"segments__path": 3},
+        {"segments__path": 1},
+        {"segments__base": 200},
+        {"segments__weight": 100},
+    ],
+    isa.Error.RUN: [
+        {"runs__weight": 100},
+        {"runs__rows_last": 1},
+        {"runs__rows_last": 6, "paths__stacked": 1},
+    ],
+    isa.Error.PLANE: [
+        {"segments__base": 198},
+        {"paths__frame_words": 170, "layers__time_last": 4},
+        {"layers__out_base": 199, "layers__planes_last": 1},
+        {"layers__out_row": 100},
+        {"layers__static": 1, "layers__time_last": 4, "layers__out_base": 185},
+    ],
+    isa.Error.LOGIT: [{"layers__readout": 1, "layers__time_last": 1}],
+    isa.Error.PARAM: [{"layers__param": 4, "layers__tiles_last": 1}],
+}
+
+
+@pytest.mark.parametrize("error", ILLEGAL)
+def test_an_illegal_record_stops_the_walk_with_its_error(error):
+    walks = check_errors(SMALL, *(simple(**changes) for changes in ILLEGAL[error]))
+    assert {found.error for found in walks} == {error}
+
+
+def test_a_walk_after_an_error_is_not_troubled_by_it():
+    walks = check_errors(SMALL, simple(runs__rows_last=1), simple(layers=2), seed=1)
+    assert [found.error for found in walks] == [isa.Error.RUN, isa.Error.NONE]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_with_random_bits_end_as_the_model_says(seed):
+    source = random.Random(seed)
+    config = SHAPES[seed % len(SHAPES)]
+    while True:
+        tables = {name: list(words) for name, words in draw_tables(config, seed).items()}
+        name = source.choice(("paths", "segments", "runs"))
+        index = source.randrange(len(tables[name]))
+        tables[name][index] ^= 1 << source.randrange(isa.TABLES[name].width(config))
+        found = walk(config, tables)
+        if found.error and len(found.steps) > 2 and sum(found.costs) < 500:
+            break
+        seed += 100
+    check_errors(config, tables, seed=seed)
+
+
+def test_the_last_entry_of_the_table_ends_a_program_without_a_last_layer():
+    [expected] = check_errors(SMALL, simple(layers=4))
+    assert (expected.error, expected.at, len(expected.ends)) == (isa.Error.LAYER, 3, 3)
+
+
+@pytest.mark.parametrize("delay", [3, 25, 37])
+def test_a_stop_closes_every_step_and_leaves_no_error(delay):
+    walker, tables = Walker(SMALL), simple(layers=2, layers__time_last=3)
+    bench = Bench(walker)
+    host = bench.add(Host(walker, tables))
+    load = len(host.records) + delay
+    bench.script({"stop": walker.i_stop}, [{} for _ in range(load)] + [{"stop": 1}])
+    requests, steps = bench.monitor(walker.o_request), bench.monitor(walker.o_step)
+    bench.run(limit=load + 40)
+    kinds = [request["kind"] for request in requests.payloads]
+    assert kinds.count(ScanKind.END) == len(steps.payloads) < 32
+    assert host.ends[0][1] == isa.Error.NONE
+
+
+def test_the_walker_converts_to_verilog():
+    walker = Walker(SHAPES[1])
+    assert "module walker" in verilog.convert(walker, ports=ports(walker), name="walker")

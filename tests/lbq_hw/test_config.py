@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from lbq_hw.config import CoreConfig, address_bits, largest
+
+
+def test_a_config_survives_json() -> None:
+    config = CoreConfig(lanes=64, word=64, units=8, plane_words=4800)
+    assert CoreConfig.from_json(config.to_json()) == config
+
+
+def test_fields_left_out_of_json_keep_their_defaults() -> None:
+    assert CoreConfig.from_json('{"lanes": 8, "units": 1}') == CoreConfig(lanes=8, units=1)
+
+
+def test_the_digest_is_that_of_the_sorted_json() -> None:
+    config = CoreConfig(lanes=8)
+    values = json.loads(config.to_json())
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"))
+    assert config.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert config.digest != CoreConfig(lanes=16).digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lanes": 2}, "lanes must be between 4 and 256, not 2"),
+        ({"lanes": 12}, "lanes must be a power of two, not 12"),
+        ({"lanes": 64}, "lanes must be at most word (32), not 64"),
+        ({"summary": 64}, "summary must be at most word (32), not 64"),
+        ({"units": 32}, "units must be at most lanes (16), not 32"),
+        ({"planes": 6}, "planes must be between 1 and 5, not 6"),
+        ({"plane_words": 100}, "plane_words must be a multiple of summary (16), not 100"),
+        ({"channels": 24}, "channels must be a multiple of lanes (16), not 24"),
+        ({"logits": 10}, "logits must be a multiple of lanes (16), not 10"),
+        ({"fifo_depth": 1}, "fifo_depth must be between 2 and 4096, not 1"),
+    ],
+)
+def test_a_value_out_of_range_is_refused(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        CoreConfig(**changes)
+
+
+@pytest.mark.parametrize("value", [16.0, "16", True, None])
+def test_a_value_that_is_no_integer_is_refused(value: object) -> None:
+    message = f"lanes must be an integer, not {value!r}"
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        CoreConfig.from_dict({"lanes": value})
+
+
+def test_an_unknown_field_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^a core config has no 'lane', only lanes, word, "):
+        CoreConfig.from_json('{"lane": 8}')
+
+
+def test_text_that_is_no_object_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^a core config must be an object, not \[\]$"):
+        CoreConfig.from_json("[]")
+    with pytest.raises(ValueError, match=r"^a core config must be JSON: "):
+        CoreConfig.from_json("lanes = 8")
+
+
+def test_a_change_is_checked_again() -> None:
+    assert CoreConfig().with_(lanes=32).lanes == 32
+    with pytest.raises(ValueError, match=r"^lanes must be a power of two, not 17$"):
+        CoreConfig().with_(lanes=17)
+
+
+def test_derived_sizes() -> None:
+    config = CoreConfig(
+        lanes=64, word=64, summary=32, units=8, planes=5, plane_words=36864, weight_rows=4097
+    )
+    assert config.granule == 8
+    assert CoreConfig(lanes=4).granule == 4
+    assert config.groups == 8
+    assert config.capacity == 31
+    assert (config.lane_log2, config.word_log2, config.summary_log2) == (6, 6, 5)
+    assert config.plane_address_bits == 16
+    assert (config.summary_words, config.summary_address_bits) == (1152, 11)
+    assert config.weight_address_bits == 13
+    assert config.param_tiles == 8
+
+
+def test_address_bits_number_every_entry() -> None:
+    assert [address_bits(size) for size in (1, 2, 3, 4, 5, 256, 257)] == [1, 1, 2, 2, 3, 8, 9]
+
+
+def test_the_largest_core_has_256_lanes() -> None:
+    assert largest("lanes") == 256

@@ -1,0 +1,263 @@
+"""The benchmark trains as the loop does, and reports what it measured or why it did not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from lbq_hw import datasets
+from train import bench_gpu, checkpoint, config, fit, kernels
+from train.bench_gpu import Effort
+from train.data import DeviceLoader
+
+CPU = torch.device("cpu")
+TINY = """
+base = "cifar10-resnet20-t2-fast"
+[model]
+widths = [2, 2, 4]
+[train]
+batch = 4
+compile = "off"
+"""
+
+on_cuda = pytest.mark.skipif(
+    not torch.cuda.is_available() or kernels.triton is None, reason="needs CUDA and Triton"
+)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Effort:
+    """A small network in place of ResNet-20, a clock that counts calls, few images."""
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY, encoding="utf-8")
+    monkeypatch.setattr(bench_gpu, "CONFIG", str(path))
+
+    def time_calls(call: Callable[[], Any], effort: Effort) -> list[float]:
+        losses = [call() for _ in range(effort.calls)]
+        assert all(torch.isfinite(loss) for loss in losses)
+        return [2.0, 1.0, 5.0]
+
+    monkeypatch.setattr(bench_gpu, "time_calls", time_calls)
+    return Effort(timesteps=(1, 2), images=8, calls=3)
+
+
+def report(**changes: float) -> dict[str, Any]:
+    """Figures that all meet their targets, save those that are given."""
+    ratios = {"ANN (ReLU)": 1.0, "LBQ, T = 2": changes.get("ratio", 1.5)}
+    shares = {name: changes.get(name, 0.8) for name in ("forward", "backward")}
+    return {
+        "device": "a GPU",
+        "batch": 256,
+        "steps": [
+            *(
+                {
+                    "name": name,
+                    "ms": 10 * ratio,
+                    "rounds_ms": [10 * ratio, 10 * ratio],
+                    "ratio": ratio,
+                    "target": None if ratio == 1 else 1.9,
+                }
+                for name, ratio in ratios.items()
+            ),
+            {
+                "name": "SpikingJelly I-LIF, T = 2",
+                "ms": None,
+                "rounds_ms": [],
+                "ratio": None,
+                "target": None,
+                "note": "not installed",
+            },
+        ],
+        "neurons": [
+            {
+                "timesteps": 2,
+                "bytes": 134_000_000,
+                "copy": {"ms": 0.065, "gb_per_s": 4123.0},
+                **{k: {"ms": 0.08, "gb_per_s": 3300.0, "of_copy": v} for k, v in shares.items()},
+            }
+        ],
+    }
+
+
+def test_a_step_is_one_of_the_training_loop(tmp_path: Path) -> None:
+    """After an epoch of it the network is, bit for bit, the one that train.fit leaves."""
+    changes = ["train.epochs=1", "train.batch=240", "train.device=cpu", "model.channels=[4, 4]"]
+    changes += ["train.schedule=constant", "train.warmup_epochs=0", "augment.shift=0.1"]
+    chosen = config.load("digits", changes)
+    fit.fit(chosen, tmp_path)
+    want = checkpoint.load(tmp_path, "last")["model"]
+
+    dataset = datasets.load("digits", split="train")
+    spec = chosen.data.spec(dataset.shape, static=True)
+    torch.manual_seed(chosen.train.seed)
+    network = checkpoint.build(chosen, spec, dataset.classes)
+    seed = chosen.train.seed * 1_000_003 + 1
+    torch.manual_seed(seed)
+    loader = DeviceLoader(
+        dataset,
+        spec,
+        batch=240,
+        augment=bench_gpu.Pipeline(chosen.augment, spec, classes=dataset.classes),
+        shuffle=True,
+        drop_last=True,
+        generator=torch.Generator().manual_seed(seed),
+    )
+    step = bench_gpu.Training(chosen, network, iter(loader), CPU)
+    for _ in range(len(loader)):
+        step()
+    got = network.state_dict()
+    assert got.keys() == want.keys()
+    assert all(torch.equal(got[name], want[name]) for name in want)
+
+
+def test_batches_are_augmented_and_never_end(tiny: Effort) -> None:
+    chosen = config.load(bench_gpu.CONFIG)
+    spec = chosen.data.spec((3, 32, 32), static=True)
+    batches = bench_gpu.random_batches(chosen, spec, 10, tiny.images, CPU)
+    for _ in range(5):
+        images, labels = next(batches)
+        assert images.shape == (4, 3, 32, 32)
+        assert (images == 0).flatten(1).any(1).all()  # cut out
+        assert labels.shape == (4,)
+
+
+def test_every_network_is_timed_against_the_ann(
+    tiny: Effort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", lambda _: None)
+    ann, one, two, jelly = bench_gpu.measure_steps(tiny, CPU)
+    assert (ann["name"], ann["target"]) == ("ANN (ReLU)", None)
+    assert (one["name"], one["target"]) == ("LBQ, T = 1", 1.1)
+    assert (two["name"], two["target"]) == ("LBQ, T = 2", 1.9)
+    for row in (ann, one, two):
+        assert (row["ms"], row["ratio"], row["rounds_ms"]) == (2.0, 1.0, [2.0, 1.0, 5.0])
+    assert (jelly["ms"], jelly["ratio"], jelly["note"]) == (None, None, "not installed")
+
+
+def jelly(monkeypatch: pytest.MonkeyPatch, multi_step: Callable[..., Any]) -> None:
+    """A package in place of SpikingJelly, with that neuron."""
+    functional, surrogate = (
+        ModuleType(f"spikingjelly.activation_based.{name}") for name in ("functional", "surrogate")
+    )
+    vars(functional)["ilif_multi_step"] = multi_step
+    vars(surrogate)["MultiLevelSpikeCount"] = lambda count: SimpleNamespace(count=count)
+    for module in (functional, surrogate):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", lambda _: object())
+
+
+def test_spikingjelly_is_timed_where_it_is_installed(
+    tiny: Effort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = set()
+
+    def multi_step(steps, rest, tau, threshold, surrogate):
+        assert rest.dtype == torch.float32
+        assert not rest.any()
+        seen.add((len(steps), tau, threshold, surrogate.count))
+        return (steps.relu(), rest, None)
+
+    jelly(monkeypatch, multi_step)
+    row = bench_gpu.measure_steps(tiny, CPU)[-1]
+    assert (row["name"], row["ms"]) == ("SpikingJelly I-LIF, T = 2", 2.0)
+    assert seen == {(2, 2.0, 1.0, 5)}
+
+
+def test_a_spikingjelly_that_fails_leaves_its_reason(
+    tiny: Effort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def multi_step(*_: Any) -> None:
+        raise RuntimeError("no kernel\nand more")
+
+    jelly(monkeypatch, multi_step)
+    row = bench_gpu.measure_steps(tiny, CPU)[-1]
+    assert (row["ms"], row["note"]) == (None, "does not run: no kernel")
+
+
+def test_bandwidth_counts_what_must_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_gpu, "WIDEST", (2, 4, 4))
+    monkeypatch.setattr(bench_gpu, "time_calls", lambda *_: [0.001])
+    monkeypatch.setattr(bench_gpu, "captured", lambda call, _: call)
+    passes = [("forward", 2, lambda: None), ("backward", 3, lambda: None)]
+    monkeypatch.setattr(bench_gpu, "neuron_passes", lambda *_: passes)
+    row = bench_gpu.measure_neuron(2, Effort(captured=4), CPU)
+    size = 2 * 256 * 2 * 4 * 4 * 2
+    assert (row["shape"], row["bytes"]) == ((512, 2, 4, 4), size)
+    assert row["copy"]["gb_per_s"] == pytest.approx(2 * size / 1e3)
+    assert row["forward"]["gb_per_s"] == pytest.approx(4 * 2 * size / 1e3)
+    assert row["backward"]["of_copy"] == pytest.approx(4 * 1.5)
+
+
+def test_the_report_is_shown_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(kernels, "triton", SimpleNamespace())
+    monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
+    monkeypatch.setattr(bench_gpu, "measure", lambda effort, _: asked.append(effort) or report())
+    path = tmp_path / "bench.json"
+    assert bench_gpu.main(["--json", str(path), "--quick"]) == 0
+    assert json.loads(path.read_text(encoding="utf-8")) == report()
+    assert asked == [bench_gpu.QUICK]
+    shown = capsys.readouterr().out
+    for text in (
+        "LBQ, T = 2",
+        "15.00 (15.00 to 15.00)",
+        "1.50 ANN",
+        "<= 1.9",
+        "not installed",
+        "4123 GB/s",
+        "80 % of copy",
+        ">= 70 %",
+    ):
+        assert text in shown
+
+
+def test_what_is_over_its_target_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(kernels, "triton", SimpleNamespace())
+    slow = report(ratio=2.0, backward=0.6)
+    monkeypatch.setattr(bench_gpu, "measure", lambda *_: slow)
+    monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
+    assert bench_gpu.main([]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "over target: the step of LBQ, T = 2, neuron backward at T = 2"
+
+
+@pytest.mark.parametrize(
+    ("cuda", "sentence"),
+    [
+        (False, "train.bench_gpu: the benchmark needs a CUDA GPU, and torch sees none\n"),
+        (True, "train.bench_gpu: the benchmark needs Triton\n"),
+    ],
+)
+def test_without_the_device_or_triton_it_says_so(
+    cuda: bool,
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(kernels, "triton", None)
+    assert bench_gpu.main([]) == 2
+    assert capsys.readouterr() == ("", sentence)
+
+
+@on_cuda
+def test_the_neuron_is_timed_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_gpu, "WIDEST", (8, 4, 4))
+    row = bench_gpu.measure_neuron(2, bench_gpu.QUICK, torch.device("cuda"))
+    for name in ("copy", "forward", "backward"):
+        assert row[name]["ms"] > 0
+    assert row["backward"]["of_copy"] > 0
