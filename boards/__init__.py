@@ -1,0 +1,1 @@
+"""Boards that the core is built for: one file each."""

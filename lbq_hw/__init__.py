@@ -1,0 +1,1 @@
+"""Learned burst quantization, deployed: integer network, golden model, compiler, core."""

@@ -1,0 +1,1 @@
+"""The core in simulators, against the golden model."""

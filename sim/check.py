@@ -99,7 +99,9 @@ class Outcome:
             "lanes": lanes,
             "cycles": self.cycles / images,
             "acs_bit_sparse": work.work.bit_sparse,
-            "utilisation": work.work.bit_sparse * images / (lanes * self.cycles) if self.cycles else 0.0,
+            "utilisation": work.work.bit_sparse * images / (lanes * self.cycles)
+            if self.cycles
+            else 0.0,
             "sim_cycles_per_second": self.simulated / max(self.seconds, 1e-9),
             "layers": layers,
         }

@@ -1,6 +1,9 @@
-"""Random cores: the smallest for a network, with a drawn shape."""
+"""Random cores: the smallest for a network, with a drawn shape; and one core for many networks."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 
@@ -21,3 +24,9 @@ def random_core(network: Network, seed: int, *, lanes: int | None = None) -> Cor
     return smallest_for(
         network, lanes=lanes, word=word, summary=power(1, min(word, 32)), units=power(1, lanes)
     )
+
+
+def common_core(networks: Sequence[Network], *, lanes: int, **shape: int) -> CoreConfig:
+    """The smallest core that runs every one of the networks, one at a time."""
+    needed = [asdict(smallest_for(network, lanes=lanes, **shape)) for network in networks]
+    return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})

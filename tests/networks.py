@@ -19,13 +19,16 @@ def random_network(
     capacity: int | None = None,
     weight_bits: int | None = None,
     layers: int | None = None,
+    channels: int | None = None,
 ) -> Network:
     """A network drawn from `seed`; what is given is kept, the rest is drawn.
 
-    Strides, paddings and kernels are drawn for each axis; paths end in identity and projection
-    shortcuts, sum-pools and exponents; layers in max-pools; readouts in one position or several.
+    `channels` is the most that a convolution is drawn with, and that there are classes: else 4
+    and 5. Strides, paddings and kernels are drawn for each axis; paths end in identity and
+    projection shortcuts, sum-pools and exponents; layers in max-pools; readouts in one position or
+    several.
     """
-    return _Draw(seed).network(static, timesteps, capacity, weight_bits, layers)
+    return _Draw(seed, channels).network(static, timesteps, capacity, weight_bits, layers)
 
 
 def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uint8]:
@@ -38,8 +41,9 @@ def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uin
 
 
 class _Draw:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, channels: int | None) -> None:
         self.random = np.random.default_rng(seed)
+        self.channels, self.classes = channels or 4, channels or 5
 
     def integer(self, low: int, high: int) -> int:
         return int(self.random.integers(low, high + 1))
@@ -89,7 +93,7 @@ class _Draw:
         if self.chance(0.4):
             paths = [self.same_conv(source)]
         else:
-            paths = [self.conv(source, self.integer(1, 4))]
+            paths = [self.conv(source, self.integer(1, self.channels))]
         shape = paths[0].output_shape(self.shapes[paths[0].source])
         if self.chance(0.5):
             paths.append(self.shortcut(shape))
@@ -122,7 +126,9 @@ class _Draw:
         channels, height, width = (pool.output_shape if pool else lambda s: s)(self.shapes[source])
         kernel = (height, width) if self.chance(0.8) else (1, 1)
         path = Path(
-            source=source, weight=self.weights(self.integer(2, 5), channels, *kernel), pool=pool
+            source=source,
+            weight=self.weights(self.integer(2, self.classes), channels, *kernel),
+            pool=pool,
         )
         shape = path.output_shape(self.shapes[source])
         return Layer(

@@ -1,0 +1,1 @@
+"""Training of burst-spiking networks in PyTorch, and their way to integers."""

@@ -52,7 +52,7 @@ class Effort:
     timesteps: tuple[int, ...] = (1, 2, 4)
     images: int = 50_000
     warmup: int = 30
-    rounds: int = 7
+    rounds: int = 9
     calls: int = 30
     captured: int = 10  # kernels in a CUDA graph
 

@@ -1,8 +1,9 @@
 """Integer network + CoreConfig -> program; ``python -m lbq_hw.compiler --help`` prints one.
 
-Passes, one a file: `tensors` lays tensors out and places them; `lower` turns layers into paths,
-segments and runs (`windows`) and into weight rows (`weights`); `needs` proves widths and finds
-everything the core lacks; `tables` encodes, with parameters from `neurons`.
+Passes, one a file: `patches` gathers the input's windows; `tensors` lays tensors out and places
+them; `lower` turns layers into paths, segments and runs (`windows`) and into weight rows
+(`weights`); `needs` proves widths and finds everything the core lacks; `tables` encodes, with
+parameters from `neurons`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def compile_network(network: Network, config: CoreConfig) -> Program:
         weights=np.concatenate([lowered.weights for lowered in drafted.layers]),
         params=tuple(tables.params),
         input=network.input,
+        patches=drafted.patches,
         tensors=drafted.tensors,
         info=tuple(info),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbq_hw.compiler import needs, tensors
+from lbq_hw.compiler import needs, patches, tensors
 from lbq_hw.compiler.lower import LoweredLayer, lower
 from lbq_hw.compiler.needs import Need
+from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds, Network
@@ -34,9 +35,12 @@ class CompileError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
-    """Placed tensors, lowered layers, their proven bounds (None where `failures` says why not)."""
+    """Placed tensors; how the input is gathered, if it is; lowered layers; their proven bounds,
+    None where `failures` says why not.
+    """
 
     tensors: dict[str, Tensor]
+    patches: Patches | None
     layers: tuple[LoweredLayer, ...]
     bounds: tuple[Bounds | None, ...]
     needs: tuple[Need, ...]
@@ -62,6 +66,7 @@ class Draft:
 
 def draft(network: Network, config: CoreConfig) -> Draft:
     """Lay out, lower and prove. Of memory sizes it uses only what is full where."""
+    network, gathered = patches.rewrite(network, config)
     placed = tensors.place(tensors.lay_out(network, config), config.summary)
     layers = tuple(
         lower(layer, network.is_static(layer), placed, config) for layer in network.layers
@@ -76,6 +81,7 @@ def draft(network: Network, config: CoreConfig) -> Draft:
             failures.append(str(error))
     return Draft(
         tensors=placed,
+        patches=gathered,
         layers=layers,
         bounds=tuple(bounds),
         needs=tuple(needs.find(network, layers, placed, bounds, config)),

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lbq_hw.compiler.program import LayerInfo, Program
-from lbq_hw.network import Shape
+from lbq_hw.network import Pair, Shape
 
 _MEMORIES = {
     "plane_words": "activations, words",
@@ -34,6 +34,7 @@ def summary(program: Program) -> dict[str, Any]:
         "digest": program.config.digest,
         "timesteps": program.timesteps,
         "usage": program.usage,
+        "patches": None if program.patches is None else asdict(program.patches),
         "tensors": [
             {**asdict(tensor), "words": tensor.words} for tensor in program.tensors.values()
         ],
@@ -65,6 +66,12 @@ def _lines(program: Program) -> Iterator[str]:
         yield (
             f"  {tensor.name:22} {place:15} {tensor.pitch:12}  {tensor.planes:6}  "
             f"{tensor.frames:6}  {kept}"
+        )
+    if (patches := program.patches) is not None:
+        yield (
+            f"  the host gathers the input: a pixel holds the {_shape(patches.kernel)} window "
+            f"(stride {_shape(patches.stride)}, padding {_shape(patches.padding)}) of "
+            f"{_shape(program.input.tensor_shape)}, in {patches.channels} channels"
         )
     layers = program.table("layers")
     for number, (info, layer) in enumerate(zip(program.info, layers, strict=True)):
@@ -113,5 +120,5 @@ def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]
         )
 
 
-def _shape(shape: Shape) -> str:
+def _shape(shape: Shape | Pair) -> str:
     return "x".join(str(size) for size in shape)

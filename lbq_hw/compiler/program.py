@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import isa
+from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import INPUT, Input, Shape
@@ -35,7 +36,8 @@ class Program:
 
     Tables (`layers`, `paths`, `segments`, `runs`): encoded records of `lbq_hw.isa`. `weights`:
     rows ``(rows, P)``. `params`: encoded PARAM records, P a tile. The rest is for the host:
-    `input` says how to quantize, `tensors` where everything lies, `info` what the layers are.
+    `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
+    where everything lies, `info` what the layers are.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Program:
     weights: Integers
     params: tuple[int, ...]
     input: Input
+    patches: Patches | None
     tensors: dict[str, Tensor]
     info: tuple[LayerInfo, ...]
 
@@ -61,6 +64,8 @@ class Program:
         levels = self.input.quantize(np.asarray(raw)[np.newaxis])[:, 0]
         if not self.input.static and len(levels) != self.timesteps:
             raise ValueError(f"raw input must have {self.timesteps} frames, not {len(levels)}")
+        if self.patches is not None:
+            levels = self.patches.gather(levels)
         return self.tensors[INPUT].pack(levels)
 
     def load_image(self, raw: NDArray[np.uint8]) -> NDArray[np.uint32]:

@@ -58,9 +58,10 @@ class Walker(wiring.Component):
     PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
-    `isa.Record.violations` it refuses: a LAYER in the last entry of its table that is not marked
-    `last`; a LAYER of neurons whose frames do not follow each other as its planes do; a SEGMENT of
-    a path that the layer has not; a RUN of several rows in a path that is not stacked.
+    `isa.Record.violations` it refuses: a LAYER with more paths than `layer_paths`, or in the last
+    entry of its table and not marked `last`, or of neurons whose frames do not follow each other
+    as the planes do; a SEGMENT of a path that the layer has not; a RUN of several rows in a path
+    that is not stacked.
     ``i_stop`` ends the walk in the same way, without an error.
 
     Members

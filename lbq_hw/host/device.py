@@ -94,7 +94,8 @@ class Device:
             raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
         if self.transport.read(status, 1)[0] & 4:
             code, at = self.transport.read(isa.REGISTERS["error"].address, 2)
-            raise DeviceError(f"the core stopped with error {Error(code).name} at {at}")
+            name = Error(code).name if code in set(Error) else code
+            raise DeviceError(f"the core stopped with error {name} at {at}")
 
     def run(self, raw: NDArray[np.uint8]) -> Integers:
         """Logits of one raw image."""

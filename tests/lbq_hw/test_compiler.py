@@ -165,13 +165,26 @@ def test_the_records_of_a_small_network() -> None:
     assert (first["decay"], program.config.decay_bits) == (1, 1)  # 2/4 in lowest terms
     assert (last["last"], last["readout"], last["static"]) == (1, 1, 0)
     assert [s["exponent"] for s in program.table("segments")] == [3, 2, 1, 0, 2, 1, 0]
-    window, linear = program.table("paths")
-    assert (window["stacked"], window["increment"], window["tile_rows"]) == (1, 3, 24)
-    assert (window["row_init"], window["column_init"], window["column_high"]) == (-1, -2, 9)
+    gathered, linear = program.table("paths")  # 18 taps of a window in 32 bits: one word
+    assert (gathered["stacked"], gathered["increment"], gathered["tile_rows"]) == (0, 5, 32)
+    assert (gathered["row_init"], gathered["row_step"], gathered["row_high"]) == (0, 5, 20)
+    assert (gathered["column_init"], gathered["column_step"]) == (0, 32)
+    assert gathered["column_high"] == 5 * 32 - 1
     assert (linear["stacked"], linear["row_init"], linear["row_step"]) == (0, 0, 0)
     runs = program.table("runs")
-    assert (runs[0]["length_last"], runs[0]["rows_last"]) == (5, 2)
+    assert (runs[0]["length_last"], runs[0]["rows_last"]) == (31, 0)
     assert [run["weight"] for run in runs[1:]] == [0, 40, 80, 120, 160]
+
+
+def test_the_records_of_a_window_that_no_word_holds() -> None:
+    network = small_network()
+    program = compile_network(network, smallest_for(network, lanes=4, word=16))
+    window = program.table("paths")[0]  # a row of 5 pixels of 2 channels is a word
+    assert (window["stacked"], window["increment"], window["tile_rows"]) == (1, 3, 24)
+    assert (window["row_init"], window["row_step"], window["row_high"]) == (-1, 1, 4)
+    assert (window["column_init"], window["column_step"], window["column_high"]) == (-2, 2, 9)
+    run = program.table("runs")[0]
+    assert (run["length_last"], run["rows_last"]) == (5, 2)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -221,14 +234,14 @@ def test_a_network_that_does_not_fit_is_refused_with_every_reason() -> None:
         "acc_bits = 11 would do\n"
         "  layer 'logits': the accumulator needs 12 bits, the core has 8 (4 short); "
         "acc_bits = 12 would do\n"
-        "  layer 'logits': the weight memory needs 224 rows, the core has 200 (24 short); "
-        "weight_rows = 224 would do\n"
+        "  layer 'logits': the weight memory needs 232 rows, the core has 200 (32 short); "
+        "weight_rows = 232 would do\n"
         "  layer 'logits': the segment table needs 7 entries, the core has 4 (3 short); "
         "segments = 7 would do\n"
-        "a core with timesteps = 2, acc_bits = 12, weight_rows = 224, segments = 7 would do"
+        "a core with timesteps = 2, acc_bits = 12, weight_rows = 232, segments = 7 would do"
     )
     assert caught.value.would_do is not None
-    assert compile_network(network, caught.value.would_do).usage["weight_rows"] == 224
+    assert compile_network(network, caught.value.would_do).usage["weight_rows"] == 232
 
 
 def test_a_network_that_no_core_runs_is_refused() -> None:
@@ -267,8 +280,8 @@ def test_a_fixed_size_that_is_too_small_is_refused() -> None:
     with pytest.raises(CompileError) as caught:
         smallest_for(small_network(), lanes=8, weight_rows=100)
     assert caught.value.violations == (
-        "layer 'logits': the weight memory needs 224 rows, the core has 100 (124 short); "
-        "weight_rows = 224 would do",
+        "layer 'logits': the weight memory needs 232 rows, the core has 100 (132 short); "
+        "weight_rows = 232 would do",
     )
     assert caught.value.would_do == smallest_for(small_network(), lanes=8)
 
@@ -358,10 +371,33 @@ def test_the_listing_shows_every_layer_tensor_and_memory() -> None:
     text = listing.text(program)
     assert "program 'small', T = 2, for core " in text
     assert "layer 0 'first': 6x5x5, N = 5, static current" in text
-    assert "  path 0: stacked at row -1 +1 +1 of 0..4, bit -2 +2 +2 of 0..9" in text
-    assert "    run at row +0 bit +0: 6 bits x 3 rows, weight +0" in text
+    assert "  path 0: window at row 0 +5 +5 of 0..20, bit 0 +32 +32 of 0..159" in text
+    assert "    run at row +0 bit +0: 32 bits, weight +0" in text
     assert "layer 1 'logits': 4x1x1, readout" in text
     assert all(f"\n  {name} " in text for name in program.tensors)
+
+
+def test_the_listing_says_how_the_input_is_gathered() -> None:
+    network = small_network()
+    gathered = listing.text(compile_network(network, smallest_for(network, lanes=4)))
+    assert (
+        "  the host gathers the input: a pixel holds the 3x3 window (stride 1x1, padding 1x1) of "
+        "2x5x5, in 32 channels\n"
+    ) in gathered
+    program = compile_network(network, smallest_for(network, lanes=4, word=16))
+    text = listing.text(program)
+    assert "gathers" not in text
+    assert "  path 0: stacked at row -1 +1 +1 of 0..4, bit -2 +2 +2 of 0..9" in text
+    assert "    run at row +0 bit +0: 6 bits x 3 rows, weight +0" in text
+
+
+def test_json_says_how_the_input_is_gathered() -> None:
+    network = small_network()
+    gathered = listing.summary(compile_network(network, smallest_for(network, lanes=4)))
+    window = {"kernel": (3, 3), "stride": (1, 1), "padding": (1, 1), "channels": 32}
+    assert gathered["patches"] == window
+    plain = compile_network(network, smallest_for(network, lanes=4, word=16))
+    assert listing.summary(plain)["patches"] is None
 
 
 def test_the_command_prints_a_listing_or_json(
@@ -373,7 +409,7 @@ def test_the_command_prints_a_listing_or_json(
     assert "layer 1 'logits'" in capsys.readouterr().out
     assert main(["--model", str(model), "--lanes", "8", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["usage"]["weight_rows"] == 224
+    assert facts["usage"]["weight_rows"] == 232
     assert facts["config"]["lanes"] == 8
     assert [layer["name"] for layer in facts["layers"]] == ["first", "logits"]
 
@@ -386,6 +422,6 @@ def test_the_command_says_why_it_failed(
     core.write_text('{"lanes": 8, "weight_rows": 100}', encoding="utf-8")
     assert main(["--model", str(model), "--core", str(core)]) == 1
     error = capsys.readouterr().err
-    assert "the weight memory needs 224 rows, the core has 100 (124 short)" in error
+    assert "the weight memory needs 232 rows, the core has 100 (132 short)" in error
     assert main(["--model", str(model), "--lanes", "9"]) == 1
     assert capsys.readouterr().err == "lanes must be a power of two, not 9\n"

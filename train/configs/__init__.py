@@ -1,0 +1,1 @@
+"""Shipped training configurations, one TOML file each."""

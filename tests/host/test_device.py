@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from networks import random_images, random_network
+
+from lbq_hw import isa
+from lbq_hw.compiler import Program, compile_network, smallest_for
+from lbq_hw.config import CoreConfig
+from lbq_hw.host import Counters, Device, DeviceError
+from lbq_hw.isa import Error, Region
+from lbq_hw.network import INPUT, Network
+
+CONTROL = isa.REGISTERS["control"].address
+RECORDS = {
+    Region.LAYERS: isa.LAYER,
+    Region.PATHS: isa.PATH,
+    Region.SEGMENTS: isa.SEGMENT,
+    Region.RUNS: isa.RUN,
+    Region.PARAMS: isa.PARAM,
+}
+
+
+class Memory:
+    """A core's addresses, and no core: what was written last, and every write of the control."""
+
+    def __init__(self, config: CoreConfig) -> None:
+        self.config = config
+        self.words: dict[int, int] = {}
+        self.order: list[int] = []
+        self.controls: list[int] = []
+        self.idle = True
+        self.set_registers(id=isa.MAGIC, digest=int(config.digest[:8], 16))
+
+    def set_registers(self, **values: int) -> None:
+        for name, value in values.items():
+            self.words[isa.REGISTERS[name].address] = value
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        for offset, word in enumerate(words):
+            assert 0 <= word < 1 << 32
+            self.words[address + offset] = word
+            self.order.append(address + offset)
+            if address + offset == CONTROL:
+                self.controls.append(word)
+
+    def read(self, address: int, count: int) -> list[int]:
+        return [self.words.get(address + offset, 0) for offset in range(count)]
+
+    def wait(self, limit: int) -> bool:
+        assert limit > 0
+        return self.idle
+
+    def entry(self, region: Region, number: int) -> int:
+        """All slices of an entry as one number."""
+        slices = isa.region_slices(self.config)[region]
+        at = [isa.address(self.config, region, number, part) for part in range(slices)]
+        return sum(self.words[address] << (32 * part) for part, address in enumerate(at))
+
+    def put(self, region: Region, number: int, value: int) -> None:
+        for part in range(isa.region_slices(self.config)[region]):
+            at = isa.address(self.config, region, number, part)
+            self.words[at] = value >> (32 * part) & 0xFFFFFFFF
+
+
+def prepared(seed: int = 3, **fixed: int) -> tuple[Network, Program, Memory]:
+    network = random_network(seed)
+    program = compile_network(network, smallest_for(network, **fixed))
+    return network, program, Memory(program.config)
+
+
+@pytest.mark.parametrize("word", [16, 32, 64, 256])
+def test_everything_is_loaded_where_the_core_looks_for_it(word: int) -> None:
+    _, program, memory = prepared(lanes=16, word=word, membrane_bits=40)
+    config = program.config
+    Device(memory, program).load()
+    tables = (program.layers, program.paths, program.segments, program.runs, program.params)
+    for (region, record), words in zip(RECORDS.items(), tables, strict=True):
+        assert isa.region_slices(config)[region] == record.slices(config)
+        found = [memory.entry(region, number) for number in range(len(words))]
+        assert found == list(words)
+    lanes, bits = isa.weight_slice_lanes(config), config.weight_bits
+    for (row, lane), weight in np.ndenumerate(program.weights):
+        part = memory.words[isa.address(config, Region.WEIGHTS, row, lane // lanes)]
+        assert part >> (lane % lanes * bits) & ((1 << bits) - 1) == weight % (1 << bits)
+    expected = sum(
+        count * isa.region_slices(config)[region]
+        for region, count in [
+            *((region, len(words)) for region, words in zip(RECORDS, tables, strict=True)),
+            (Region.WEIGHTS, len(program.weights)),
+        ]
+    )
+    assert len(memory.order) == len(set(memory.order)) == expected
+
+
+def test_slices_of_an_entry_are_written_in_order() -> None:
+    _, program, memory = prepared(lanes=16, membrane_bits=28)
+    assert isa.PARAM.slices(program.config) == 3  # of 4 addresses
+    Device(memory, program).load()
+    params = [address for address in memory.order if address >> isa.REGION_SHIFT == Region.PARAMS]
+    assert params == [
+        isa.address(program.config, Region.PARAMS, entry, part)
+        for entry in range(len(program.params))
+        for part in range(3)
+    ]
+
+
+@pytest.mark.parametrize("word", [16, 64])
+def test_an_image_is_written_where_the_first_layer_reads_it(word: int) -> None:
+    network, program, memory = prepared(lanes=16, word=word)
+    raw = random_images(network, 1)[0]
+    Device(memory, program).write_image(raw)
+    base = program.tensors[INPUT].base
+    for number, bits in enumerate(program.input_bits(raw)):
+        wanted = sum(int(bit) << place for place, bit in enumerate(bits))
+        assert memory.entry(Region.PLANES, base + number) == wanted
+    assert len(memory.order) == len(program.input_bits(raw)) * -(-word // 32)
+
+
+def test_a_start_clears_first() -> None:
+    _, program, memory = prepared()
+    Device(memory, program).start()
+    assert memory.controls == [2, 1]
+
+
+@pytest.mark.parametrize("bits", [24, 32, 33, 48])
+def test_logits_are_signed(bits: int) -> None:
+    _, program, memory = prepared(lanes=4, membrane_bits=bits)
+    classes = program.info[-1].shape
+    assert classes[1:] == (1, 1)
+    values = np.random.default_rng(bits).integers(-(1 << bits - 1), 1 << bits - 1, classes[0])
+    values[:2] = -(1 << bits - 1), (1 << bits - 1) - 1
+    for number, value in enumerate(values.tolist()):
+        memory.put(Region.LOGITS, number, value)
+    found = Device(memory, program).read_logits()
+    assert found.dtype == np.int64
+    assert np.array_equal(found, values)
+
+
+def test_a_run_gives_logits_and_a_prediction_their_largest() -> None:
+    network, program, memory = prepared(lanes=4)
+    device = Device(memory, program)
+    classes = program.info[-1].shape[0]
+    wanted = -np.arange(10, 10 + classes)
+    for number, value in enumerate(wanted.tolist()):
+        memory.put(Region.LOGITS, number, value)
+    images = random_images(network, 2)
+    assert np.array_equal(device.run(images[0]), wanted)
+    assert device.predict(images).tolist() == [0, 0]
+    assert memory.controls == [2, 1] * 3
+
+
+@pytest.mark.parametrize("word", [16, 64])
+def test_levels_are_read_from_the_plane_memory(word: int) -> None:
+    _, program, memory = prepared(lanes=8, word=word)
+    tensor = list(program.tensors.values())[1]
+    random = np.random.default_rng(0)
+    levels = random.integers(0, 1 << tensor.planes, (tensor.frames, *tensor.shape), dtype=np.uint8)
+    for number, bits in enumerate(tensor.pack(levels)):
+        value = sum(int(bit) << place for place, bit in enumerate(bits))
+        memory.put(Region.PLANES, tensor.base + number, value)
+    assert np.array_equal(Device(memory, program).read_levels(tensor.name), levels)
+
+
+def test_one_layer_runs_as_the_first_and_last_and_the_table_is_mended() -> None:
+    _, program, memory = prepared(lanes=8)
+    config = program.config
+    seen = []
+
+    class Watching(Memory):
+        def wait(self, limit: int) -> bool:
+            seen.append(self.entry(Region.LAYERS, 0))
+            return super().wait(limit)
+
+    memory = Watching(config)
+    device = Device(memory, program)
+    device.load()
+    for index, word in enumerate(program.layers):
+        device.run_layer(index)
+        assert isa.LAYER.decode(config, seen[-1]) == isa.LAYER.decode(config, word) | {"last": 1}
+        assert memory.entry(Region.LAYERS, 0) == program.layers[0]
+    memory.set_registers(status=0b110, error=Error.PLANE)
+    with pytest.raises(DeviceError):
+        device.run_layer(1)
+    assert memory.entry(Region.LAYERS, 0) == program.layers[0]
+
+
+def test_counters() -> None:
+    _, program, memory = prepared()
+    names = list(isa.REGISTERS)[isa.REGISTERS["cycles"].address :]
+    memory.set_registers(**{name: 10 + number for number, name in enumerate(names)})
+    assert Device(memory, program).counters() == Counters(
+        cycles=(11 << 32) + 10,
+        events=12,
+        null_events=13,
+        scanner_stalls=14,
+        neuron_stalls=15,
+        words=16,
+        empty_requests=17,
+    )
+
+
+@pytest.mark.parametrize(("register", "value"), [("id", 0xFFFFFFFF), ("digest", 0x12345678)])
+def test_another_core_is_refused(register: str, value: int) -> None:
+    _, program, memory = prepared()
+    wanted = int(program.config.digest[:8], 16)
+    memory.set_registers(**{register: value})
+    found = {"id": isa.MAGIC, "digest": wanted} | {register: value}
+    text = (
+        f"the core must be LBQ1 with config {wanted:08x}, not {found['id']:08x} with "
+        f"{found['digest']:08x}: load the bitstream of this program"
+    )
+    with pytest.raises(DeviceError, match=f"^{re.escape(text)}$"):
+        Device(memory, program)
+
+
+@pytest.mark.parametrize("error", list(Error)[1:], ids=lambda error: error.name)
+def test_the_error_of_a_run_is_named(error: Error) -> None:
+    _, program, memory = prepared()
+    device = Device(memory, program)
+    memory.set_registers(status=0b110, error=error, error_at=7)
+    with pytest.raises(DeviceError, match=f"^the core stopped with error {error.name} at 7$"):
+        device.start()
+
+
+def test_an_error_without_a_name_is_told_by_its_number() -> None:
+    _, program, memory = prepared()
+    device = Device(memory, program)
+    memory.set_registers(status=0b110, error=15, error_at=7)
+    with pytest.raises(DeviceError, match=r"^the core stopped with error 15 at 7$"):
+        device.start()
+
+
+def test_a_core_that_does_not_finish_is_told() -> None:
+    _, program, memory = prepared()
+    memory.idle = False
+    with pytest.raises(DeviceError, match=r"^the core did not finish within 1099511627776 cycles$"):
+        Device(memory, program).start()

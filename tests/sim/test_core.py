@@ -1,0 +1,63 @@
+"""Whole networks on the RTL: every layer, timestep and logit as golden has them."""
+
+from __future__ import annotations
+
+import pytest
+from networks import random_images
+from simulators import NARROW, WIDE, Shape, bench, digits, drawn, needs_verilator, shared_core
+
+from lbq_hw import datasets
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from sim.check import check
+from sim.verilator import Verilated
+
+pytestmark = needs_verilator
+
+SHAPES: tuple[Shape, ...] = (
+    (4, 8, 1, 1),
+    (4, 256, 8, 4),
+    (8, 8, 4, 8),
+    (8, 32, 32, 2),
+    (16, 16, 2, 1),
+    (16, 128, 64, 16),
+    (32, 32, 16, 8),
+    (32, 64, 8, 4),
+    (64, 64, 16, 16),
+    (64, 256, 32, 1),
+)
+
+
+def assert_exact(config: CoreConfig, seeds: range) -> None:
+    """All on one core that is never reset, so that each finds what the one before it left."""
+    with Verilated(bench(config)) as core:
+        for seed in seeds:
+            network = drawn(seed, config.lanes)
+            images = random_images(network, 1 + seed % 2, seed)
+            outcome = check(network, compile_network(network, config), core, images)
+            assert outcome.difference is None, f"seed {seed}: {outcome.difference}"
+            assert outcome.images == len(images)
+
+
+@pytest.mark.parametrize("first", range(0, 25, 5))
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
+    assert_exact(shared_core(shape), range(first, first + 5))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> None:
+    seeds = range(1000 * SHAPES.index(shape), 1000 * SHAPES.index(shape) + 30)
+    assert_exact(shared_core(shape, seeds), seeds)
+
+
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+def test_the_digits_are_bit_exact(shape: Shape) -> None:
+    config = shared_core(shape)
+    images = datasets.load("digits", split="test").images[:2]
+    with Verilated(bench(config)) as core:
+        outcome = check(digits(), compile_network(digits(), config), core, images)
+    report = outcome.report()
+    assert (report["bit_exact"], report["difference"], report["images"]) == (True, None, 2)
+    assert 0 < report["utilisation"] <= 1

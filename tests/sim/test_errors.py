@@ -1,0 +1,348 @@
+"""What the core refuses: it says so in its registers, becomes idle and runs the next program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from networks import random_images
+from numpy.typing import NDArray
+from simulators import WIDE, bench, drawn, needs_verilator, shared_core
+
+from lbq_hw import golden, isa
+from lbq_hw.compiler import Program, compile_network
+from lbq_hw.host import Device, DeviceError
+from lbq_hw.isa import Error, Region
+from lbq_hw.network import INPUT
+from lbq_hw.numeric import Integers
+from sim.verilator import Verilated
+
+pytestmark = needs_verilator
+
+SEED = 1  # three layers, several tiles, paths that are not stacked
+LIMIT = 1_000_000
+CONTROL = isa.REGISTERS["control"].address
+STATUS = isa.REGISTERS["status"].address
+START, CLEAR = 1, 2
+BUSY, DONE, FAILED = 1, 2, 4
+REGIONS = {
+    "layers": Region.LAYERS,
+    "paths": Region.PATHS,
+    "segments": Region.SEGMENTS,
+    "runs": Region.RUNS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A core with a good program and an image in it."""
+
+    core: Verilated
+    program: Program
+    device: Device
+    image: NDArray[np.uint8]
+    logits: Integers
+
+    def change(self, table: str, entry: int, **fields: int) -> None:
+        """Overwrite fields of a record, whether that is legal or not."""
+        config, record = self.program.config, isa.TABLES[table]
+        values = self.program.table(table)[entry] | fields
+        word = 0
+        for name, slot in record.slots(config).items():
+            assert values[name] >> slot.width in (0, -1), f"{name} cannot hold {values[name]}"
+            word |= (values[name] & ((1 << slot.width) - 1)) << slot.offset
+        self.write_record(table, entry, word)
+
+    def write_record(self, table: str, entry: int, word: int) -> None:
+        config = self.program.config
+        parts = [word >> (32 * part) for part in range(isa.TABLES[table].slices(config))]
+        self.core.write(
+            isa.address(config, REGIONS[table], entry), [part & 0xFFFFFFFF for part in parts]
+        )
+
+    def start(self) -> None:
+        self.core.write(CONTROL, [CLEAR])
+        self.core.write(CONTROL, [START])
+
+    def registers(self) -> tuple[int, Error, int]:
+        """Status, error and its place."""
+        status, error, at = self.core.read(STATUS, 3)
+        return status, Error(error), at
+
+    def assert_stops_with(self, error: Error, at: int) -> None:
+        self.start()
+        assert self.core.wait(LIMIT)
+        assert self.registers() == (DONE | FAILED, error, at)
+        self.assert_good()
+
+    def assert_good(self) -> None:
+        """The good program, loaded again, runs as if nothing had been."""
+        self.device.load()
+        assert np.array_equal(self.device.run(self.image), self.logits)
+        assert self.registers() == (DONE, Error.NONE, 0)
+
+
+@contextmanager
+def loaded(seed: int) -> Iterator[Bench]:
+    config = shared_core(WIDE)
+    network = drawn(seed, config.lanes)
+    program = compile_network(network, config)
+    image = random_images(network, 1, seed)
+    with Verilated(bench(config)) as core:
+        device = Device(core, program)
+        device.load()
+        device.write_image(image[0])
+        logits = golden.run(network, image).logits[0]
+        yield Bench(core=core, program=program, device=device, image=image[0], logits=logits)
+
+
+@pytest.fixture
+def good() -> Iterator[Bench]:
+    with loaded(SEED) as found:
+        yield found
+
+
+def find(records: list[dict[str, int]], **wanted: int) -> int:
+    """Index of the last record with these values."""
+    return max(
+        index
+        for index, record in enumerate(records)
+        if all(record[name] == value for name, value in wanted.items())
+    )
+
+
+def layer_of_segment(program: Program, segment: int) -> int:
+    return next(
+        number
+        for number, layer in enumerate(program.table("layers"))
+        if layer["segment_first"] <= segment <= layer["segment_last"]
+    )
+
+
+@pytest.mark.parametrize("layer", [0, 1, -1])
+def test_an_illegal_layer(good: Bench, layer: int) -> None:
+    entry = range(len(good.program.layers))[layer]
+    good.change("layers", entry, reserved=1)
+    good.assert_stops_with(Error.LAYER, entry)
+
+
+def test_a_layer_with_more_paths_than_the_core_has(good: Bench) -> None:
+    most = good.program.config.layer_paths
+    good.change("layers", 0, path_first=0, path_last=most)
+    good.assert_stops_with(Error.LAYER, 0)
+
+
+def test_a_last_layer_that_does_not_end_the_program(good: Bench) -> None:
+    config = good.program.config
+    for entry in range(config.layers):
+        good.write_record("layers", entry, good.program.layers[0])
+    good.assert_stops_with(Error.LAYER, config.layers - 1)
+
+
+@pytest.mark.parametrize("path", [0, 1, -1])
+def test_an_illegal_path(good: Bench, path: int) -> None:
+    entry = range(len(good.program.paths))[path]
+    good.change("paths", entry, run_first=1, run_last=0)
+    good.assert_stops_with(Error.PATH, entry)
+
+
+@pytest.mark.parametrize("segment", [0, 1, -1])
+def test_a_segment_of_a_path_that_its_layer_has_not(good: Bench, segment: int) -> None:
+    entry = range(len(good.program.segments))[segment]
+    layer = good.program.table("layers")[layer_of_segment(good.program, entry)]
+    good.change("segments", entry, path=layer["path_last"] - layer["path_first"] + 1)
+    good.assert_stops_with(Error.SEGMENT, entry)
+
+
+def test_an_illegal_run(good: Bench) -> None:
+    path = good.program.table("paths")[find(good.program.table("paths"), stacked=0)]
+    good.change("runs", path["run_last"], rows_last=1)
+    good.assert_stops_with(Error.RUN, path["run_last"])
+
+
+@pytest.mark.parametrize("segment", [0, -1])
+def test_a_weight_row_that_does_not_exist(good: Bench, segment: int) -> None:
+    config = good.program.config
+    entry = range(len(good.program.segments))[segment]
+    layer = layer_of_segment(good.program, entry)
+    # All bits of all planes are set, so that every row of the window has an event.
+    good.device.write_image(np.full_like(good.image, 255))
+    for last in range(good.program.table("layers")[layer]["segment_first"], entry + 1):
+        good.change("segments", last, weight=config.weight_rows - 1)
+    good.assert_stops_with(Error.WEIGHT, layer)
+
+
+@pytest.mark.parametrize("segment", [0, -1])
+def test_a_plane_word_to_be_read_that_does_not_exist(good: Bench, segment: int) -> None:
+    entry = range(len(good.program.segments))[segment]
+    good.change("segments", entry, base=good.program.config.plane_words - 1)
+    good.assert_stops_with(Error.PLANE, layer_of_segment(good.program, entry))
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_a_plane_word_to_be_written_that_does_not_exist(good: Bench, layer: int) -> None:
+    good.change("layers", layer, out_base=good.program.config.plane_words - 1)
+    good.assert_stops_with(Error.PLANE, layer)
+
+
+def test_more_logits_than_their_memory_holds(good: Bench) -> None:
+    config, last = good.program.config, len(good.program.layers) - 1
+    side, tiles = config.side, good.program.table("layers")[last]["tiles_last"] + 1
+    assert side * side * tiles * config.lanes > config.logits
+    stay = {"window_row_step": 0, "window_column_step": 0}
+    good.change("layers", last, rows_last=side - 1, columns_last=side - 1, **stay)
+    good.assert_stops_with(Error.LOGIT, last)
+
+
+def test_a_parameter_tile_that_does_not_exist(good: Bench) -> None:
+    layers, tiles = good.program.table("layers"), good.program.config.param_tiles
+    entry = next(number for number, layer in enumerate(layers) if layer["tiles_last"])
+    good.change("layers", entry, param=tiles - 1)
+    good.assert_stops_with(Error.PARAM, entry)
+
+
+def test_the_host_is_told(good: Bench) -> None:
+    good.change("layers", 1, reserved=1)
+    with pytest.raises(DeviceError, match=r"^the core stopped with error LAYER at 1$"):
+        good.device.start()
+    good.assert_good()
+
+
+def test_a_start_while_busy_is_refused_and_changes_nothing(good: Bench) -> None:
+    good.start()
+    good.core.write(CONTROL, [START])
+    assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
+    assert good.core.wait(LIMIT)
+    assert good.registers() == (DONE | FAILED, Error.BUSY, 0)
+    assert np.array_equal(good.device.read_logits(), good.logits)
+    good.assert_good()
+
+
+def test_a_clear_while_busy_is_refused(good: Bench) -> None:
+    good.start()
+    good.core.write(CONTROL, [CLEAR])
+    assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
+    assert good.core.wait(LIMIT)
+    assert np.array_equal(good.device.read_logits(), good.logits)
+    good.assert_good()
+
+
+@pytest.mark.parametrize("region", list(Region)[1:], ids=lambda region: region.name)
+def test_a_write_while_busy_is_refused_and_changes_nothing(good: Bench, region: Region) -> None:
+    config = good.program.config
+    entry = good.program.tensors[INPUT].base if region == Region.PLANES else 0
+    good.start()
+    words = [0xFFFFFFFF] * isa.region_slices(config)[region]
+    good.core.write(isa.address(config, region, entry), words)
+    assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
+    assert good.core.wait(LIMIT)
+    assert np.array_equal(good.device.read_logits(), good.logits)
+    assert np.array_equal(good.device.run(good.image), good.logits)  # without loading again
+
+
+@pytest.mark.parametrize("region", [Region.PLANES, Region.LOGITS], ids=lambda region: region.name)
+def test_a_read_while_busy_is_refused_and_answers_0(good: Bench, region: Region) -> None:
+    good.start()
+    assert good.core.read(isa.address(good.program.config, region, 0), 1) == [0]
+    assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
+    assert good.core.wait(LIMIT)
+    assert np.array_equal(good.device.read_logits(), good.logits)
+    good.assert_good()
+
+
+def test_registers_can_be_read_while_busy(good: Bench) -> None:
+    good.start()
+    assert good.core.read(0, 2) == [isa.MAGIC, int(good.program.config.digest[:8], 16)]
+    assert good.registers() == (BUSY, Error.NONE, 0)
+    assert good.core.wait(LIMIT)
+    assert good.registers() == (DONE, Error.NONE, 0)
+
+
+def absent(config: isa.CoreConfig) -> Mapping[str, int]:
+    """Addresses of nothing, by what is near them."""
+    found = {f"region {region}": region << isa.REGION_SHIFT for region in range(9, 16)}
+    slices, entries = isa.region_slices(config), isa.region_entries(config)
+    for region in Region:
+        part_bits = (slices[region] - 1).bit_length()
+        beyond = region << isa.REGION_SHIFT | entries[region] << part_bits
+        found[f"entry after {region.name}"] = beyond
+        found[f"last of {region.name}"] = (region + 1 << isa.REGION_SHIFT) - 1
+        if slices[region] < 1 << part_bits:
+            found[f"slice after {region.name}"] = region << isa.REGION_SHIFT | slices[region]
+    return found
+
+
+@pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
+def test_an_address_that_does_not_exist(good: Bench, write: bool) -> None:
+    config = good.program.config
+    addresses = absent(config)
+    assert any("slice" in place for place in addresses)
+    if write:
+        read_only = {f"write to {name}": register.address
+                     for name, register in isa.REGISTERS.items() if name != "control"}  # fmt: skip
+        addresses |= read_only | {"write to LOGITS": isa.address(config, Region.LOGITS, 0)}
+    else:
+        tables = (region for region in Region if Region.LAYERS <= region <= Region.PARAMS)
+        addresses |= {f"read of {region.name}": isa.address(config, region, 0) for region in tables}
+    for place, address in addresses.items():
+        good.core.write(CONTROL, [CLEAR])
+        if write:
+            good.core.write(address, [0xFFFFFFFF])
+        else:
+            assert good.core.read(address, 1) == [0], place
+        assert good.registers() == (FAILED, Error.ADDRESS, 0), place
+        assert good.core.wait(0)
+    assert np.array_equal(good.device.run(good.image), good.logits)  # without loading again
+
+
+def test_the_first_error_stays_until_it_is_cleared(good: Bench) -> None:
+    good.change("layers", 1, reserved=1)
+    good.start()
+    good.core.write(CONTROL, [START])
+    assert good.core.wait(LIMIT)
+    assert good.registers() == (DONE | FAILED, Error.BUSY, 0)
+    good.core.write(CONTROL, [CLEAR])
+    assert good.registers() == (0, Error.NONE, 0)
+    good.assert_good()
+
+
+def assert_never_hangs(good: Bench, seeds: range) -> None:
+    """Flip a bit of any record, but of the loops' ends, which may make a run too long to wait."""
+    config = good.program.config
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        table = str(random.choice(list(isa.TABLES)))
+        words = getattr(good.program, table)
+        entry = int(random.integers(len(words)))
+        slots = [
+            slot
+            for name, slot in isa.TABLES[table].slots(config).items()
+            if not (table == "layers" and name.endswith("_last") and name != "planes_last")
+        ]
+        slot = slots[random.integers(len(slots))]
+        bit = slot.offset + int(random.integers(slot.width))
+        good.write_record(table, entry, words[entry] ^ (1 << bit))
+        good.device.write_image(good.image)
+        good.start()
+        where = f"seed {seed}: {table} {entry}, field {slot.field.name}"
+        assert good.core.wait(20 * LIMIT), where
+        status, error, _ = good.registers()
+        assert status == (DONE | FAILED if error else DONE), where
+        values = isa.TABLES[table].decode(config, words[entry] ^ (1 << bit))
+        if isa.TABLES[table].violations(config, values):
+            assert error.name in (table[:-1].upper(), "SEGMENT", "RUN"), where
+        good.assert_good()
+
+
+def test_no_flipped_bit_makes_it_hang(good: Bench) -> None:
+    assert_never_hangs(good, range(60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [1, 7, 9, 19, 21])
+def test_none_of_many_flipped_bits_makes_it_hang(network: int) -> None:
+    with loaded(network) as good:
+        assert_never_hangs(good, range(1000 * network, 1000 * network + 1000))
