@@ -28,7 +28,9 @@ FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno
 
 
 # Rows of memory that start as 0, as they do anyway here: without them a build takes seconds.
-_ZERO = re.compile(r"^ +\S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
+# Statements of logic look the same, so that only initial blocks are searched.
+_INITIAL = re.compile(r"^  initial begin\n.*?^  end\n", re.MULTILINE | re.DOTALL)
+_ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 
 
 class SimulatorError(RuntimeError):
@@ -46,7 +48,7 @@ def build(config: CoreConfig, *, waves: bool = False, cache: Path = Path("build/
     verilator = shutil.which("verilator")
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
-    text = rtl(config)
+    text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), rtl(config))
     parts = (text, BENCH.read_text(encoding="utf-8"), verilator, str(waves), *FLAGS)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     program = cache / digest / "bench"
@@ -55,7 +57,7 @@ def build(config: CoreConfig, *, waves: bool = False, cache: Path = Path("build/
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         source = Path(folder) / f"{TOP}.v"
-        source.write_text(_ZERO.sub("", text), encoding="utf-8")
+        source.write_text(text, encoding="utf-8")
         command = [verilator, "--cc", "--exe", "--build", *FLAGS]
         command += ["--top-module", TOP, "-o", "bench"]
         command += ["--Mdir", str(Path(folder) / "obj"), str(source), str(BENCH.resolve())]
