@@ -152,7 +152,12 @@ def jelly(monkeypatch: pytest.MonkeyPatch, multi_step: Callable[..., Any]) -> No
     vars(surrogate)["MultiLevelSpikeCount"] = lambda count: SimpleNamespace(count=count)
     for module in (functional, surrogate):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", lambda _: object())
+    real = bench_gpu.importlib.util.find_spec
+
+    def find(name: str, *others: Any) -> Any:
+        return object() if name == "spikingjelly" else real(name, *others)
+
+    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", find)
 
 
 def test_spikingjelly_is_timed_where_it_is_installed(
