@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The cycle model without RTL: against hand counts, event by event, and the interpreter's work."""
 
 from __future__ import annotations
