@@ -1,7 +1,7 @@
 """The core: everything behind one memory-mapped port."""
 
 from amaranth import Module, Signal
-from amaranth.lib import fifo, memory, wiring
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw.config import CoreConfig
@@ -9,7 +9,9 @@ from lbq_hw.core.host_port import HostPort, PortSignature
 from lbq_hw.core.lanes import LaneArray
 from lbq_hw.core.memory import PlaneMemory
 from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.queue import Queue
 from lbq_hw.core.scanner import Scanner
+from lbq_hw.core.tables import APART
 from lbq_hw.core.walker import Walker
 from lbq_hw.core.writer import Writer
 
@@ -51,7 +53,10 @@ class Accelerator(wiring.Component):
         m.submodules.walker = walker = Walker(c)
         m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule)
         m.submodules.scanner = scanner = Scanner(
-            **planes, lanes=c.lanes, rows=c.weight_rows, granule=c.granule
+            **planes,
+            lanes=c.lanes,
+            rows=c.weight_rows,
+            granule=c.granule,
         )
         m.submodules.lanes = lanes = LaneArray(
             lanes=c.lanes, rows=c.weight_rows, weight_bits=c.weight_bits, acc_bits=c.acc_bits
@@ -73,12 +78,13 @@ class Accelerator(wiring.Component):
             plane_bits=c.plane_address_bits,
             write=step["write"].shape,
         )
-        event = scanner.o_event.payload.shape()
-        m.submodules.events = events = fifo.SyncFIFOBuffered(width=event.size, depth=c.fifo_depth)
+        m.submodules.events = events = Queue(scanner.o_event.payload.shape(), depth=c.fifo_depth)
 
         connect(m, wiring.flipped(self.port), host.port)
         connect(m, walker.o_request, scanner.i_request)
         connect(m, walker.o_step, neurons.i_step)
+        connect(m, scanner.o_event, events.i)
+        connect(m, events.o, lanes.i_event)
         connect(m, scanner.word, store.word)
         connect(m, scanner.summary, store.summary)
         connect(m, lanes.o_sum, neurons.i_sum)
@@ -87,14 +93,6 @@ class Accelerator(wiring.Component):
         connect(m, host.weights, lanes.weights)
         connect(m, host.params, neurons.params)
         connect(m, host.planes, store.host)
-        m.d.comb += [
-            events.w_data.eq(scanner.o_event.payload),
-            events.w_en.eq(scanner.o_event.valid),
-            scanner.o_event.ready.eq(events.w_rdy),
-            lanes.i_event.payload.eq(events.r_data),
-            lanes.i_event.valid.eq(events.r_rdy),
-            events.r_en.eq(lanes.i_event.ready),
-        ]
         # The host writes planes only while nothing runs, so the two never meet.
         m.d.comb += [
             writer.o.ready.eq(1),
@@ -114,7 +112,9 @@ class Accelerator(wiring.Component):
         """Logits in the order in which they come, `units` a word."""
         c = self._config
         shape = neurons.o_logits.payload.shape()
-        m.submodules.logits = store = memory.Memory(shape=shape, depth=c.logits // c.units, init=[])
+        m.submodules.logits = store = memory.Memory(
+            shape=shape, depth=c.logits // c.units, init=[], attrs=APART
+        )
         write = store.write_port()
         connect(m, host.logits, store.read_port())
         m.d.comb += [
@@ -133,7 +133,7 @@ class Accelerator(wiring.Component):
         event = lanes.i_event
         stray = Signal()
         m.d.comb += [
-            quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.r_rdy)),
+            quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.o.valid)),
             walker.i_start.eq(host.start),
             host.layer.eq(walker.o_layer),
             host.finished.eq(host.busy & walker.o_done & ~walker.o_busy & drained),

@@ -18,7 +18,7 @@ from lbq_hw import isa
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.records import Table
+from lbq_hw.core.tables import Table
 from lbq_hw.core.walker import Walker
 
 Tables = dict[str, list[int]]
@@ -55,9 +55,14 @@ class Host:
         self.walker, self.stall = walker, stall
         self.programs = [
             [
-                {"table": table, "entry": entry, "data": word}
+                {
+                    "table": table,
+                    "address": entry << table.part_bits(walker.config) | part,
+                    "data": word >> isa.SLICE * part & (1 << isa.SLICE) - 1,
+                }
                 for table, name in zip(Table, isa.TABLES, strict=True)
                 for entry, word in enumerate(tables[name])
+                for part in range(isa.TABLES[name].slices(walker.config))
             ]
             for tables in programs
         ]
@@ -341,7 +346,8 @@ def test_requests_come_without_a_gap_and_as_soon_as_stated():
     requests, steps, host, cycles = run(config, tables)
     assert (requests, steps) == (expected.requests, expected.steps)
     assert len(requests) > 200
-    assert cycles[0] - host.started == 17
+    slices = isa.LAYER.slices(config) + isa.PATH.slices(config)
+    assert cycles[0] - host.started == slices + 16
     assert cycles[-1] - cycles[0] <= len(cycles) + 1  # the first steps come before they are needed
     half = len(cycles) // 2
     assert cycles[-1] - cycles[half] == len(cycles) - 1 - half
