@@ -70,6 +70,7 @@ class Accelerator(wiring.Component):
             timesteps=c.timesteps,
             tiles=c.param_tiles,
             step=step,
+            pools=c.window > 1,
         )
         m.submodules.writer = writer = Writer(
             lanes=c.lanes,

@@ -1,6 +1,6 @@
 """The host's view of the core: registers and memories behind 32-bit addresses."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -52,7 +52,8 @@ class HostPort(wiring.Component):
     registers can be read: anything else is refused with the error BUSY; what does not exist, with
     ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
-    Timing. A request a cycle; a read is answered in the next cycle.
+    Timing. A request a cycle, but none in the cycle after a clear or the end of a run. A read is
+    answered in the next cycle.
 
     Members
     -------
@@ -71,7 +72,7 @@ class HostPort(wiring.Component):
     stray : in
         An event has a weight row that does not exist.
     ticks : in
-        What to count in this cycle, of a run.
+        What to count in this cycle, of a run; not in that of `start`.
     """
 
     def __init__(self, config: CoreConfig):
@@ -117,35 +118,34 @@ class HostPort(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         port = self.port
-        request, taken, answer = Signal(), Signal(), Signal()
+        request, taken, answer, clear, ended = (Signal() for _ in range(5))
         refused = Signal(4)
         written, read = Signal(len(Region)), Signal(len(Region))  # by region
-        known, allowed = Signal(), Signal()
+        known, locked, allowed = Signal(), Signal(), Signal()
         here = [port.addr[isa.REGION_SHIFT :] == kind for kind in Region]
         control = port.addr[:4] == isa.REGISTERS["control"].address
         reads = Cat(here[kind] for kind in (Region.REGISTERS, Region.PLANES, Region.LOGITS)).any()
         writes = Cat(here[kind] for kind in _WRITTEN).any() | (here[Region.REGISTERS] & control)
 
         m.d.comb += [
-            port.ready.eq(~answer),
+            port.ready.eq(~(answer | clear | ended)),
             port.r_valid.eq(answer),
             request.eq(port.valid & port.ready),
             known.eq(self._known(here)),
+            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
             allowed.eq(Mux(port.write, writes, reads)),
-            taken.eq(request & (refused == 0)),
+            taken.eq(request & known & ~locked & allowed),
             written.eq(Cat(here) & (taken & port.write).replicate(len(here))),
             read.eq(Cat(here) & (taken & ~port.write).replicate(len(here))),
         ]
-        with m.If(request):
-            with m.If(~known):
-                m.d.comb += refused.eq(Error.ADDRESS.value)
-            with m.Elif(self.busy & (port.write | ~here[Region.REGISTERS])):
-                m.d.comb += refused.eq(Error.BUSY.value)
-            with m.Elif(~allowed):
-                m.d.comb += refused.eq(Error.ADDRESS.value)
-        m.d.sync += answer.eq(request & ~port.write)
-
-        begin, clear = (written[Region.REGISTERS] & port.w_data[bit] for bit in (0, 1))
+        with m.If(request & ~taken):
+            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
+        begin = written[Region.REGISTERS] & port.w_data[0]
+        m.d.sync += [
+            answer.eq(request & ~port.write),
+            clear.eq(written[Region.REGISTERS] & port.w_data[1]),
+            ended.eq(self.busy & self.finished),
+        ]
         self._store(m, written)
         self._answer(m, read, self._registers(m, refused, begin, clear))
         return m
@@ -158,16 +158,14 @@ class HostPort(wiring.Component):
     def _known(self, here):
         """Whether the address names something."""
         slices, entries = isa.region_slices(self._config), isa.region_entries(self._config)
-        # What lies above each bit, in one chain for all regions.
-        above = [Const(0)]
-        for bit in reversed(self.port.addr[: isa.REGION_SHIFT]):
-            above.append(above[-1] | bit)
-        above.reverse()
+        used = {kind: len(self._place(kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
+        low, high = self.port.addr[: max(used.values())], self.port.addr[max(used.values()) :]
+        nowhere = high[: isa.REGION_SHIFT - len(low)].any()
         found = []
         for kind in Region:
             part, entry = self._place(kind)
             bits = ceil_log2(entries[kind])
-            exists = ~above[len(part) + bits]
+            exists = ~(nowhere | low[used[kind] :].any())
             if entries[kind] < 1 << bits:
                 exists &= entry[:bits] < entries[kind]
             if slices[kind] < 1 << len(part):
@@ -248,13 +246,16 @@ class HostPort(wiring.Component):
         with m.Elif(ends):
             m.d.sync += [self.busy.eq(0), done.eq(1)]
 
+        # A cycle late, for what ticks come from is late in its cycle.
+        ticks = Signal(self.ticks.shape())
+        m.d.sync += ticks.eq(_gate(self.busy & ~self.start, self.ticks.as_value()))
         counters = {}
         for name in COUNTERS:
             width = _CYCLE_BITS if name == "cycles" else SLICE
             counters[name] = counter = Signal(unsigned(width), name=f"count_{name}")
             with m.If(clear):
                 m.d.sync += counter.eq(0)
-            with m.Elif(self.busy & self.ticks[name]):
+            with m.Elif(ticks[name]):
                 m.d.sync += counter.eq(counter + 1)
         return counters | {
             "id": isa.MAGIC,

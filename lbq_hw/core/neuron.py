@@ -49,6 +49,8 @@ class NeuronArray(wiring.Component):
         Tiles of parameters.
     step : `StepInfo`
         Layout of a step; planes, decay bits and largest shift follow from it.
+    pools : bool
+        Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -56,7 +58,8 @@ class NeuronArray(wiring.Component):
     -------
     i_sum : stream of ``lanes`` signed sums
     i_step : stream of `StepInfo`
-        ``group`` is a multiple of `groups`.
+        ``group`` is a multiple of `groups`. What describes the layer holds while `busy`, even where
+        the stream is not valid.
     params : write port of ``3 * units`` values, one enable a value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
@@ -77,6 +80,7 @@ class NeuronArray(wiring.Component):
         timesteps: int,
         tiles: int,
         step: StepInfo,
+        pools: bool = True,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -95,6 +99,7 @@ class NeuronArray(wiring.Component):
         self._groups = lanes // units
         self._timesteps = timesteps
         self._tiles = tiles
+        self._pools = pools
         self._init = [list(word) for word in init]
         self._unit_sizes = {
             "acc_bits": acc_bits,
@@ -158,7 +163,7 @@ class NeuronArray(wiring.Component):
             with m.If(advance):
                 m.d.sync += at[position].eq(at[position - 1])
 
-        self._connect_units(m, advance, step, at, sums, units)
+        self._connect_units(m, advance, at, sums, units)
         self._collect(m, advance, step, at, units)
         logits, logits_valid = Signal.like(self.o_logits.payload), Signal()
         fired = at[positions.fire]
@@ -174,6 +179,7 @@ class NeuronArray(wiring.Component):
     def _issue(self, m, advance, step):
         """Take steps and send their groups, one a cycle; the group, and sums from its own on."""
         turn = len(self.o_logits.payload) * len(self.i_sum.payload[0])
+        layer = self.i_step.payload
         sums = Signal(self.i_sum.payload.shape(), reset_less=True)
         active = Signal()
         group = Signal(range(self._groups))
@@ -193,8 +199,8 @@ class NeuronArray(wiring.Component):
             start.restart.eq(first_update),
             start.fresh.eq(step.first_t & first_update),
             start.pool_first.eq(step.pool_first),
-            start.emit.eq(step.pool_last & ~step.readout),
-            start.logits.eq(step.readout & step.last_t & (left == 0)),
+            start.emit.eq(step.pool_last & ~layer.readout),
+            start.logits.eq(layer.readout & step.last_t & (left == 0)),
             last_group.eq(group == self._groups - 1),
             free.eq(~active | (advance & start.valid & last_group & (left == 0))),
             self.i_sum.ready.eq(free & self.i_step.valid),
@@ -232,8 +238,9 @@ class NeuronArray(wiring.Component):
                 m.d.sync += time.eq(0)
         return start, sums
 
-    def _connect_units(self, m, advance, step, at, sums, units):
+    def _connect_units(self, m, advance, at, sums, units):
         """Memories around the units, and what reaches them at which position."""
+        layer = self.i_step.payload
         positions = self._positions
         count = len(units)
         membrane = self.o_logits.payload[0].shape()
@@ -255,15 +262,8 @@ class NeuronArray(wiring.Component):
             init=[[x for i, x in enumerate(word) if i % 3] for word in self._init],
             attrs=unchecked,
         )
-        m.submodules.pool = pool = memory.Memory(
-            shape=levels, depth=moments, init=[], attrs=unchecked if self._groups > 1 else {}
-        )
         bias_write, theta_write = bias.write_port(granularity=1), theta.write_port(granularity=1)
-        pool_write = pool.write_port()
         bias_read, theta_read = bias.read_port(), theta.read_port()
-        # With one group and one timestep, a position of the window follows the one before at once.
-        follow = [pool_write] if self._groups == 1 else []
-        pool_read = pool.read_port(transparent_for=follow)
 
         fired, ended = at[positions.fire], at[-1]
         m.d.comb += [
@@ -273,15 +273,12 @@ class NeuronArray(wiring.Component):
             theta_write.addr.eq(self.params.addr),
             bias_read.addr.eq(at[0].param),
             theta_read.addr.eq(at[positions.theta - 1].param),
-            pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
-            pool_write.addr.eq(Cat(ended.group, ended.time)),
-            pool_write.en.eq(ended.valid),
         ]
-        for port in (bias_read, theta_read, pool_read):
+        for port in (bias_read, theta_read):
             m.d.comb += port.en.eq(advance)
         decay = Signal(positions.decay_bits + 1)
         for bit, factor in enumerate(decay):
-            kept = Mux(step.readout, int(bit == len(decay) - 1), step.decay[bit])
+            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
             m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
 
         for i, unit in enumerate(units):
@@ -299,12 +296,30 @@ class NeuronArray(wiring.Component):
                 unit.theta.eq(theta_read.data[2 * i]),
                 unit.reset.eq(theta_read.data[2 * i + 1]),
                 unit.decay.eq(decay),
-                unit.shift.eq(step.shift),
-                unit.capacity.eq(step.capacity),
-                unit.fire.eq(~step.readout),
-                unit.pooled.eq(Mux(ended.pool_first, 0, pool_read.data[i])),
-                pool_write.data[i].eq(unit.level),
+                unit.shift.eq(layer.shift),
+                unit.capacity.eq(layer.capacity),
+                unit.fire.eq(~layer.readout),
             ]
+        if self._pools:
+            m.submodules.pool = pool = memory.Memory(
+                shape=levels, depth=moments, init=[], attrs=unchecked if self._groups > 1 else {}
+            )
+            pool_write = pool.write_port()
+            # With one group and one timestep, a position of the window follows the one before at
+            # once.
+            follow = [pool_write] if self._groups == 1 else []
+            pool_read = pool.read_port(transparent_for=follow)
+            m.d.comb += [
+                pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
+                pool_read.en.eq(advance),
+                pool_write.addr.eq(Cat(ended.group, ended.time)),
+                pool_write.en.eq(ended.valid),
+            ]
+            for i, unit in enumerate(units):
+                m.d.comb += [
+                    unit.pooled.eq(Mux(ended.pool_first, 0, pool_read.data[i])),
+                    pool_write.data[i].eq(unit.level),
+                ]
         # With one timestep every membrane starts anew.
         if self._timesteps > 1:
             m.submodules.membrane = state = memory.Memory(
@@ -326,7 +341,7 @@ class NeuronArray(wiring.Component):
     def _collect(self, m, advance, step, at, units):
         """Shift the levels of a pass into planes, and offer them."""
         out = self.o_planes
-        write = out.payload.write
+        write, layer = out.payload.write, self.i_step.payload.write
         ended = at[-1]
         collect = Signal()
         m.d.comb += [
@@ -357,9 +372,9 @@ class NeuronArray(wiring.Component):
                     Cat(write.addr, write.place, write.first).eq(place),
                 ]
         m.d.comb += [
-            write.stride.eq(step.write.stride),
-            write.planes.eq(step.write.planes),
-            write.granules.eq(step.write.granules),
+            write.stride.eq(layer.stride),
+            write.planes.eq(layer.planes),
+            write.granules.eq(layer.granules),
         ]
 
 

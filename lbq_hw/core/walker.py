@@ -124,18 +124,19 @@ class Walker(wiring.Component):
         m.submodules.segments = segments = self._segments
         m.submodules.requests = requests = self._requests
         step = self.o_step.payload
-        # The FIFO carries what changes within a layer; the rest is the record's.
+        # With one timestep nothing ever moves to the next; nor without max-pools.
+        time_moves, window_moves = c.timesteps > 1, c.window > 1
+        # The queue carries what changes within a layer; the rest is the record's.
+        flags = {"first_t": time_moves, "last_t": time_moves}
+        flags |= {"pool_first": window_moves, "pool_last": window_moves}
         info = Signal(
             data.StructLayout(
                 {
                     "addr": len(step.write.addr),
                     "place": len(step.write.place),
                     "param": address_bits(c.param_tiles),
-                    "first_t": 1,
-                    "last_t": 1,
-                    "pool_first": 1,
-                    "pool_last": 1,
                 }
+                | {name: 1 for name, changes in flags.items() if changes}
             )
         )
         m.submodules.infos = infos = Queue(info.shape(), depth=STEPS_AHEAD)
@@ -163,21 +164,24 @@ class Walker(wiring.Component):
 
         # Where we are, and which advance comes next.
         # All is settled two cycles after the counters have moved.
-        # With one timestep nothing ever moves to the next.
-        time_moves = c.timesteps > 1
         y_in, x_in, here = Signal(), Signal(), Signal()
         y_first, x_first = Signal(), Signal()
         y_last, x_last, t_last = Signal(), Signal(), Signal()
         following = Signal(Advance)
         m.d.sync += [
-            y_in.eq((y >= 0) & (y <= layer.conv_rows_last)),
-            x_in.eq((x >= 0) & (x <= layer.conv_columns_last)),
-            y_last.eq((wy == layer.window_rows_last) | (y >= layer.conv_rows_last)),
-            x_last.eq((wx == layer.window_columns_last) | (x >= layer.conv_columns_last)),
             t_last.eq((t == layer.time_last) | layer.static if time_moves else 1),
-            y_first.eq((wy == 0) | (y == 0)),
-            x_first.eq((wx == 0) | (x == 0)),
         ]
+        if window_moves:
+            m.d.sync += [
+                y_in.eq((y >= 0) & (y <= layer.conv_rows_last)),
+                x_in.eq((x >= 0) & (x <= layer.conv_columns_last)),
+                y_last.eq((wy == layer.window_rows_last) | (y >= layer.conv_rows_last)),
+                x_last.eq((wx == layer.window_columns_last) | (x >= layer.conv_columns_last)),
+                y_first.eq((wy == 0) | (y == 0)),
+                x_first.eq((wx == 0) | (x == 0)),
+            ]
+        else:
+            m.d.comb += [bit.eq(1) for bit in (y_in, x_in, y_last, x_last, y_first, x_first)]
         m.d.comb += here.eq(y_in & x_in)
         with m.If(here & ~t_last if time_moves else 0):
             m.d.sync += following.eq(Advance.TIMESTEP)
@@ -198,7 +202,8 @@ class Walker(wiring.Component):
         tile_bit = Signal(len(out_bit) + 1)
         tile_word = tile_bit[c.word_log2 :]
         frame_row = Signal(offset_bits(c) + 1)
-        address = Signal(max(len(frame_row), len(tile_word)) + 1)
+        place = Signal(max(len(frame_row), len(tile_word)) + 1)
+        address = Signal.like(place)
         outside, no_logit = Signal(), Signal()
         if time_moves:
             m.d.sync += frame_row.eq(out_row + out_frame)
@@ -207,17 +212,14 @@ class Walker(wiring.Component):
         granule_log2 = ceil_log2(c.granule)
         m.d.sync += [
             tile_bit.eq(out_bit + (tile << c.lane_log2)),
-            address.eq(frame_row + tile_word),
+            address.eq(place),
+            outside.eq(~readout & y_last & x_last & (place + span >= c.plane_words)),
             info.place.eq(tile_bit[granule_log2 : c.word_log2]),
             info.param.eq(layer.param + tile),
-            info.first_t.eq(t == 0 if time_moves else 1),
-            info.last_t.eq(t_last if time_moves else 1),
-            info.pool_first.eq(y_first & x_first),
-            info.pool_last.eq(y_last & x_last),
         ]
         m.d.comb += [
             info.addr.eq(Mux(readout, logit_tile << c.lane_log2, address)),
-            outside.eq(~readout & info.pool_last & (address + span >= c.plane_words)),
+            place.eq(frame_row + tile_word),
             no_logit.eq(readout & (logit_tile == logit_tiles)),
             infos.i.payload.eq(info),
             infos.o.ready.eq(self.o_step.ready),
@@ -235,8 +237,12 @@ class Walker(wiring.Component):
             step.write.granules.eq((1 << layer.out_chunk) >> granule_log2),
             step.write.first.eq(offered.place == 0),
         ]
-        for name in ("first_t", "last_t", "pool_first", "pool_last"):
-            m.d.comb += step[name].eq(offered[name])
+        if time_moves:
+            m.d.sync += [info.first_t.eq(t == 0), info.last_t.eq(t_last)]
+        if window_moves:
+            m.d.sync += [info.pool_first.eq(y_first & x_first), info.pool_last.eq(y_last & x_last)]
+        for name, changes in flags.items():
+            m.d.comb += step[name].eq(offered[name] if changes else 1)
 
         # The windows of all paths move; their new states make the next step.
         path = Signal.like(windows.path)

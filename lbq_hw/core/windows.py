@@ -143,10 +143,11 @@ class Windows(wiring.Component):
                 operands += [col_a.eq(0), col_b.eq(path.column_init)]
             with m.Case(Advance.TIMESTEP):
                 operands += [frame_a.eq(old.frame), frame_b.eq(path.frame_words)]
-            with m.Case(Advance.WINDOW_COLUMN):
-                operands += col_b.eq(path.column_window)
-            with m.Case(Advance.WINDOW_ROW):
-                operands += [row_b.eq(path.row_window), col_a.eq(old.col0)]
+            if c.window > 1:
+                with m.Case(Advance.WINDOW_COLUMN):
+                    operands += col_b.eq(path.column_window)
+                with m.Case(Advance.WINDOW_ROW):
+                    operands += [row_b.eq(path.row_window), col_a.eq(old.col0)]
             with m.Case(Advance.TILE):
                 operands += [row_a.eq(old.row0), col_a.eq(old.col0), tile_b.eq(path.tile_rows)]
             with m.Case(Advance.COLUMN):
