@@ -85,7 +85,6 @@ class PlaneMemory(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        width = len(self.word.data)
         flags = len(self.summary.data)
         chunks = self._words // flags
 
