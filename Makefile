@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all lint bench bench-gpu zoo pin clean
+.PHONY: help setup demo test test-all regression lint bench bench-gpu zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -28,13 +28,18 @@ test: lint ## lint, types, and every test that is not slow
 test-all: lint ## the same with the slow proofs and sweeps
 	$(VENV)/python -m pytest -n auto $(ARGS)
 
+regression: $(STAMP) ## the cocotb benches alone, on every simulator that can run them
+	$(VENV)/python -m sim.regression $(ARGS)
+
 lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/basedpyright
 
-bench: $(STAMP) ## golden model against torch on this machine
-	$(VENV)/python -m train.bench $(ARGS)
+bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder, RESNET=file.lbq for all rows)
+	$(VENV)/python -m train.bench --json build/bench/golden.json
+	$(VENV)/python -m sim.bench --json build/bench/core.json \
+	  $(if $(DATA),--data $(DATA)) $(if $(RESNET),--resnet $(RESNET)) $(ARGS)
 
 bench-gpu: $(STAMP) ## training steps and neuron kernels on the GPU
 	$(VENV)/python -m train.bench_gpu $(ARGS)
@@ -64,10 +69,13 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	  || missing="$$missing, Python 3.11 or newer (package python3; another one: make PYTHON=python3.12)"; \
 	$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
 	  || missing="$$missing, Python's venv module (package python3-venv)"; \
+	$(PYTHON) -c 'import os, sys, sysconfig; \
+	  sys.exit(not os.path.isfile(sysconfig.get_path("include") + "/Python.h"))' 2> /dev/null \
+	  || missing="$$missing, Python's headers (package python3-dev)"; \
 	command -v g++ > /dev/null || missing="$$missing, a C++ compiler (package g++)"; \
 	if [ -n "$$missing" ]; then \
 	  echo "Missing: $${missing#, }." >&2; \
-	  echo "On Debian or Ubuntu: sudo apt install python3 python3-venv python3-pip g++" >&2; \
+	  echo "On Debian or Ubuntu: sudo apt install python3 python3-dev python3-venv python3-pip g++" >&2; \
 	  exit 1; \
 	fi
 	@echo "Setting up .venv: downloads PyTorch and more the first time, a few minutes."
@@ -79,4 +87,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	@command -v verilator > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
 	  && apt-get update -qq && apt-get install -qq -y verilator > /dev/null; } \
 	  || echo "Verilator is missing, so whole networks are not simulated: sudo apt install verilator"
+	@command -v iverilog > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -qq -y iverilog > /dev/null; } \
+	  || echo "Icarus is missing, so the cocotb benches are not run: sudo apt install iverilog"
 	@touch $@

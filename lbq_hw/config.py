@@ -38,7 +38,7 @@ _RANGES = {
     "segments": (1, 1 << 16),
     "runs": (1, 1 << 16),
     "layer_paths": (1, 1 << 10),
-    "fifo_depth": (2, 1 << 12),
+    "fifo_depth": (3, 1 << 12),
 }
 _POWERS = ("lanes", "word", "summary", "units")
 

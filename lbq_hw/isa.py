@@ -1,4 +1,4 @@
-"""ONE table of what the core reads: descriptor records, registers, memories, error codes.
+"""ONE table of what the core reads: descriptor records, registers, memories, errors, link frames.
 
 Encoders, decoders, the RTL's layouts and the documentation (``python -m lbq_hw.isa``) come from it.
 
@@ -61,11 +61,22 @@ above its `last` are errors. So are a layer with more paths than `layer_paths`, 
 that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
 times `out_plane`, a segment of a path that its layer does not have, and a run of several rows in a
 path that is not stacked. The core stops and says which record.
+
+*Link.* A frame is a REQUEST or a REPLY and its data words, followed by the CRC-32 (ISO-HDLC, as in
+zlib) of both, all in bytes, lowest first. On the wire, as in RFC 1662, every 0x7E and 0x7D in it
+becomes 0x7D and the byte with bit 5 flipped, and 0x7E ends it; empty frames mean nothing. A frame
+that was cut off, is too long, or has a wrong CRC is dropped. Each other request gets one reply
+with its sequence number. Requests are executed once and in order: one whose number follows the
+last executed one's is executed; the same number again is answered again (a READ with the data of
+now); any other is answered with SEQUENCE and does nothing. SYNC makes its own number the last
+executed one, and comes first after a reset. A new divisor holds once the reply has left. A break
+(the line low for longer than a byte) brings back the divisor of the reset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -461,10 +472,78 @@ def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> in
     return region << REGION_SHIFT | entry << (slices - 1).bit_length() | part
 
 
+def tag(image: Mapping[Region, Sequence[int]]) -> int:
+    """Names what memories hold, entries by region: 32 bits of a SHA-256, and never 0.
+
+    Entries of 0 at the end of a region count as none: memories are as long as their core's.
+    """
+    lines = []
+    for region in sorted(image):
+        values = list(image[region])
+        while values and not values[-1]:
+            values.pop()
+        if values:
+            lines.append(f"{region.name} {' '.join(format(value, 'x') for value in values)}")
+    return int(hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8], 16) or 1
+
+
+class Command(IntEnum):
+    """What a frame asks the link to do."""
+
+    READ = 0  # reply with `words` words from `address` on
+    WRITE = 1  # write the `words` data words from `address` on
+    SYNC = 2  # begin a session: the next sequence number follows this one's
+    DIVISOR = 3  # the UART's clock cycles a bit: the low bits of `address`
+
+
+class Status(IntEnum):
+    """How a frame was taken."""
+
+    OK = 0
+    SEQUENCE = 1  # not executed: its number does not follow the last one's
+
+
+FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
+FRAME_WORDS = 60
+BAKED = 15 << REGION_SHIFT
+"""Read by the link itself: `tag` of what the bitstream put into the memories, 0 once any of their
+tables, weights or parameters has been written."""
+DIVISOR_BITS = 12
+LEAST_DIVISOR = 4
+
+REQUEST = Record(
+    "request",
+    "Head of a frame to the core; a WRITE's data words follow.",
+    (
+        _upto("sequence", "number of the request; counts up, modulo 256", 255),
+        _upto("words", "data words that follow, or that a READ wants", FRAME_WORDS),
+        _upto("command", ", ".join(f"{c.value}: {c.name}" for c in Command), max(Command)),
+        _upto(
+            "address",
+            "of the first word; of the next ones, only bits 7:0 count up",
+            (1 << SLICE) - 1,
+        ),
+    ),
+)
+REPLY = Record(
+    "reply",
+    "Head of a frame from the core; a READ's data words follow.",
+    (
+        _upto("sequence", "of the request", 255),
+        Field(
+            name="status",
+            meaning=", ".join(f"{s.value}: {s.name}" for s in Status),
+            most=max(Status),
+            bits=8,
+        ),
+    ),
+)
+
+
 def markdown(config: CoreConfig) -> str:
     """The tables as documentation, with the widths of `config`."""
     lines = []
-    for record in (*TABLES.values(), PARAM):
+    for record in (*TABLES.values(), PARAM, REQUEST, REPLY):
         lines += [f"### {record.name.upper()}: {record.width(config)} bits", "", record.meaning, ""]
         lines += ["| bits | field | largest | meaning |", "|---|---|--:|---|"]
         for name, slot in record.slots(config).items():

@@ -8,23 +8,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.evaluate import load_dataset
 from lbq_hw.host import DeviceError
+from sim import icarus, verilator
 from sim.check import check
-from sim.verilator import SimulatorError, Verilated, build
+from sim.icarus import Simulated
+from sim.verilator import Verilated
+from sim.verilog import SimulatorError
 
 _EPILOG = """
 examples:
   python -m sim
       the digits network of the zoo on 16 lanes
   python -m sim --model mnist --lanes 16 --data folder/of/mnist --images 5
+  python -m sim --simulator icarus --images 1
+      the same checks through cocotb: about 1,000 cycles a second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
 utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
@@ -38,16 +45,27 @@ def main(argv: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
-    parser.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
+    cores = parser.add_mutually_exclusive_group()
+    cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
+    cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
     parser.add_argument("--dataset", help="default: the one the model was trained on")
     parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    parser.add_argument("--raw", type=Path, metavar="F", help="images of a .npy file instead")
     parser.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
-    parser.add_argument("--waves", type=Path, metavar="F", help="write a VCD file")
+    parser.add_argument(
+        "--simulator",
+        choices=("verilator", "icarus"),
+        default="verilator",
+        help="icarus: cocotb drives it, hundreds of times slower (verilator)",
+    )
+    parser.add_argument(
+        "--waves", type=Path, metavar="F", help="write waves: VCD from verilator, FST from icarus"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     try:
         facts = _simulate(args)
-    except (ValueError, DatasetError, DeviceError, SimulatorError) as error:
+    except (OSError, ValueError, DatasetError, DeviceError, SimulatorError) as error:
         print(f"sim: {error}", file=sys.stderr)
         return 2
     if args.json:
@@ -59,17 +77,30 @@ def main(argv: list[str] | None = None) -> int:
 
 def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     network = file.load(zoo.find(args.model))
-    images = load_dataset(network, args.dataset, args.data, args.images).images
-    config = smallest_for(network, lanes=args.lanes)
+    if args.raw is not None:
+        images = np.load(args.raw)[: args.images]
+    else:
+        images = load_dataset(network, args.dataset, args.data, args.images).images
+    if args.core is not None:
+        config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
+    else:
+        config = smallest_for(network, lanes=args.lanes)
     program = compile_network(network, config)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("building", total=None)
-        bench = build(config, waves=args.waves is not None)
+        core = _start(config, args.simulator, args.waves)
         progress.update(task, description="simulating", total=len(images))
-        with Verilated(bench, waves=args.waves) as core:
+        with core:
             outcome = check(network, program, core, images, advance=lambda: progress.advance(task))
     return outcome.report()
+
+
+def _start(config: CoreConfig, simulator: str, waves: Path | None) -> Verilated | Simulated:
+    """Build a core and start it."""
+    if simulator == "icarus":
+        return Simulated(icarus.build(config, waves=waves is not None), waves=waves)
+    return Verilated(verilator.build(config, waves=waves is not None), waves=waves)
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -21,6 +21,19 @@ Shape = tuple[int, int, int, int]
 """P, W, S and L."""
 NARROW: Shape = (4, 16, 8, 2)
 WIDE: Shape = (16, 64, 16, 4)
+SHAPES: tuple[Shape, ...] = (
+    (4, 8, 1, 1),
+    (4, 256, 8, 4),
+    (8, 8, 4, 8),
+    (8, 32, 32, 2),
+    (16, 16, 2, 1),
+    (16, 128, 64, 16),
+    (32, 32, 16, 8),
+    (32, 64, 8, 4),
+    (64, 64, 16, 16),
+    (64, 256, 32, 1),
+)
+"""For sweeps, each with the networks of `shape_seeds`."""
 
 needs_verilator = pytest.mark.skipif(
     shutil.which("verilator") is None, reason="verilator is missing: sudo apt install verilator"
@@ -30,6 +43,12 @@ needs_verilator = pytest.mark.skipif(
 def drawn(seed: int, lanes: int) -> Network:
     """A random network; of an odd seed, with more channels than lanes, so that tiles are walked."""
     return random_network(seed, channels=5 * lanes // 2 if seed % 2 else None)
+
+
+def shape_seeds(shape: Shape) -> range:
+    """Seeds of the networks that a core of one of the `SHAPES` is built for."""
+    first = 1000 * SHAPES.index(shape)
+    return range(first, first + 30)
 
 
 @cache

@@ -266,6 +266,7 @@ def main(arguments: list[str] | None = None) -> int:
         "results": results,
     }
     if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     slow = [result["network"] for result in results if result["ratio"] > TARGET_RATIO]
     if slow:

@@ -4,7 +4,8 @@
 
 * a step (augmentation, forward, backward, optimizer) of the network with ReLU, the ANN, and with
   LBQ neurons at several T, each over the ANN's; set up as :mod:`train.fit` does for the
-  configuration ``cifar10-resnet20-t2-fast``, with random images in place of CIFAR-10;
+  configuration ``cifar10-resnet20-t2-fast``, with random images in place of CIFAR-10; norms and
+  sums fused with the neurons (``train.fuse``) and, for comparison, not;
 * the same network with SpikingJelly's I-LIF neurons, where that package is installed;
 * the neuron's two kernels, whose floor is memory, against a copy of the same tensor.
 
@@ -31,13 +32,14 @@ import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from lbq_hw.datasets import Dataset
 from train import checkpoint, config, fit, kernels, models, neurons
 from train.augment import Pipeline
 from train.config import Config
 from train.data import DeviceLoader, InputSpec
+from train.fuse import fuse
 
 CONFIG = "cifar10-resnet20-t2-fast"
 TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
@@ -72,6 +74,8 @@ class Training:
     ) -> None:
         self.config, self.batches, self.device = chosen, batches, device
         self.model = model.to(device)
+        if chosen.train.fuse and isinstance(model, fx.GraphModule):
+            fuse(model)
         if chosen.train.channels_last:
             self.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.optimizer = fit._optimizer(self.model, chosen.train)
@@ -182,12 +186,18 @@ def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
         ratio = None if ms is None else ms / (rows[0]["ms"] if rows else ms)
         rows.append({"name": name, "ms": ms, "rounds_ms": times, "ratio": ratio, **more})
 
-    for kind, timesteps in (("relu", 1), *(("lbq", t) for t in effort.timesteps)):
-        chosen = config.load(CONFIG, [f"neuron.kind={kind}", f"neuron.timesteps={timesteps}"])
+    lbq = itertools.product(("lbq",), effort.timesteps, ("true", "false"))
+    for kind, timesteps, fused in (("relu", 1, "false"), *lbq):
+        changes = [f"neuron.kind={kind}", f"neuron.timesteps={timesteps}", f"train.fuse={fused}"]
+        chosen = config.load(CONFIG, changes)
         network = checkpoint.build(chosen, spec, classes)
         name, target = "ANN (ReLU)", None
         if kind == "lbq":
-            name, target = f"LBQ, T = {timesteps}", TARGET_RATIOS.get(timesteps)
+            name = f"LBQ, T = {timesteps}"
+            if chosen.train.fuse:
+                target = TARGET_RATIOS.get(timesteps)
+            else:
+                name += ", neuron alone"
         add(name, Training(chosen, network, batches, device), target=target)
     training, note = _spikingjelly(base, spec, classes, batches, device)
     add(f"SpikingJelly I-LIF, T = {base.neuron.timesteps}", training, target=None, note=note)

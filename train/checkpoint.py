@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from train import models
 from train.config import Config
@@ -97,7 +97,7 @@ def remove(folder: Path, name: str) -> None:
         path.unlink()
 
 
-def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> nn.Module:
+def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
     """The network of a configuration in the form that is trained, with random weights or, where
     ``init`` names a run, those of its last checkpoint.
     """

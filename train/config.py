@@ -25,7 +25,7 @@ from train.schema import ConfigError, build, flat, merge, parse, plain, require
 SHIPPED = Path(__file__).parent / "configs"
 # Keys that say how a run is carried out, not what it computes: a resumed run may change them.
 INCIDENTAL = {"name", "description", "train.device", "train.log_every"}
-INCIDENTAL |= {"train.save_every", "train.shard_mib"}
+INCIDENTAL |= {"train.save_every", "train.shard_mib", "train.fuse"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,7 @@ class TrainConfig:
     amp: Literal["off", "bf16"] = "off"
     channels_last: bool = False
     compile: Literal["off", "default", "reduce-overhead"] = "off"  # torch.compile's mode
+    fuse: bool = False  # norm, sum and neuron in one kernel where it covers them; best compiled
     device: str = "auto"  # auto is cuda where there is one
     threads: int = 0  # of the CPU, sums depend on it in their last bits; 0 is torch's choice
     log_every: int = 50  # steps between updates of the progress bar

@@ -29,6 +29,7 @@ from train import checkpoint, models
 from train.augment import AugmentConfig, Pipeline
 from train.config import Config, TrainConfig, differences
 from train.data import DeviceLoader
+from train.fuse import fuse
 from train.neurons import Neuron
 from train.progress import Progress
 from train.world import World
@@ -110,6 +111,8 @@ def _fit(
     torch.manual_seed(train.seed)
     init = train.init if state is None else ""
     model = checkpoint.build(config, spec, train_set.classes, init=init).to(device)
+    if train.fuse:
+        fuse(model)
     average = checkpoint.build(config, spec, train_set.classes).to(device) if train.ema else None
     if train.channels_last:
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]

@@ -197,6 +197,39 @@ def _forward_kernel(
 
 
 @_jit
+def _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS: constexpr, SIGNED: constexpr):
+    """U / gamma of every timestep."""
+    ratios = ()
+    v = 0.0
+    for t in tl.static_range(TIMESTEPS):
+        u = currents[t].to(tl.float32)
+        if t > 0:
+            u = beta * v + u
+        ratio = _divide(u, gamma, inverse)
+        ratios = ratios + (ratio,)  # noqa: RUF005
+        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+    return ratios
+
+
+@_jit
+def _slopes(r, unit, tail, low, high, sharpness, SIGNED: constexpr, SURROGATE: constexpr):
+    """``unit * B'(r)`` and dB/dlam; ``tail = unit * lam``."""
+    by_lam = 0.0
+    if SURROGATE == "relsg":
+        beyond = r - tl.clamp(r, low, high)
+        fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
+        slope = tl.where(beyond == 0, unit, tail * fall)
+        by_lam = _with_sign(1.0 - fall, beyond)
+    elif SURROGATE == "box":
+        within = tl.abs(r) if SIGNED else r
+        slope = tl.where((within >= low) & (within <= high), unit, 0.0)
+    else:
+        x = 1.5707963267948966 * sharpness * (r - 1.0)
+        slope = 0.5 * sharpness * unit / tl.fma(x, x, 1.0)
+    return slope, by_lam
+
+
+@_jit
 def _backward_kernel(
     current_ptr,
     grad_ptr,
@@ -221,7 +254,7 @@ def _backward_kernel(
     """With g = dL/dout[t], over gamma where S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
 
     dL/dI[t]  = g * B' + h
-    dL/dgamma = sum of g * S - g * B' * r - alpha * h * sign(S)    without g * S where S was sent
+    dL/dgamma = sum of g * (S - B' * r) - alpha * h * sign(S)
     dL/dlam   = sum of gamma * g * dB/dlam
     """
     size = tl.cast(size, tl.int64)
@@ -239,36 +272,18 @@ def _backward_kernel(
         at = first + block * BLOCK
         currents = _load(current_ptr, at, size, TIMESTEPS)
         grads = _load(grad_ptr, at, size, TIMESTEPS)
-
-        v = 0.0
-        ratios = ()
-        for t in tl.static_range(TIMESTEPS):
-            u = currents[t].to(tl.float32)
-            if t > 0:
-                u = beta * v + u
-            ratio = _divide(u, gamma, inverse)
-            ratios = ratios + (ratio,)  # noqa: RUF005
-            v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+        ratios = _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS, SIGNED)
 
         h = 0.0
         for t in tl.static_range(TIMESTEPS - 1, -1, -1):
             r = ratios[t]
             g = grads[t].to(tl.float32)
+            slope, by_lam = _slopes(r, unit, tail, low, high, sharpness, SIGNED, SURROGATE)
             if SURROGATE == "relsg":
-                beyond = r - tl.clamp(r, low, high)
-                fall = tl.exp2(tl.abs(beyond) * -1.4426950408889634)
-                slope = tl.where(beyond == 0, unit, tail * fall)
-                lam_sum = tl.fma(g, _with_sign(1.0 - fall, beyond), lam_sum)
-            elif SURROGATE == "box":
-                within = tl.abs(r) if SIGNED else r
-                slope = tl.where((within >= low) & (within <= high), unit, 0.0)
-            else:
-                x = 1.5707963267948966 * sharpness * (r - 1.0)  # pyright: ignore[reportOperatorIssue]
-                slope = 0.5 * sharpness * unit / tl.fma(x, x, 1.0)
+                lam_sum = tl.fma(g, by_lam, lam_sum)
+            level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
             grad_u = g * slope
             taken_sum = tl.fma(grad_u, r, taken_sum)
-            if not EMIT_LEVELS:
-                level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
             if t < TIMESTEPS - 1:
                 taken_sum = _add_if_fired(taken_sum, alpha * h, r, SIGNED)
                 grad_u += h
@@ -276,9 +291,8 @@ def _backward_kernel(
             h = beta * grad_u
 
     if not EMIT_LEVELS:
-        taken_sum -= level_sum
         lam_sum *= gamma
-    tl.store(sums_ptr + program, -tl.sum(taken_sum))
+    tl.store(sums_ptr + program, tl.sum(unit * level_sum - taken_sum))
     tl.store(sums_ptr + tl.num_programs(0) + program, tl.sum(lam_sum))
 
 

@@ -54,11 +54,19 @@ class TimeMean(nn.Module):
 
 
 class Scale(nn.Module):
-    """Turn burst levels back into values: ``levels * gamma`` of the neuron that emitted them."""
+    """Turn burst levels back into values: ``levels * gamma`` of the neuron that emitted them, which
+    adds this gamma's gradient itself.
+    """
 
     def __init__(self, neuron: nn.Module) -> None:
         super().__init__()
         self._neuron = (neuron,)  # in a tuple: the neuron is registered where it fires, once
 
     def forward(self, levels: Tensor) -> Tensor:
-        return levels * self._neuron[0].gamma  # type: ignore[operator]
+        return levels * self.gain
+
+    @property
+    def gain(self) -> Tensor:
+        gamma = self._neuron[0].gamma
+        assert isinstance(gamma, Tensor)
+        return gamma.detach()

@@ -11,7 +11,9 @@ what is learned. Gradients flow through V over time; ``sign(S)`` is not differen
 
 Inputs and outputs are ``(T*B, ...)``, time outermost (see :mod:`train.layers`). A neuron sends
 ``gamma * S``, or S itself where ``emit_levels`` is set: integers are exact in bf16, ``gamma * S``
-is not, so consumers that multiply gamma into their weights train what is deployed.
+is not, so consumers that multiply gamma into their weights train what is deployed. They multiply by
+``gamma.detach()``: the neuron itself adds what they would find, which for everything that sees S
+only through ``gamma * S`` is ``sum(S * dL/dS) / gamma``, one sum instead of one a consumer.
 
 CUDA tensors take the fused kernels of :mod:`train.kernels` where these cover the case; everything
 else takes the plain torch below, which defines the result.
@@ -73,7 +75,9 @@ class Quantizer:
 
 
 class _Level(torch.autograd.Function):
-    """S of (U, gamma, lam): dS/dU = B'(r)/gamma, dS/dgamma = -r*B'(r)/gamma, dS/dlam = dB/dlam."""
+    """S of (U, gamma, lam) as a stand-in for ``gamma * S``, to be multiplied by a gamma whose
+    gradient is stopped: dS/dU = B'(r)/gamma, dS/dgamma = (S - r*B'(r))/gamma, dS/dlam = dB/dlam.
+    """
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, gamma: Tensor, lam: Tensor | None, quantizer: Quantizer):
@@ -88,7 +92,9 @@ class _Level(torch.autograd.Function):
         r, gamma, lam = ctx.saved_tensors
         by_r, by_lam = ctx.quantizer.slopes(r, lam)
         grad_u = grad * by_r / gamma
-        grad_gamma = -(grad_u * r).sum() if ctx.needs_input_grad[1] else None
+        grad_gamma = None
+        if ctx.needs_input_grad[1]:
+            grad_gamma = (grad * ctx.quantizer.level(r) / gamma - grad_u * r).sum()
         grad_lam = None if by_lam is None else (grad * by_lam).sum()
         return grad_u, grad_gamma, grad_lam, None
 
@@ -115,7 +121,7 @@ def recurrence(
         assert isinstance(level, Tensor)
         levels.append(level)
     out = levels[0] if timesteps == 1 else torch.cat(levels)
-    return (out if emit_levels else gamma * out).to(current.dtype)
+    return (out if emit_levels else gamma.detach() * out).to(current.dtype)
 
 
 class Shared(TypedDict, total=False):
@@ -141,7 +147,7 @@ class Neuron(nn.Module):
     lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
     signed         levels go down to -N
     stateful       False: each timestep is seen alone
-    emit_levels    send S in place of gamma * S
+    emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
     =============  ============================================================================
     """

@@ -150,7 +150,7 @@ class _Deployed(nn.Module):
             weight = fake_quantize(weight, step, self.bits)
         if self.absorb:
             assert self.source is not None
-            weight = weight * self.source.gamma
+            weight = weight * self.source.gamma.detach()  # the neuron adds its gradient
         return weight
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 
 START, CLEAR = 1, 2
-CYCLE_LIMIT = 1 << 40
+CYCLE_LIMIT = 1 << 32
 
 
 class DeviceError(RuntimeError):
@@ -66,10 +67,29 @@ class Device:
                 f"the core must be LBQ1 with config {digest:08x}, not {found[0]:08x} with "
                 f"{found[1]:08x}: load the bitstream of this program"
             )
+        self._wait()  # for what another host may have started
+
+    @cached_property
+    def tag(self) -> int:
+        """`isa.tag` of the program: what a bitstream with this program in it has."""
+        program, bits = self.program, self.config.weight_bits
+        codes = (program.weights & ((1 << bits) - 1)).tolist()
+        rows = [sum(code << (bits * lane) for lane, code in enumerate(row)) for row in codes]
+        return isa.tag(
+            {
+                Region.LAYERS: program.layers,
+                Region.PATHS: program.paths,
+                Region.SEGMENTS: program.segments,
+                Region.RUNS: program.runs,
+                Region.WEIGHTS: rows,
+                Region.PARAMS: program.params,
+            }
+        )
 
     def load(self) -> None:
-        """Write the tables, weights and parameters."""
+        """Write the tables, weights and parameters; raises what the core refuses."""
         program = self.program
+        self.transport.write(isa.REGISTERS["control"].address, [CLEAR])
         for region, record, words in (
             (Region.LAYERS, isa.LAYER, program.layers),
             (Region.PATHS, isa.PATH, program.paths),
@@ -79,6 +99,7 @@ class Device:
         ):
             self._write_entries(region, _slices(words, record.slices(self.config)))
         self._write_entries(Region.WEIGHTS, program.weight_slices())
+        self._check()
 
     def write_image(self, raw: NDArray[np.uint8]) -> None:
         """Put one raw image, or the frames of one recording, where the first layer reads it."""
@@ -87,15 +108,11 @@ class Device:
 
     def start(self) -> None:
         """Run the program to its end; raises what the core reports."""
-        control, status = (isa.REGISTERS[name].address for name in ("control", "status"))
+        control = isa.REGISTERS["control"].address
         self.transport.write(control, [CLEAR])
         self.transport.write(control, [START])
-        if not self.transport.wait(CYCLE_LIMIT):
-            raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
-        if self.transport.read(status, 1)[0] & 4:
-            code, at = self.transport.read(isa.REGISTERS["error"].address, 2)
-            name = Error(code).name if code in set(Error) else code
-            raise DeviceError(f"the core stopped with error {name} at {at}")
+        self._wait()
+        self._check()
 
     def run(self, raw: NDArray[np.uint8]) -> Integers:
         """Logits of one raw image."""
@@ -140,6 +157,16 @@ class Device:
         names = ("events", "null_events", "scanner_stalls", "neuron_stalls", "words")
         named = dict(zip((*names, "empty_requests"), rest, strict=True))
         return Counters(cycles=high << 32 | low, **named)
+
+    def _wait(self) -> None:
+        if not self.transport.wait(CYCLE_LIMIT):
+            raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
+
+    def _check(self) -> None:
+        status, code, at = self.transport.read(isa.REGISTERS["status"].address, 3)
+        if status & 4:
+            name = Error(code).name if code in set(Error) else code
+            raise DeviceError(f"the core stopped with error {name} at {at}")
 
     def _write_entries(self, region: Region, slices: NDArray[np.uint32], *, first: int = 0) -> None:
         """Entries as rows of 32-bit slices, from entry `first` on; one write where they adjoin."""

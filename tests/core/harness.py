@@ -6,45 +6,14 @@ they drive, the clock ticks, the ends see what every signal was just before the 
 
 from __future__ import annotations
 
-import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from amaranth import Signal, Value
-from amaranth.lib import data
+from amaranth import Value
 from amaranth.sim import Simulator
 
-Stall = Callable[[], bool]
-"""Asked once a cycle: True where an end of a stream stays idle for that cycle."""
-
-
-def never() -> bool:
-    """No stall at all."""
-    return False
-
-
-def stalls(seed: int, rate: float) -> Stall:
-    """Stall about `rate` of the cycles, in spells: bursts and droughts, not only noise."""
-    source = random.Random(seed)
-
-    def spells() -> Iterator[bool]:
-        while True:
-            chance = min(0.95, rate * source.choice((0, 1, 2)))
-            for _ in range(source.randrange(1, 20)):
-                yield source.random() < chance
-
-    return spells().__next__
-
-
-def plain(value: Any) -> Any:
-    """A payload as integers: dicts for structs, lists for arrays, members of enums as they are."""
-    if isinstance(value, data.Const):
-        shape = value.shape()
-        if isinstance(shape, data.StructLayout):
-            return {name: plain(value[name]) for name, _ in shape}
-        return [plain(value[i]) for i in range(len(value))]
-    return value
+from sim.models.traffic import Stall, never, plain
 
 
 class Driver:
@@ -144,15 +113,6 @@ class Script:
 
     def see(self, cycle: int) -> None:
         """Watch nothing."""
-
-
-def ports(block: Any) -> list[Any]:
-    """The signals of a block's interface, for a conversion of the block alone.
-
-    Amaranth would list them itself, but stumbles over the constant of an always-ready stream.
-    """
-    members = (Value.cast(value) for _, _, value in block.signature.flatten(block))
-    return [value for value in members if isinstance(value, Signal)]
 
 
 class Bench:

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 from amaranth import Fragment
 from amaranth.back import verilog
-from core.harness import ports
 
 from lbq_hw.core.fabric import RowMemory, initialised
+from sim.verilog import ports
 
 ULTRAPLUS = "iCE40UP5K"
 SIZES = [

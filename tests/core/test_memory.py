@@ -8,9 +8,12 @@ import re
 
 import pytest
 from amaranth.back import verilog
-from core.harness import Bench, ports, stalls
+from core.harness import Bench
 
 from lbq_hw.core.memory import PlaneMemory
+from sim.models.planes import golden, random_writes
+from sim.models.traffic import stalls
+from sim.verilog import ports
 
 SIZES = [
     {"words": 8, "word": 8, "summary": 4, "granule": 4},
@@ -20,38 +23,6 @@ SIZES = [
     {"words": 4, "word": 8, "summary": 4, "granule": 8},
     {"words": 6, "word": 8, "summary": 1, "granule": 8},
 ]
-
-
-def golden(writes: list[dict], *, words: int, word: int, granule: int) -> tuple[list, list]:
-    """Words and flags after the writes."""
-    data = [0] * words
-    flags = [0] * words
-    for write in writes:
-        for bit in range(word):
-            if write["enable"] >> (bit // granule) & 1:
-                keep = data[write["addr"]] & ~(1 << bit)
-                data[write["addr"]] = keep | write["data"] & (1 << bit)
-        lanes = ((1 << granule) - 1, range(word // granule))
-        seen = any(
-            write["enable"] >> i & 1 and write["data"] >> i * granule & lanes[0] for i in lanes[1]
-        )
-        flags[write["addr"]] = int(seen or (flags[write["addr"]] and not write["first"]))
-    return data, flags
-
-
-def random_writes(source: random.Random, count: int, *, words: int, word: int, granule: int):
-    """Writes that often stay within one summary word, and often write zeros."""
-    addr = 0
-    for _ in range(count):
-        addr = source.choice((addr, addr ^ 1, source.randrange(words)))
-        yield {
-            "addr": addr,
-            "data": source.choice((0, source.getrandbits(word), 1 << source.randrange(word))),
-            "enable": source.choice(
-                (source.getrandbits(word // granule), -1 % (1 << word // granule))
-            ),
-            "first": source.randrange(2),
-        }
 
 
 def read_back(memory: PlaneMemory, steps: list[dict], **drive) -> dict[str, list[int]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from amaranth import Module
@@ -14,11 +12,14 @@ from amaranth.back import verilog
 from amaranth.hdl import Elaboratable
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import connect
-from core.harness import Bench, never, ports, stalls
+from core.harness import Bench
 
 from lbq_hw.core.memory import PlaneMemory
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scanner import LATENCY, Scanner
+from sim.models.scanner import END, conv, golden, random_work, spots
+from sim.models.traffic import never, stalls
+from sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
@@ -28,59 +29,6 @@ SIZES = [
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
     {"lanes": 32, "word": 128, "summary": 8, "words": 64, "rows": 1 << 10, "word_queue": 5},
 ]
-END = {"kind": ScanKind.END}
-
-
-def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
-    """For each word a request reads, in order, its set bits in range as weight rows or lanes."""
-    found = []
-    for index in range(sizes["summary"]):
-        bits = words[request["chunk"] * sizes["summary"] + index]
-        if not (request["want"] >> index & 1 and bits):
-            continue
-        whole = request["stacked"] or request["kind"] is ScanKind.IDENTITY
-        low = request["lo"] if whole or (request["lo_en"] and request["lo_at"] == index) else 0
-        high = (
-            request["hi"]
-            if whole or (request["hi_en"] and request["hi_at"] == index)
-            else sizes["word"] - 1
-        )
-        taken = [bit for bit in range(low, high + 1) if bits >> bit & 1]
-        if request["kind"] is ScanKind.IDENTITY:
-            found.append([bit - low for bit in taken])
-        else:
-            span = 1 << (sizes["rows"] - 1).bit_length()
-            start = request["row"] + index * 2 ** request["inc"]
-            found.append([(start + bit) % span for bit in taken])
-    return found
-
-
-def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
-    """The events of the requests; a null event has no row."""
-    events: list[dict] = []
-    level: int | None = None  # exponent of the last event of the step
-
-    def emit(exponent: int, row: int | None, mask: int, end: int = 0) -> None:
-        nonlocal level
-        for _ in range(level - exponent - 1 if level is not None else 0):
-            events.append({"row": None, "mask": 0, "clear": 0, "double": 1, "end": 0})
-        first = level is None
-        double = int(not first and level != exponent)
-        events.append({"row": row, "mask": mask, "clear": +first, "double": double, "end": end})
-        level = exponent
-
-    for request in requests:
-        if request["kind"] is ScanKind.END:
-            emit(0, None, 0, end=1)
-            level = None
-            continue
-        for places in spots(request, words, sizes):
-            if request["kind"] is ScanKind.CONV:
-                for row in places:
-                    emit(request["exponent"], row, (1 << sizes["lanes"]) - 1)
-            elif places:
-                emit(request["exponent"], request["row"], sum(1 << lane for lane in places))
-    return events
 
 
 def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]:
@@ -170,62 +118,6 @@ def scan(
         dict(event, row=event["row"] if event["mask"] else None) for event in monitor.payloads
     ]
     return events, [cycle - driver.cycles[0] for cycle in monitor.cycles], strobes
-
-
-def conv(**members: Any) -> dict:
-    """A request for all of chunk 0 unless told otherwise."""
-    request = {"kind": ScanKind.CONV, "chunk": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
-    request |= {"lo_at": 0, "hi_en": 0, "hi_at": 0, "stacked": 0, "row": 0, "inc": 0, "exponent": 0}
-    return request | members
-
-
-def random_words(source: random.Random, sizes: dict) -> list[int]:
-    """Words by spells: mostly empty, sparse, half full, dense."""
-    words: list[int] = []
-    while len(words) < sizes["words"]:
-        density = source.choice((0, 0.02, 0.02, 0.2, 1))
-        for _ in range(source.randrange(1, 2 * sizes["summary"] + 2)):
-            words.append(sum((source.random() < density) << i for i in range(sizes["word"])))
-    return words[: sizes["words"]]
-
-
-def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
-    """Requests with exponents that fall, by 0, 1 or many, and the end."""
-    word, summary = sizes["word"], sizes["summary"]
-    exponent = source.choice((0, 3, 17, 31))
-    for _ in range(source.randrange(8)):
-        exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
-        low, high = sorted(source.randrange(word) for _ in range(2))
-        request = conv(
-            chunk=source.randrange(sizes["words"] // summary),
-            want=source.choice((source.getrandbits(summary), (1 << summary) - 1)),
-            lo=low,
-            hi=high,
-            lo_en=source.randrange(2),
-            lo_at=source.randrange(summary),
-            hi_en=source.randrange(2),
-            hi_at=source.randrange(summary),
-            stacked=source.random() < 0.3,
-            row=source.randrange(1 << (sizes["rows"] - 1).bit_length()),
-            inc=source.randrange(16),
-            exponent=exponent,
-        )
-        if source.random() < 0.3:
-            request["kind"] = ScanKind.IDENTITY
-            request["want"] = 1 << source.randrange(summary)
-            request["lo"] = low - low % sizes.get("granule", 1)
-            request["hi"] = min(high, request["lo"] + sizes["lanes"] - 1)
-        yield request
-    yield END
-
-
-def random_work(source: random.Random, sizes: dict) -> tuple[list[dict], list[int]]:
-    """Steps of requests for about 250 events, and words to scan."""
-    words = random_words(source, sizes)
-    requests: list[dict] = []
-    while len(golden(requests, words, sizes)) < 250:
-        requests += random_step(source, sizes)
-    return requests, words
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)

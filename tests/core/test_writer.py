@@ -8,10 +8,13 @@ import re
 
 import pytest
 from amaranth.back import verilog
-from core.harness import Bench, ports, stalls
+from core.harness import Bench
 
 from lbq_hw.core.payload import WriteInfo
 from lbq_hw.core.writer import Writer
+from sim.models.traffic import stalls
+from sim.models.writer import PLANE_BITS, build, decode, golden, random_planes
+from sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "word": 8, "planes": 1},
@@ -19,60 +22,6 @@ SIZES = [
     {"lanes": 16, "word": 64, "planes": 5},
     {"lanes": 32, "word": 32, "planes": 2},
 ]
-PLANE_BITS = 10
-
-
-def build(*, lanes: int, word: int, planes: int) -> Writer:
-    write = WriteInfo(lanes=lanes, word=word, planes=planes, address_bits=PLANE_BITS + 1)
-    return Writer(lanes=lanes, word=word, planes=planes, plane_bits=PLANE_BITS, write=write)
-
-
-def random_planes(
-    source: random.Random, count: int, *, lanes: int, word: int, planes: int
-) -> list[dict]:
-    """A layer's chunks at all places; some are followed by further timesteps."""
-    granule = min(8, lanes)
-    granules = 1 << source.randrange((lanes // granule).bit_length())
-    layer = {"granules": granules, "planes": source.randrange(1, planes + 1)}
-    layer["stride"] = source.randrange(20)
-    payloads: list[dict] = []
-    write: dict = {}
-    for i in range(count):
-        restart = int(i == 0 or source.randrange(3) == 0)
-        if restart:
-            place = source.randrange(0, word // granule, granules)
-            write = layer | {"place": place, "first": int(place == 0)}
-            write["addr"] = source.randrange(1 << PLANE_BITS - 1)
-        levels = [source.getrandbits(lanes) for _ in range(planes)]
-        payloads.append({"planes": levels, "restart": restart, "write": write})
-    return payloads
-
-
-def golden(payloads: list[dict], lanes: int) -> list[tuple[int, int, int, int, int]]:
-    """Word, bit offset, length, bits and first flag of every write."""
-    granule = min(8, lanes)
-    writes = []
-    frame = 0
-    for payload in payloads:
-        write = payload["write"]
-        frame = 0 if payload["restart"] else frame + 1
-        length = write["granules"] * granule
-        for k in range(write["planes"]):
-            addr = write["addr"] + (frame * write["planes"] + k) * write["stride"]
-            bits = payload["planes"][k] % (1 << length)
-            place = write["place"] * granule
-            writes.append((addr % (1 << PLANE_BITS), place, length, bits, write["first"]))
-    return writes
-
-
-def decode(write: dict, lanes: int) -> tuple[int, int, int, int, int]:
-    """What a write does, in golden's terms."""
-    granule = min(8, lanes)
-    enabled = [i for i in range(write["enable"].bit_length()) if write["enable"] >> i & 1]
-    assert enabled == list(range(enabled[0], enabled[-1] + 1))
-    place, length = enabled[0] * granule, len(enabled) * granule
-    bits = (write["data"] >> place) % (1 << length)
-    return write["addr"], place, length, bits, write["first"]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,7 +94,25 @@ def test_everything_is_loaded_where_the_core_looks_for_it(word: int) -> None:
             (Region.WEIGHTS, len(program.weights)),
         ]
     )
-    assert len(memory.order) == len(set(memory.order)) == expected
+    order = [address for address in memory.order if address >> isa.REGION_SHIFT]
+    assert len(order) == len(set(order)) == expected
+
+
+def test_a_tag_names_the_program() -> None:
+    _, program, memory = prepared()
+    changed = replace(program, weights=np.where(program.weights == 1, 2, program.weights))
+    assert (changed.weights != program.weights).any()
+    tags = [Device(memory, which).tag for which in (program, replace(program), changed)]
+    assert tags[0] == tags[1] != tags[2]
+    assert 0 < tags[0] < 1 << 32
+
+
+def test_a_program_that_the_core_refuses_is_told() -> None:
+    _, program, memory = prepared()
+    device = Device(memory, program)
+    memory.set_registers(status=0b100, error=Error.ADDRESS, error_at=0)
+    with pytest.raises(DeviceError, match=r"^the core stopped with error ADDRESS at 0$"):
+        device.load()
 
 
 def test_slices_of_an_entry_are_written_in_order() -> None:
@@ -172,7 +191,8 @@ def test_one_layer_runs_as_the_first_and_last_and_the_table_is_mended() -> None:
 
     class Watching(Memory):
         def wait(self, limit: int) -> bool:
-            seen.append(self.entry(Region.LAYERS, 0))
+            if self.controls:
+                seen.append(self.entry(Region.LAYERS, 0))
             return super().wait(limit)
 
     memory = Watching(config)
@@ -236,6 +256,9 @@ def test_an_error_without_a_name_is_told_by_its_number() -> None:
 
 def test_a_core_that_does_not_finish_is_told() -> None:
     _, program, memory = prepared()
+    device = Device(memory, program)
     memory.idle = False
-    with pytest.raises(DeviceError, match=r"^the core did not finish within 1099511627776 cycles$"):
-        Device(memory, program).start()
+    with pytest.raises(DeviceError, match=r"^the core did not finish within 4294967296 cycles$"):
+        device.start()
+    with pytest.raises(DeviceError, match=r"^the core did not finish within 4294967296 cycles$"):
+        Device(memory, program)

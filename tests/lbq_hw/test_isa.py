@@ -21,7 +21,7 @@ CONFIGS = (
     CoreConfig(lanes=256, word=256, plane_words=36864, weight_rows=270460, channels=5632,
                logits=256, paths=33),
 )  # fmt: skip
-RECORDS = (*isa.TABLES.values(), isa.PARAM)
+RECORDS = (*isa.TABLES.values(), isa.PARAM, isa.REQUEST, isa.REPLY)
 
 
 @st.composite
@@ -124,6 +124,15 @@ def test_an_address_outside_a_region_is_refused() -> None:
 )
 def test_weights_of_a_slice_fit_it(bits: int, lanes: int) -> None:
     assert isa.weight_slice_lanes(CoreConfig(weight_bits=bits)) == lanes
+
+
+def test_a_tag_counts_what_is_there() -> None:
+    image = {isa.Region.LAYERS: [1, 0, 2], isa.Region.RUNS: [3]}
+    same = {isa.Region.RUNS: (3, 0), isa.Region.LAYERS: (1, 0, 2, 0, 0), isa.Region.PATHS: [0]}
+    assert isa.tag(image) == isa.tag(same)
+    others = ({**image, isa.Region.LAYERS: [1, 2]}, {**image, isa.Region.PATHS: [3]}, {})
+    assert len({isa.tag(image), *(isa.tag(other) for other in others)}) == 4
+    assert all(0 < isa.tag(other) < 1 << 32 for other in others)
 
 
 def test_the_documentation_names_every_field_register_and_error() -> None:

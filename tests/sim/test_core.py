@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 from networks import random_images
-from simulators import NARROW, WIDE, Shape, bench, digits, drawn, needs_verilator, shared_core
+from simulators import (
+    NARROW,
+    SHAPES,
+    WIDE,
+    Shape,
+    bench,
+    digits,
+    drawn,
+    needs_verilator,
+    shape_seeds,
+    shared_core,
+)
 
 from lbq_hw import datasets
 from lbq_hw.compiler import compile_network
@@ -13,19 +24,6 @@ from sim.check import check
 from sim.verilator import Verilated
 
 pytestmark = needs_verilator
-
-SHAPES: tuple[Shape, ...] = (
-    (4, 8, 1, 1),
-    (4, 256, 8, 4),
-    (8, 8, 4, 8),
-    (8, 32, 32, 2),
-    (16, 16, 2, 1),
-    (16, 128, 64, 16),
-    (32, 32, 16, 8),
-    (32, 64, 8, 4),
-    (64, 64, 16, 16),
-    (64, 256, 32, 1),
-)
 
 
 def assert_exact(config: CoreConfig, seeds: range) -> None:
@@ -48,7 +46,7 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> None:
-    seeds = range(1000 * SHAPES.index(shape), 1000 * SHAPES.index(shape) + 30)
+    seeds = shape_seeds(shape)
     assert_exact(shared_core(shape, seeds), seeds)
 
 

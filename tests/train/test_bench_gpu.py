@@ -134,11 +134,13 @@ def test_every_network_is_timed_against_the_ann(
     tiny: Effort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", lambda _: None)
-    ann, one, two, jelly = bench_gpu.measure_steps(tiny, CPU)
+    ann, one, one_alone, two, two_alone, jelly = bench_gpu.measure_steps(tiny, CPU)
     assert (ann["name"], ann["target"]) == ("ANN (ReLU)", None)
     assert (one["name"], one["target"]) == ("LBQ, T = 1", 1.1)
     assert (two["name"], two["target"]) == ("LBQ, T = 2", 1.9)
-    for row in (ann, one, two):
+    assert (one_alone["name"], one_alone["target"]) == ("LBQ, T = 1, neuron alone", None)
+    assert (two_alone["name"], two_alone["target"]) == ("LBQ, T = 2, neuron alone", None)
+    for row in (ann, one, one_alone, two, two_alone):
         assert (row["ms"], row["ratio"], row["rounds_ms"]) == (2.0, 1.0, [2.0, 1.0, 5.0])
     assert (jelly["ms"], jelly["ratio"], jelly["note"]) == (None, None, "not installed")
 

@@ -184,7 +184,7 @@ def test_gamma_times_emitted_levels_has_value_and_gradients_of_the_plain_output(
         if emit_levels:
             assert torch.equal(out, out.round())
             assert out.unique().numel() > 2 or neuron.capacity == 1
-            out = neuron.gamma * out
+            out = neuron.gamma.detach() * out
         (out * weights).sum().backward()
         results.append((out.detach(), x.grad, *(p.grad for p in neuron.parameters())))
     assert torch.equal(results[0][0], results[1][0])

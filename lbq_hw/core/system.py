@@ -1,0 +1,81 @@
+"""The core behind a serial line: what a board's top has inside."""
+
+from collections.abc import Mapping, Sequence
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.core import uart
+from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.link import Link
+from lbq_hw.isa import Region
+
+__all__ = ["System"]
+
+
+class System(wiring.Component):
+    """`Accelerator` + `Link` + UART: speaks the frames of `lbq_hw.isa` on two pins.
+
+    Parameters
+    ----------
+    clock_hz : int
+        Of the domain sync.
+    baud : int
+        Of the line after a reset; within 2 % of what the clock can divide to.
+    image : entries by region, or None
+        What the memories hold after configuration; None: zeros.
+
+    Members
+    -------
+    rx : in
+        From the host, asynchronous; idle high.
+    tx : out
+        To the host.
+    busy : out
+        A program runs.
+    """
+
+    rx: In(1, init=1)
+    tx: Out(1, init=1)
+    busy: Out(1)
+
+    def __init__(
+        self,
+        config: CoreConfig,
+        *,
+        clock_hz: int,
+        baud: int,
+        image: Mapping[Region, Sequence[int]] | None = None,
+    ):
+        self._config = config
+        self._divisor = uart.divisor(clock_hz=clock_hz, baud=baud)
+        self._image = image
+        super().__init__()
+
+    @property
+    def config(self) -> CoreConfig:
+        return self._config
+
+    def elaborate(self, _platform):
+        m = Module()
+        image = {} if self._image is None else {"image": self._image}
+        m.submodules.core = core = Accelerator(self._config, **image)
+        tag = 0 if self._image is None else isa.tag(self._image)
+        m.submodules.link = link = Link(divisor=self._divisor, tag=tag)
+        m.submodules.receiver = receiver = uart.UartReceiver()
+        m.submodules.transmitter = transmitter = uart.UartTransmitter()
+        connect(m, receiver.o, link.i)
+        connect(m, link.o, transmitter.i)
+        connect(m, link.port, core.port)
+        m.d.comb += [
+            receiver.divisor.eq(link.divisor),
+            transmitter.divisor.eq(link.divisor),
+            link.idle.eq(~transmitter.busy),
+            receiver.rx.eq(self.rx),
+            self.tx.eq(transmitter.tx),
+            self.busy.eq(core.busy),
+        ]
+        return m

@@ -1,0 +1,149 @@
+"""Bytes over a serial line: one start bit, eight data bits, lowest first, one stop bit."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.isa import DIVISOR_BITS, LEAST_DIVISOR
+
+__all__ = ["Received", "UartReceiver", "UartTransmitter", "divisor"]
+
+
+def divisor(*, clock_hz: int, baud: int) -> int:
+    """Clock cycles a bit; ValueError where the rate would be off by 2 % or more."""
+    for name, value in (("clock_hz", clock_hz), ("baud", baud)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an integer, not {value!r}")
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, not {value!r}")
+    cycles = round(clock_hz / baud)
+    least, most = LEAST_DIVISOR, (1 << DIVISOR_BITS) - 1
+    if not least <= cycles <= most:
+        low, high = -(-clock_hz // most), clock_hz // least
+        raise ValueError(f"baud must be {low}..{high} at {clock_hz} Hz, not {baud!r}")
+    if abs(clock_hz - cycles * baud) * 50 >= cycles * baud:
+        raise ValueError(
+            f"baud must be within 2 % of {clock_hz} Hz over a whole number, not {baud!r}"
+        )
+    return cycles
+
+
+class Received(data.StructLayout):
+    """A byte from the line.
+
+    Members
+    -------
+    data : 8 bits
+    broken : bit
+        There was no stop bit: noise, another rate, or (if `data` is 0) a break.
+    """
+
+    def __init__(self):
+        super().__init__({"data": 8, "broken": 1})
+
+
+class UartReceiver(wiring.Component):
+    """Receives bytes; samples each bit once, in its middle.
+
+    A falling edge of an idle line begins a byte; if the line is high again half a bit later, it
+    was a glitch. After a byte without a stop bit the next one begins only once the line has been
+    high.
+
+    Timing. A byte is offered about 9.5 bits after its edge, plus two cycles. One that is not taken
+    before the next is complete is replaced by it.
+
+    Members
+    -------
+    divisor : in
+        Clock cycles a bit, at least `isa.LEAST_DIVISOR`. Less than that receives nothing right,
+        and still sees a break.
+    rx : in
+        The line, asynchronous.
+    o : stream of `Received`
+    """
+
+    divisor: In(DIVISOR_BITS)
+    rx: In(1)
+    o: Out(stream.Signature(Received()))
+
+    def elaborate(self, _platform):
+        m = Module()
+        line = Signal(init=1)
+        timer = Signal(DIVISOR_BITS)
+        left = Signal(range(11))
+        shift = Signal(8)
+        sample = Signal()
+        m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
+
+        whole, half = timer == self.divisor, timer == self.divisor >> 1
+        m.d.comb += sample.eq(Mux(left == 9, half, whole))
+        m.d.sync += timer.eq(timer + 1)
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [left.eq(9), timer.eq(1)]
+                with m.If(~line):
+                    m.next = "BITS"
+            with m.State("BITS"), m.If(sample):
+                m.d.sync += [timer.eq(1), left.eq(left - 1)]
+                with m.If((left == 9) & line):
+                    m.next = "IDLE"
+                with m.If(left == 0):
+                    m.d.sync += [
+                        self.o.valid.eq(1),
+                        self.o.payload.data.eq(shift),
+                        self.o.payload.broken.eq(~line),
+                    ]
+                    m.next = "IDLE"
+                    with m.If(~line):
+                        m.next = "BROKEN"
+                with m.Else():
+                    m.d.sync += shift.eq(Cat(shift[1:], line))
+            with m.State("BROKEN"), m.If(line):
+                m.next = "IDLE"
+        return m
+
+
+class UartTransmitter(wiring.Component):
+    """Sends bytes, each 10 bits long, without a gap where the next is offered in time.
+
+    Members
+    -------
+    divisor : in
+        Clock cycles a bit.
+    i : stream of bytes
+        Taken at the beginning of its start bit.
+    tx : out
+        The line.
+    busy : out
+        A byte is on the line.
+    """
+
+    divisor: In(DIVISOR_BITS)
+    i: In(stream.Signature(8))
+    tx: Out(1, init=1)
+    busy: Out(1)
+
+    def elaborate(self, _platform):
+        m = Module()
+        timer = Signal(DIVISOR_BITS)
+        left = Signal(range(10))  # bits after the one on the line
+        shift = Signal(8)
+        over = Signal()
+        m.d.comb += [
+            over.eq(~self.busy | (timer == self.divisor)),
+            self.i.ready.eq(over & (left == 0)),
+        ]
+        m.d.sync += timer.eq(timer + 1)
+        with m.If(over):
+            m.d.sync += timer.eq(1)
+            with m.If(left != 0):
+                m.d.sync += [Cat(self.tx, shift).eq(Cat(shift, 1)), left.eq(left - 1)]
+            with m.Else():
+                m.d.sync += self.busy.eq(self.i.valid)
+                with m.If(self.i.valid):
+                    m.d.sync += [self.tx.eq(0), shift.eq(self.i.payload), left.eq(9)]
+        return m

@@ -1,0 +1,10 @@
+"""Cycles of every layer from the program and the activity, equal to the RTL's counters, exactly.
+
+`work` finds what each step asks for: requests, plane words with a flag, events. `stages` and
+`model` find when each of these passes each stage of the core, with every queue as deep as it is.
+``python -m lbq_hw.cycles --help`` prints a table.
+"""
+
+from lbq_hw.cycles.model import BOUNDS, COUNTERS, LayerCycles, predict
+
+__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "predict"]

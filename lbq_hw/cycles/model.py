@@ -1,0 +1,211 @@
+"""The walker, and with it the cycles of each layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import isa
+from lbq_hw.compiler import Program
+from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
+from lbq_hw.cycles.work import Block, LayerWork, Levels
+
+STEPS_AHEAD = 17
+"""Steps that wait for their sums; one of them is in a register behind the queue's memory."""
+SLOTS = 2
+"""Steps whose windows the walker keeps."""
+SEGMENTS_AHEAD = 2
+"""Segments on their way to where their runs are read."""
+RUNS_AHEAD = 4
+"""Runs on their way from there to where they become requests."""
+BOUNDS = ("events", "scanner", "walker", "neurons")
+COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
+            "empty_requests")  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCycles:
+    """One layer of one image: what the core's counters count if the layer runs alone.
+
+    `cycles` include its start and the wait until all is written, so that those of a program are the
+    sum over its layers. `acs`: bit-sparse accumulations; each counts once, whether max-pool windows
+    share a pixel or an identity has weights of several limbs; pixels that no window covers are not
+    executed and not counted. `bounds`: cycles that one part of the core would need if it never
+    waited for the others (see `BOUNDS`).
+    """
+
+    name: str
+    cycles: int
+    events: int
+    null_events: int
+    scanner_stalls: int
+    neuron_stalls: int
+    words: int
+    empty_requests: int
+    acs: int
+    bounds: dict[str, int]
+
+    @property
+    def overhead(self) -> int:
+        """Cycles beyond the largest bound: start, end, and parts that wait for each other."""
+        return self.cycles - max(self.bounds.values())
+
+    @property
+    def limit(self) -> str:
+        """What most of the cycles are for: one of `BOUNDS`, or overhead."""
+        costs = self.bounds | {"overhead": self.overhead}
+        return max(costs, key=costs.__getitem__)
+
+    def __add__(self, other: LayerCycles) -> LayerCycles:
+        """The same layer of several images."""
+        counts = {name: getattr(self, name) + getattr(other, name) for name in (*COUNTERS, "acs")}
+        bounds = {name: self.bounds[name] + other.bounds[name] for name in BOUNDS}
+        return LayerCycles(name=self.name, bounds=bounds, **counts)
+
+    def summary(self, lanes: int, *, images: int = 1) -> dict[str, Any]:
+        """A JSON-able object by the names of ``python -m sim --json``: means, if of `images`."""
+        costs = self.bounds | {"overhead": self.overhead}
+        return {
+            "name": self.name,
+            **{name: getattr(self, name) / images for name in COUNTERS},
+            "acs_bit_sparse": self.acs / images,
+            "utilisation": self.acs / (lanes * self.cycles),
+            "bounds": {name: cycles / images for name, cycles in costs.items()},
+            "limit": self.limit,
+        }
+
+
+def predict(program: Program, raw: NDArray[np.uint8], levels: Levels) -> tuple[LayerCycles, ...]:
+    """The cycles of every layer for one raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``.
+
+    `levels`: what every layer of neurons emits, ``(T, C, H, W)`` by its name.
+    """
+    return tuple(
+        _layer(info.name, LayerWork(program, raw, levels, index))
+        for index, info in enumerate(program.info)
+    )
+
+
+def _layer(name: str, work: LayerWork) -> LayerCycles:
+    walk = _Walk(work)
+    totals = dict.fromkeys(("events", "nulls", "words", "asked", "empty", "acs"), 0)
+    for block in work.blocks():
+        walk.run(block)
+        for total in totals:
+            totals[total] += getattr(block, total)
+    # Idle for a cycle before it counts as idle.
+    cycles = walk.neurons.idle() + 1
+    lane_cycles = totals["events"] + totals["nulls"]
+    steps = len(work.steps)
+    return LayerCycles(
+        name=name,
+        cycles=cycles,
+        events=totals["events"],
+        null_events=totals["nulls"],
+        scanner_stalls=cycles - lane_cycles - walk.lanes.stalls,
+        neuron_stalls=walk.lanes.stalls,
+        words=totals["words"],
+        empty_requests=totals["empty"],
+        acs=totals["acs"],
+        bounds={
+            "events": lane_cycles,
+            "scanner": steps + max(totals["asked"], totals["words"]),
+            "walker": walk.least,
+            "neurons": walk.neurons.least,
+        },
+    )
+
+
+class _Walk:
+    """The walker of one layer: it opens steps, feeds their segments, cuts runs into requests.
+
+    Segments and runs move in one pipeline, all of it or nothing: it waits for the last request of
+    the run in its last stage. `_moves` has the cycle of each move, so that the run of move n is in
+    the last stage after it; `_starts` has of each segment, END or bubble the move of its first run.
+    """
+
+    def __init__(self, work: LayerWork) -> None:
+        layer, config = work.layer, work.config
+        times = layer["time_last"] + 1
+        self._sizes = [*work.sizes, 1]
+        self.neurons = Neurons(
+            NeuronTiming.of(config),
+            updates=times if layer["static"] else 1,
+            planes=layer["planes_last"] + 1,
+            readout=bool(layer["readout"]),
+        )
+        self.lanes = Lanes(config.fifo_depth, self.neurons)
+        self._scanner = Scanner(self.lanes)
+        self._visit = len(work.paths) + 2  # cycles of a position
+        self._visits = len(work.steps) + int(work.steps.skipped.sum())
+        self._opened: list[int] = []
+        self._left: list[int] = []  # cycles in which the slots of steps became free
+        self._free = _layer_start(work)
+        self._moves: list[int] = []
+        self._starts: list[int] = []
+
+    @property
+    def least(self) -> int:
+        """Cycles in which the walker has something to do, if it need not wait."""
+        runs = sum(self._sizes) * len(self._opened)
+        return max(runs, self._visit * self._visits)
+
+    def run(self, block: Block) -> None:
+        """The steps of a block, which follow those before."""
+        steps = block.steps
+        requests = iter(block.requests)
+        for skipped, t, last in zip(
+            steps.skipped.tolist(), steps.t.tolist(), steps.last.tolist(), strict=True
+        ):
+            self._open(skipped)
+            for size in self._sizes:
+                self._starts.append(len(self._moves) - 1)
+                for _ in range(size):
+                    self._cut(next(requests))
+            self.lanes.end(first=t == 0, emits=last)
+            # The slot is free when its END has moved on, with the segment before it read.
+            self._left.append(self._moves[self._starts[-2] - RUNS_AHEAD])
+
+    def _open(self, skipped: int) -> None:
+        """Move the windows to the next step, which may be fed from the next cycle on."""
+        step = len(self._opened)
+        since = self._free
+        if step >= SLOTS:
+            since = max(since, self._left[step - SLOTS] + 1)
+        if step >= STEPS_AHEAD - 1:
+            since = max(since, self._opened[step - STEPS_AHEAD + 1] + 2)
+        if step >= STEPS_AHEAD:
+            since = max(since, self.lanes.sums[step - STEPS_AHEAD] + 1)
+        opened = since + (skipped + 1) * self._visit - 1
+        self._opened.append(opened)
+        self._free = opened + 1
+        if not step:
+            bubbles = SEGMENTS_AHEAD + RUNS_AHEAD
+            self._moves = list(range(opened + 1, opened + 2 + bubbles))
+            self._starts = list(range(RUNS_AHEAD, bubbles))
+        # Until there is a step to feed, bubbles.
+        while self._moves[self._starts[-SEGMENTS_AHEAD] - RUNS_AHEAD] <= opened:
+            self._starts.append(len(self._moves) - 1)
+            self._cut([])
+
+    def _cut(self, requests: list[list[int]]) -> None:
+        """The next run in the last stage; it leaves with its last request."""
+        cycle = self._moves[-1] + 1
+        offered = cycle
+        for words in requests:
+            cycle = self._scanner.take(offered, words)
+            offered = cycle + 1
+        self._moves.append(cycle)
+
+
+def _layer_start(work: LayerWork) -> int:
+    """Cycle in which the walker begins to move windows: it has read the layer's records, slice by
+    slice, and added up planes and frames.
+    """
+    layer, config = work.layer, work.config
+    frames = layer["time_last"] if layer["static"] else 0
+    paths = len(work.paths) * isa.PATH.slices(config)
+    return isa.LAYER.slices(config) + max(paths + 6, layer["planes_last"] + frames + 5)

@@ -1,0 +1,213 @@
+"""When things pass the stages behind the walker: scanner, event FIFO and lanes, neuron units.
+
+Each stage takes the next thing when that has arrived and the place it goes to is free; a queue of n
+has a place for the thing that comes n after the one just taken from it. So the cycle in which a
+thing passes is a maximum over cycles of things before it, plus constants: nothing is simulated
+cycle by cycle, and the events of a plane word are one item. All cycles count from the layer's
+start.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from lbq_hw.config import CoreConfig
+
+CHUNK_QUEUE = 2
+"""Requests that wait in the scanner for their words."""
+WORD_QUEUE = 17
+"""Words that wait in the scanner for their events; one of them is in a register behind the queue's
+memory.
+"""
+ADDS_A_STAGE = 2
+"""Bits of the decay that a neuron unit handles in one cycle."""
+
+_NEVER = -(1 << 60)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuronTiming:
+    """A tile takes `groups` cycles; passes over one membrane begin `loop` cycles apart or more;
+    a group's levels are collected `depth` cycles after it was sent.
+    """
+
+    groups: int
+    loop: int
+    depth: int
+
+    @classmethod
+    def of(cls, config: CoreConfig) -> NeuronTiming:
+        leak = -(-max(0, config.decay_bits - 1) // ADDS_A_STAGE)
+        return cls(groups=config.groups, loop=leak + 3, depth=leak + config.planes + 5)
+
+
+class Neurons:
+    """Neuron units and writer, of one layer.
+
+    The units are a rigid pipeline that stands still while levels are to be collected but the planes
+    before them are not taken. Groups are therefore numbered by the cycles in which it moves:
+    `_lags` tells for each such number how many cycles it has stood still before, or from where on.
+    """
+
+    def __init__(self, timing: NeuronTiming, *, updates: int, planes: int, readout: bool) -> None:
+        self._timing, self._updates = timing, updates
+        self._planes, self._readout = planes, readout
+        self._lags: deque[tuple[int, int]] = deque([(_NEVER, 0)])
+        self._began = _NEVER  # when, in moves, the last pass began
+        self._taken = _NEVER  # cycle in which the writer took the last planes
+        self._collected = _NEVER
+        self._free = 0
+        self._passing = self._writing = 0
+
+    def take(self, ready: int, *, first: bool, emits: bool) -> int:
+        """Cycle in which sums that are ready from a cycle on are taken.
+
+        `first`: the membrane starts at 0; `emits`: levels leave, as at the last window position.
+        """
+        timing, lags = self._timing, self._lags
+        cycle = max(ready, self._free)
+        began = self._move(cycle + 1)
+        for update in range(self._updates):
+            apart = timing.groups if first and not update else max(timing.groups, timing.loop)
+            self._passing += apart
+            self._began = began = max(began, self._began + apart)
+            collect = began + timing.depth
+            writes = emits and not self._readout
+            if writes and self._taken > collect + lags[-1][1]:
+                lags.append((collect, self._taken - collect))
+            self._collected = collect + lags[-1][1] + timing.groups - 1
+            if writes:
+                self._taken = max(self._collected + 1, self._taken + self._planes)
+                self._writing += self._planes
+        self._free = self._cycle(self._began + timing.groups - 1)
+        return cycle
+
+    @property
+    def least(self) -> int:
+        """Cycles that all passes, or all writes, would take on their own."""
+        return max(self._passing, self._writing)
+
+    def idle(self) -> int:
+        """First cycle in which nothing is on its way, once all steps are taken."""
+        # The writer offers its last plane a cycle after it has left its register.
+        return self._collected + 1 if self._readout else self._taken + self._planes + 2
+
+    def _cycle(self, move: int) -> int:
+        """Cycle of a move; moves are asked for in order."""
+        lags = self._lags
+        while len(lags) > 1 and lags[1][0] <= move:
+            lags.popleft()
+        return move + lags[0][1]
+
+    def _move(self, cycle: int) -> int:
+        """The first move in a cycle or after it."""
+        lag = self._lags[0][1]
+        for start, later in self._lags:
+            if start > cycle - lag:
+                break
+            lag = later
+            if start > cycle - lag:
+                return start
+        return cycle - lag
+
+
+class Lanes:
+    """Event FIFO and lanes: events are made one a cycle, wait, and are taken one a cycle.
+
+    Nothing is taken while a finished sum waits for the neuron units. With events numbered, a lag is
+    the cycle in which one is made or taken less its number: it never falls, and that of the taken
+    ones rises only where a word comes late or a sum waits.
+    """
+
+    def __init__(self, depth: int, neurons: Neurons) -> None:
+        if depth < 3:
+            raise ValueError(f"fifo_depth must be at least 3 for the cycle model, not {depth!r}")
+        self._depth, self._neurons = depth, neurons
+        self._next = 0  # number of the next event
+        self._made = _NEVER  # lag of the last event
+        self._taken = _NEVER
+        self._lags: deque[tuple[int, int]] = deque([(_NEVER, _NEVER)])  # of events taken from on
+        self._waits: deque[tuple[int, int]] = deque()  # a sum waits from, and is taken in
+        self.stalls = 0
+        self.sums: list[int] = []  # cycles in which the sums were taken
+
+    def word(self, cycle: int, count: int) -> int:
+        """Make `count` events of a word loaded in `cycle`; the cycle in which the last is made."""
+        start, last = self._next, self._next + count - 1
+        made = max(self._made, cycle + 1 - start, self._room(start))
+        taken = max(self._taken, made + 3)
+        if taken > self._taken:
+            self._lags.append((start, taken))
+        waits = self._waits
+        while waits and waits[0][0] <= last + taken:
+            begin, end = waits[0]
+            if start + taken >= end:
+                waits.popleft()
+                continue
+            start = max(start, begin - taken)
+            taken = end - start
+            self._lags.append((start, taken))
+        self._next, self._taken = last + 1, taken
+        self._made = max(made, self._room(last))
+        return last + self._made
+
+    def end(self, *, first: bool, emits: bool) -> None:
+        """The last event of a step was made: hand its sums over."""
+        cycle = self._next - 1 + self._taken
+        for _ in range(2):  # read its weights, add
+            cycle += 1
+            for begin, end in self._waits:
+                if begin <= cycle < end:
+                    cycle = end
+        ready = cycle + 1
+        handed = self._neurons.take(ready, first=first, emits=emits)
+        if handed > ready:
+            self._waits.append((ready, handed))
+            self.stalls += handed - ready
+        self.sums.append(handed)
+
+    def _room(self, event: int) -> int:
+        """Least lag of an event, since the one before it must have found a place in the FIFO."""
+        lags = self._lags
+        event -= self._depth + 1
+        while len(lags) > 1 and lags[1][0] <= event:
+            lags.popleft()
+        return lags[0][1] - self._depth
+
+
+class Scanner:
+    """Summary flags, chunk queue, words, word queue, of one layer."""
+
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._accepted = self._flags_left = _NEVER
+        self._issued = self._read = self._left = self._taken = self._made = _NEVER
+        self._chunks = deque([_NEVER] * CHUNK_QUEUE, maxlen=CHUNK_QUEUE)
+        self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
+
+    def take(self, cycle: int, words: list[int]) -> int:
+        """Take a request offered from `cycle` on; the cycle in which it is taken.
+
+        `words` has the events of each of its words with a flag; 0: it has no bit in range.
+        """
+        self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_left)
+        self._flags_left = arrived = max(accepted, self._chunks[0]) + 1
+        if not words:
+            return accepted
+        issued, read, left = self._issued, self._read, self._left
+        taken, made = self._taken, self._made
+        queue, word = self._words, self._lanes.word
+        for count in words:
+            issued = max(max(issued, arrived) + 1, read)
+            read = max(issued + 1, left)
+            left = max(read, queue[0]) + 1
+            if count:
+                offered = max(left + 1, taken)
+                queue.append(offered)
+                taken = max(offered + 1, made)
+                made = word(taken, count)
+        self._chunks.append(issued)
+        self._issued, self._read, self._left = issued, read, left
+        self._taken, self._made = taken, made
+        return accepted

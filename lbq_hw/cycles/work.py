@@ -1,0 +1,246 @@
+"""What the steps of a layer ask of the core: requests, flagged words, events. All by arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw.compiler import Program
+from lbq_hw.network import INPUT
+from lbq_hw.numeric import Integers
+
+Values = dict[str, int]
+Levels = Mapping[str, NDArray[Any]]
+BLOCK = 1 << 12  # steps that are worked out at a time
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Steps:
+    """The steps of a layer in their order, one array entry each.
+
+    `row`, `column`, `tile`, `wy`, `wx`, `t`: the loops of `lbq_hw.isa`. `skipped`: positions
+    outside the layer that the walker visits before. `last`: of its pool window. `anew`: no step
+    before it had the same pixel, tile and timestep, as where max-pool windows overlap.
+    """
+
+    row: Integers
+    column: Integers
+    tile: Integers
+    wy: Integers
+    wx: Integers
+    t: Integers
+    skipped: Integers
+    last: NDArray[np.bool_]
+    anew: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, layer: Values) -> Steps:
+        loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
+        grid = np.indices([layer[f"{loop}_last"] + 1 for loop in loops]).reshape(len(loops), -1)
+        row, column, _, wy, wx = grid
+        y = layer["window_row_init"] + row * layer["window_row_step"] + wy
+        x = layer["window_column_init"] + column * layer["window_column_step"] + wx
+        bottom, right = layer["conv_rows_last"], layer["conv_columns_last"]
+        y_in, x_in = (y >= 0) & (y <= bottom), (x >= 0) & (x <= right)
+        # What lies below or right is not visited; of a row above, one position is.
+        outside = np.where(y_in, x < 0, (y < 0) & (wx == 0))
+        here = np.flatnonzero(y_in & x_in)
+        skipped = np.diff(np.cumsum(outside)[here], prepend=0)
+        last = (wy == layer["window_rows_last"]) | (y == bottom)
+        last &= (wx == layer["window_columns_last"]) | (x == right)
+        place = (grid[2] * (bottom + 1) + y) * (right + 1) + x
+        anew = np.zeros(len(here), np.bool_)
+        anew[np.unique(place[here], return_index=True)[1]] = True
+        times = 1 if layer["static"] else layer["time_last"] + 1
+        t = np.tile(np.arange(times), len(here))
+        row, column, tile, wy, wx = np.repeat(grid[:, here], times, axis=1)
+        return cls(
+            row=row,
+            column=column,
+            tile=tile,
+            wy=wy,
+            wx=wx,
+            t=t,
+            skipped=np.where(t == 0, np.repeat(skipped, times), 0),
+            last=np.repeat(last[here], times),
+            anew=np.repeat(anew, times),
+        )
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def part(self, start: int) -> Steps:
+        """`BLOCK` of them."""
+        here = slice(start, start + BLOCK)
+        return Steps(**{name: values[here] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Some steps of a layer: what they ask, and sums of it.
+
+    `requests`: of each step's runs and its END, the requests; of each request, the events (nulls
+    that come before them, too) of each word with a flag. An END has one word.
+    """
+
+    steps: Steps
+    requests: list[list[list[int]]]
+    events: int
+    nulls: int
+    words: int
+    asked: int
+    empty: int
+    acs: int
+
+
+class Memory:
+    """The plane words that one layer reads: flags, and set bits below any place.
+
+    Behind them is a word with one bit, which stands for the END of a step.
+    """
+
+    def __init__(self, program: Program, raw: NDArray[np.uint8], levels: Levels, layer: int):
+        word, summary = program.config.word, program.config.summary
+        bits = np.zeros((program.config.plane_words + summary, word), np.bool_)
+        for name in program.info[layer].sources:
+            tensor = program.tensors[name]
+            if name != INPUT and name not in levels:
+                raise ValueError(f"levels must have those of {name!r}, not only {sorted(levels)}")
+            packed = program.input_bits(raw) if name == INPUT else tensor.pack(levels[name])
+            bits[tensor.base : tensor.end] = packed
+        self.end = program.config.plane_words
+        bits[self.end, 0] = True
+        self.flags = np.asarray(bits.any(axis=1))
+        self._below = np.concatenate(([0], np.cumsum(bits, dtype=np.int64)))
+        self._word = word
+
+    def count(self, words: Integers, low: Integers, high: Integers) -> Integers:
+        """Set bits of words, between two bits that count, too."""
+        start = words * self._word
+        return self._below[start + high + 1] - self._below[start + low]
+
+
+class LayerWork:
+    """Works out the requests, words and events of one layer."""
+
+    def __init__(self, program: Program, raw: NDArray[np.uint8], levels: Levels, index: int):
+        self.config = program.config
+        self.layer = layer = program.table("layers")[index]
+        self.steps = Steps.of(layer)
+        self._channels = program.info[index].shape[0]
+        self._memory = Memory(program, raw, levels, index)
+        paths, runs = program.table("paths"), program.table("runs")
+        self.paths = paths[layer["path_first"] : layer["path_last"] + 1]
+        segments = program.table("segments")[layer["segment_first"] : layer["segment_last"] + 1]
+        self._runs: list[tuple[Values, Values, Values]] = []
+        self.sizes: list[int] = []
+        """Runs of each segment; the END of a step follows them."""
+        for segment in segments:
+            path = self.paths[segment["path"]]
+            here = runs[path["run_first"] : path["run_last"] + 1]
+            self._runs += [(segment, path, run) for run in here]
+            self.sizes.append(len(here))
+
+    def blocks(self) -> Iterator[Block]:
+        """All steps, block by block."""
+        for start in range(0, len(self.steps), BLOCK):
+            yield self._block(self.steps.part(start))
+
+    def _block(self, steps: Steps) -> Block:
+        config, memory = self.config, self._memory
+        end = np.full(len(steps), memory.end)
+        nought, whole = np.zeros_like(end), np.full_like(end, config.word - 1)
+        columns = [self._place(steps, *run) for run in self._runs]
+        columns.append(np.stack((end, end, nought, whole)))
+        first, last, low, high = np.stack(columns, axis=-1).reshape(4, -1)
+
+        # Of each run, or END, its words; of each word, the run that asks for it.
+        sizes = np.maximum(last - first + 1, 0)
+        run = np.repeat(np.arange(len(sizes)), sizes)
+        word = np.arange(len(run)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        chunks = np.where(sizes > 0, last // config.summary - first // config.summary + 1, 0)
+        request = (np.cumsum(chunks) - chunks - first // config.summary)[run]
+        request += word // config.summary
+        kept = np.flatnonzero(memory.flags[word])
+        run, word, request = run[kept], word[kept], request[kept]
+        step, column = np.divmod(run, len(columns))
+        everywhere, identity, exponent, again = self._facts()
+        bits = memory.count(
+            word,
+            np.where(everywhere[column] | (word == first[run]), low[run], 0),
+            np.where(everywhere[column] | (word == last[run]), high[run], config.word - 1),
+        )
+        is_end = word == memory.end
+        events = np.where(identity[column], np.minimum(bits, 1), bits)
+
+        # Going down several exponents costs events of its own, but not from step to step.
+        made = np.flatnonzero(events)
+        falls = -np.diff(exponent[column[made]], prepend=0) - 1
+        nulls = np.zeros_like(events)
+        nulls[made] = np.where(np.roll(is_end[made], 1), 0, np.maximum(falls, 0))
+        lanes = np.minimum(config.lanes, self._channels - steps.tile[step] * config.lanes)
+        acs = bits * np.where(identity[column], 1, lanes)
+        acs *= steps.anew[step] & ~again[column] & ~is_end
+
+        asked = int(chunks.sum()) - len(steps)
+        per_request = np.bincount(request, minlength=int(chunks.sum()))
+        by_request = _split((events + nulls).tolist(), per_request.tolist())
+        return Block(
+            steps=steps,
+            requests=_split(by_request, chunks.tolist()),
+            events=int(events[~is_end].sum()),
+            nulls=int(nulls.sum()) + len(steps),
+            words=len(word) - len(steps),
+            asked=asked,
+            empty=int((per_request == 0).sum()),
+            acs=int(acs.sum()),
+        )
+
+    def _facts(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Integers, NDArray[np.bool_]]:
+        """Of each run and the END: whether bounds apply to every word; whether it is an identity;
+        its exponent; whether it is a further limb of an identity's weights.
+        """
+        facts, seen = [], set[tuple[int, int]]()
+        for segment, path, _ in self._runs:
+            plane = segment["path"], segment["base"]
+            again = path["identity"] and plane in seen
+            seen.add(plane)
+            everywhere = path["stacked"] or path["identity"]
+            facts.append((everywhere, path["identity"], segment["exponent"], again))
+        everywhere, identity, exponent, again = np.array([*facts, (0, 0, 0, 0)]).T
+        return everywhere > 0, identity > 0, exponent, again > 0
+
+    def _place(self, steps: Steps, segment: Values, path: Values, run: Values) -> Integers:
+        """A run in all steps: first and last word, first and last bit; no word if none counts."""
+        word = self.config.word
+        base = segment["base"] + steps.t * path["frame_words"]
+        top = path["row_init"] + run["row"] + steps.row * path["row_step"]
+        top = top + steps.wy * path["row_window"]
+        left = path["column_init"] + run["column"] + steps.column * path["column_step"]
+        left = left + steps.wx * path["column_window"]
+        first, last = np.maximum(top, path["row_low"]), top + run["rows_last"]
+        last = np.minimum(last, path["row_high"])
+        low, high = np.maximum(left, path["column_low"]), left + run["length_last"]
+        high = np.minimum(high, path["column_high"])
+        counts = (first <= last) & (low <= high)
+        if path["identity"]:
+            counts = (first == top) & (top <= path["row_high"])
+            counts &= (low == left) & (left <= path["column_high"])
+            first = last = top
+            low = left + steps.tile * self.config.lanes
+            high = low + path["lanes"] - 1
+        first, last = base + first + low // word, base + last + high // word
+        return np.stack((first, np.where(counts, last, first - 1), low % word, high % word))
+
+
+def _split(values: list[Any], sizes: list[int]) -> list[list[Any]]:
+    """Lists of the given sizes, one after the other."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(values[start : start + size])
+        start += size
+    return parts

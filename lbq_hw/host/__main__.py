@@ -1,0 +1,197 @@
+"""A dataset through a board: ``python -m lbq_hw.host --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from lbq_hw import golden, package
+from lbq_hw.compiler import CompileError, compile_network
+from lbq_hw.datasets import Dataset, DatasetError
+from lbq_hw.evaluate import load_dataset
+from lbq_hw.host.device import Device, DeviceError
+from lbq_hw.host.line import SerialTransport
+from lbq_hw.package import Package, PackageError
+
+_EPILOG = """
+examples:
+  python -m lbq_hw.host --port /dev/ttyUSB1 --package build/mnist --data folder/of/mnist
+  python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
+      logits of 20 images, each compared with the golden model; exit code 1 if one differs
+The program is uploaded unless the bitstream has brought it. Latency comes from the cycles that the
+core counted, at the package's clock; throughput from the time that passed, the link included.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What was seen of every image, and of the upload."""
+
+    logits: NDArray[np.int64]
+    cycles: NDArray[np.int64]
+    seconds: float
+    uploaded: bool
+    upload_seconds: float
+    repeats: int
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        packed = package.read(args.package)
+        dataset = load_dataset(packed.network, args.dataset, args.data, args.images)
+        measured = _measure(args, packed, dataset)
+        facts = report(packed, dataset, measured, compare=args.compare)
+    except (PackageError, DatasetError, CompileError, DeviceError, ValueError) as error:
+        print(f"host: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("host: stopped", file=sys.stderr)
+        return 130
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        _show(facts)
+    return 1 if facts["equal"] is False else 0
+
+
+def report(
+    packed: Package, dataset: Dataset, measured: Measured, *, compare: bool
+) -> dict[str, Any]:
+    """One JSON-able object; `equal` and `differing` are None unless compared with golden."""
+    classes = measured.logits.argmax(axis=1)
+    differing = None
+    if compare:
+        wanted = golden.run(packed.network, dataset.images).logits
+        differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
+    cycles = float(measured.cycles.mean())
+    return {
+        "model": packed.network.name,
+        "board": packed.board,
+        "config": packed.config.digest,
+        "dataset": dataset.name,
+        "images": len(dataset.images),
+        "accuracy": 100.0 * float(np.mean(classes == dataset.labels)),
+        "equal": None if differing is None else not differing,
+        "differing": differing,
+        "clock_hz": packed.clock_hz,
+        "cycles": cycles,
+        "cycles_most": int(measured.cycles.max()),
+        "latency_us": 1e6 * cycles / packed.clock_hz,
+        "images_per_second": len(dataset.images) / measured.seconds,
+        "uploaded": measured.uploaded,
+        "upload_seconds": measured.upload_seconds,
+        "repeated_frames": measured.repeats,
+    }
+
+
+def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Measured:
+    program = compile_network(packed.network, packed.config)
+    if not len(dataset.images):
+        raise ValueError("the dataset must have an image")
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    baud = args.baud or packed.baud
+    timeout = args.timeout or (1.0 if packed.bitstream else 10.0)  # a simulation has its own time
+    with SerialTransport.open(args.port, baud=baud, timeout=timeout) as line, bars:
+        task = bars.add_task("upload", total=None)
+        device = Device(line, program)
+        began = time.perf_counter()
+        held = line.baked() == device.tag and not args.reload
+        if not held and args.no_load:
+            raise DeviceError("the bitstream did not bring this model: leave out --no-load")
+        if not held:
+            device.load()
+        ready = time.perf_counter()
+        bars.update(
+            task, description=f"{program.name} on {packed.board}", total=len(dataset.images)
+        )
+        logits, cycles = [], []
+        for image in dataset.images:
+            logits.append(device.run(image))
+            cycles.append(device.counters().cycles)
+            bars.advance(task)
+        return Measured(
+            logits=np.array(logits),
+            cycles=np.array(cycles),
+            seconds=time.perf_counter() - ready,
+            uploaded=not held,
+            upload_seconds=ready - began,
+            repeats=line.repeats,
+        )
+
+
+def _show(facts: dict[str, Any]) -> None:
+    table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
+    table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
+    if facts["equal"] is not None:
+        wrong = len(facts["differing"])
+        table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
+    mhz = facts["clock_hz"] / 1e6
+    table.add_row(
+        "latency", f"{facts['latency_us']:,.1f} us ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)"
+    )
+    table.add_row("throughput", f"{facts['images_per_second']:,.1f} images/s, the link included")
+    upload = (
+        f"{facts['upload_seconds']:.2f} s" if facts["uploaded"] else "none: it is in the bitstream"
+    )
+    table.add_row("upload", upload)
+    if facts["repeated_frames"]:
+        table.add_row("repeated frames", str(facts["repeated_frames"]))
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lbq_hw.host",
+        description="Upload a package's network to its board, run a dataset's test images on it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--port", required=True, help="serial port, or what sim.board prints")
+    parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
+    parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
+    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    parser.add_argument("--images", type=_count, metavar="N", help="only the first N test images")
+    parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
+    loading = parser.add_mutually_exclusive_group()
+    loading.add_argument("--no-load", action="store_true", help="refuse to upload")
+    loading.add_argument("--reload", action="store_true", help="upload even what is baked in")
+    parser.add_argument("--baud", type=_count, help="default: the package's")
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help="until a repeat (1; sim: 10)")
+    return parser
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 3600:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 3600, not {text}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

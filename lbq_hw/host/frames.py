@@ -1,0 +1,98 @@
+"""Frames of the link in bytes, as `lbq_hw.isa` defines them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa import Command, Status
+
+_ANY = CoreConfig()  # heads of frames are the same for every core
+_STUFFED = {isa.FLAG: bytes((isa.ESCAPE, isa.FLAG ^ isa.ESCAPED)),
+            isa.ESCAPE: bytes((isa.ESCAPE, isa.ESCAPE ^ isa.ESCAPED))}  # fmt: skip
+_REQUEST_BYTES, _REPLY_BYTES = (r.width(_ANY) // 8 for r in (isa.REQUEST, isa.REPLY))
+_CRC_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A frame to the core; `words` counts what a READ wants, `data` is what a WRITE brings."""
+
+    sequence: int
+    command: Command
+    address: int = 0
+    words: int = 0
+    data: tuple[int, ...] = ()
+
+    def encode(self) -> bytes:
+        """On the wire, with the flag that ends it."""
+        head = isa.REQUEST.encode(
+            _ANY,
+            {
+                "sequence": self.sequence,
+                "words": len(self.data) if self.command == Command.WRITE else self.words,
+                "command": self.command,
+                "address": self.address,
+            },
+        )
+        return wrap(head.to_bytes(_REQUEST_BYTES, "little") + _pack(self.data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A frame from the core."""
+
+    sequence: int
+    status: Status
+    data: tuple[int, ...] = ()
+
+
+def wrap(plain: bytes) -> bytes:
+    """Add the CRC, escape, end with a flag."""
+    whole = plain + zlib.crc32(plain).to_bytes(_CRC_BYTES, "little")
+    body = b"".join(_STUFFED.get(byte, bytes((byte,))) for byte in whole)
+    return body + bytes((isa.FLAG,))
+
+
+def unwrap(body: bytes) -> bytes | None:
+    """What a frame without its flag holds; None if it was altered."""
+    plain, escaped = bytearray(), False
+    for byte in body:
+        if byte == isa.ESCAPE:
+            escaped = True
+            continue
+        plain.append(byte ^ isa.ESCAPED if escaped else byte)
+        escaped = False
+    data, crc = bytes(plain[:-_CRC_BYTES]), bytes(plain[-_CRC_BYTES:])
+    if escaped or len(crc) < _CRC_BYTES or crc != zlib.crc32(data).to_bytes(_CRC_BYTES, "little"):
+        return None
+    return data
+
+
+class Replies:
+    """Finds replies in a stream of bytes; whatever else there is, is dropped."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[Reply]:
+        """The replies that end in `data`."""
+        *bodies, self._rest = (self._rest + data).split(bytes((isa.FLAG,)))
+        most = 2 * (_REPLY_BYTES + 4 * isa.FRAME_WORDS + _CRC_BYTES)
+        self._rest = self._rest[-most - 1 :]  # no frame is longer
+        for body in bodies:
+            plain = unwrap(body)
+            if plain is None or len(plain) < _REPLY_BYTES or (len(plain) - _REPLY_BYTES) % 4:
+                continue
+            head = isa.REPLY.decode(_ANY, int.from_bytes(plain[:_REPLY_BYTES], "little"))
+            if head["status"] in set(Status):
+                words = struct.unpack(f"<{len(plain) // 4}I", plain[_REPLY_BYTES:])
+                yield Reply(sequence=head["sequence"], status=Status(head["status"]), data=words)
+
+
+def _pack(words: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(words)}I", *words)

@@ -1,0 +1,225 @@
+"""The serial line to a core: a transport that repeats what was lost."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol
+
+import serial
+
+from lbq_hw import isa
+from lbq_hw.host.device import DeviceError
+from lbq_hw.host.frames import Replies, Reply, Request
+from lbq_hw.isa import Command, Status
+
+ATTEMPTS = 6
+WINDOW = 8
+SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
+_PAGE = 256  # a frame's address counts up in its low byte only
+
+
+class LinkError(DeviceError):
+    """The line is gone, or the core does not answer; one sentence."""
+
+
+class Port(Protocol):
+    """What is used of `serial.Serial`."""
+
+    def read(self, size: int = 1, /) -> bytes: ...
+    def write(self, data: bytes, /) -> int | None: ...
+    def close(self) -> None: ...
+    @property
+    def in_waiting(self) -> int: ...
+
+
+class SerialTransport:
+    """Reads and writes a core's addresses through a serial port.
+
+    Every request is answered, or it is repeated; after `ATTEMPTS` in vain a `LinkError` is raised.
+    The core executes each request once and in order, whatever is repeated. Writes are sent without
+    waiting for each answer, and have all been answered when `write` returns.
+
+    Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
+    repeat.
+    """
+
+    def __init__(self, port: Port, *, timeout: float = 1.0) -> None:
+        self._port = port
+        self._timeout = timeout
+        self._replies = Replies()
+        self._pending: list[Reply] = []
+        self._sequence = secrets.randbelow(256)
+        self.repeats = 0
+        self._send(bytes((isa.FLAG,)))  # ends what an earlier host may have begun
+        self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
+
+    @classmethod
+    def open(cls, name: str, *, baud: int, timeout: float = 1.0) -> SerialTransport:
+        """Open a port by its name, 8N1 without flow control."""
+        try:
+            port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
+        except (OSError, ValueError) as error:
+            raise LinkError(f"the port {name} cannot be opened: {error}") from error
+        # Else an FTDI chip keeps answers for up to 16 ms. What is no such chip does not know it.
+        with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
+            port.set_low_latency_mode(True)
+        try:
+            return cls(port, timeout=timeout)
+        except BaseException:
+            port.close()
+            raise
+
+    def __enter__(self) -> SerialTransport:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._port.close()
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """Write consecutive addresses; all have been written when this returns."""
+        self._exchange(
+            [
+                Request(
+                    sequence=self._next(),
+                    command=Command.WRITE,
+                    address=address + first,
+                    data=tuple(words[first : first + count]),
+                )
+                for first, count in _chunks(address, len(words))
+            ]
+        )
+
+    def read(self, address: int, count: int) -> list[int]:
+        """Read consecutive addresses."""
+        words: list[int] = []
+        for first, size in _chunks(address, count):
+            request = Request(
+                sequence=self._next(), command=Command.READ, address=address + first, words=size
+            )
+            words += self._exchange([request])[-1].data
+        return words
+
+    def wait(self, limit: int) -> bool:
+        """Wait until the core is idle, for `limit` cycles of its own counter at most."""
+        first, last = (isa.REGISTERS[name].address for name in ("status", "cycles_high"))
+        while True:
+            status, *_, low, high = self.read(first, last - first + 1)
+            if not status & 1:
+                return True
+            if high << isa.SLICE | low >= limit:
+                return False
+
+    def baked(self) -> int:
+        """`isa.tag` of the program that the bitstream brought, if it is still whole; else 0."""
+        return self.read(isa.BAKED, 1)[0]
+
+    def set_divisor(self, divisor: int) -> None:
+        """Change the core's clock cycles a bit; the caller then changes the port's rate."""
+        request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
+        self._exchange([request])
+
+    def _next(self) -> int:
+        self._sequence = (self._sequence + 1) % 256
+        return self._sequence
+
+    def _exchange(self, requests: Sequence[Request]) -> list[Reply]:
+        """Send requests with adjoining numbers until all are answered; the answers that came.
+
+        An answer also stands for the requests before it: else the core would not have taken it.
+        So does the answer to a repeated request that the core had executed last; those before it
+        are then refused, which means nothing unless the last one sent is refused too.
+        """
+        done, sent, failures = 0, 0, 0
+        answers: list[Reply] = []
+        while done < len(requests):
+            most = min(len(requests), done + WINDOW)
+            while sent < most and (sent == done or len(requests[sent].data) >= SHORT):
+                self._send(requests[sent].encode())
+                sent += 1
+            patience = self._timeout * min(failures + 1, 3)
+            reply = self._receive(requests[done].sequence, sent - done, patience)
+            if reply is not None:
+                ahead = (reply.sequence - requests[done].sequence) % 256
+                if reply.status == Status.OK and _fits(reply, requests[done + ahead]):
+                    done += ahead + 1
+                    failures = 0
+                    answers.append(reply)
+                    continue
+                if ahead < sent - done - 1:
+                    continue
+            failures += 1
+            if failures == ATTEMPTS:
+                raise LinkError(
+                    f"the core does not answer ({ATTEMPTS} attempts): see that it is powered, has "
+                    "its bitstream, and that port and baud are right"
+                    if reply is None
+                    else "the core has been reset or has another host: start again"
+                )
+            self.repeats += sent - done
+            self._drain()
+            self._send(bytes((isa.FLAG,)))  # ends whatever was cut off
+            sent = done
+        return answers
+
+    def _receive(self, first: int, count: int, seconds: float) -> Reply | None:
+        """The next reply to one of `count` requests from `first` on; None when none comes."""
+        deadline = time.monotonic() + seconds
+        while True:
+            while self._pending:
+                reply = self._pending.pop(0)
+                if (reply.sequence - first) % 256 < count:
+                    return reply
+            if time.monotonic() > deadline:
+                return None
+            self._pending += self._replies.feed(self._read())
+
+    def _drain(self) -> None:
+        """Wait until the line is silent, for answers to what was sent before."""
+        quiet = time.monotonic() + self._timeout / 4
+        deadline = time.monotonic() + 4 * self._timeout
+        while time.monotonic() < min(quiet, deadline):
+            if self._read():
+                quiet = time.monotonic() + self._timeout / 4
+        self._replies = Replies()
+        self._pending.clear()
+
+    def _read(self) -> bytes:
+        try:
+            return self._port.read(max(1, self._port.in_waiting))
+        except (OSError, TypeError) as error:  # pyserial has both of a port that went away
+            raise LinkError(f"the port is gone ({error})") from error
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._port.write(data)
+        except OSError as error:
+            raise LinkError(f"the port is gone ({error})") from error
+
+
+def _fits(reply: Reply, request: Request) -> bool:
+    return len(reply.data) == (request.words if request.command == Command.READ else 0)
+
+
+def _chunks(address: int, count: int) -> list[tuple[int, int]]:
+    """Where to cut `count` words from `address` on into frames: first word and size of each."""
+    chunks = []
+    first = 0
+    while first < count:
+        room = _PAGE - (address + first) % _PAGE
+        size = min(isa.FRAME_WORDS, room, count - first)
+        chunks.append((first, size))
+        first += size
+    return chunks

@@ -1,0 +1,177 @@
+"""A package: what the host needs to use a board, in one folder.
+
+`package.json` says what the rest is; `net.lbq` is the network, and the bitstream is beside it
+(not for the board `sim`). Every file is known by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lbq_hw import file
+from lbq_hw.config import CoreConfig
+from lbq_hw.network import Network
+
+FORMAT = "lbq-package"
+VERSION = 1
+MANIFEST = "package.json"
+MODEL = "net.lbq"
+_AGAIN = "build it again"
+_KINDS = {
+    "format": str,
+    "version": int,
+    "board": str,
+    "config": dict,
+    "clock_hz": int,
+    "baud": int,
+    "baked": bool,
+    "model": str,
+    "bitstream": (str, type(None)),
+    "sha256": dict,
+}
+
+
+class PackageError(ValueError):
+    """A package that cannot be read or written; one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A bitstream, the core in it, and the network for it.
+
+    `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `baked`: the network
+    is in the bitstream. `bitstream` is None for the board `sim`.
+    """
+
+    board: str
+    config: CoreConfig
+    network: Network
+    clock_hz: int
+    baud: int
+    baked: bool
+    bitstream: Path | None
+    folder: Path
+
+
+def read(folder: str | os.PathLike[str]) -> Package:
+    """Read a package; PackageError for what is missing, altered, or of another version."""
+    folder = Path(folder)
+    facts = _manifest(folder / MANIFEST)
+    for name, digest in facts["sha256"].items():
+        if _sha256(folder / name) != digest:
+            raise PackageError(f"{folder / name} is not the file that was packed: {_AGAIN}")
+    for name in filter(None, (facts["model"], facts["bitstream"])):
+        if name not in facts["sha256"]:
+            raise PackageError(f"{folder / MANIFEST} must give the sha256 of {name!r}: {_AGAIN}")
+    try:
+        config = CoreConfig.from_dict(facts["config"])
+        network = file.load(folder / facts["model"])
+    except (TypeError, ValueError) as error:
+        raise PackageError(f"{folder}: {error}") from error
+    bitstream = facts["bitstream"]
+    return Package(
+        board=facts["board"],
+        config=config,
+        network=network,
+        clock_hz=facts["clock_hz"],
+        baud=facts["baud"],
+        baked=facts["baked"],
+        bitstream=None if bitstream is None else folder / bitstream,
+        folder=folder,
+    )
+
+
+def write(
+    folder: str | os.PathLike[str],
+    *,
+    board: str,
+    config: CoreConfig,
+    model: Path,
+    clock_hz: int,
+    baud: int,
+    baked: bool,
+    bitstream: Path | None,
+) -> Package:
+    """Write a package, whole or not at all; one that is there is replaced at the end."""
+    folder = Path(folder)
+    token = secrets.token_hex(4)
+    partial = folder.parent / f".{folder.name}.{token}"
+    old = folder.parent / f".{folder.name}.{token}.old"
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "board": board,
+        "config": asdict(config),
+        "clock_hz": clock_hz,
+        "baud": baud,
+        "baked": baked,
+        "model": MODEL,
+        "bitstream": None if bitstream is None else f"{board}{bitstream.suffix}",
+        "sha256": {},
+    }
+    try:
+        try:
+            partial.mkdir(parents=True)
+            for name, source in ((facts["model"], model), (facts["bitstream"], bitstream)):
+                if source is not None:
+                    if not source.is_file():
+                        raise PackageError(f"{source} must be a file to be packed")
+                    shutil.copyfile(source, partial / name)
+                    facts["sha256"][name] = _sha256(partial / name)
+            text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
+            (partial / MANIFEST).write_text(text, encoding="utf-8")
+            read(partial)
+            if folder.exists():
+                if not (folder / MANIFEST).is_file():
+                    raise PackageError(f"{folder} exists and is no package: choose another folder")
+                folder.rename(old)
+            partial.rename(folder)
+        finally:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise PackageError(
+            f"{folder} cannot be written ({error.strerror or error}): choose a folder with room"
+        ) from error
+    return read(folder)
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PackageError(f"{path.parent} is no package: it has no {MANIFEST}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not JSON"
+        raise PackageError(f"{path} cannot be read ({reason}): {_AGAIN}") from error
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise PackageError(f"{path} does not describe a package: {_AGAIN}")
+    if facts.get("version") != VERSION:
+        raise PackageError(
+            f"{path} must have version {VERSION}, not {facts.get('version')!r}: {_AGAIN}"
+        )
+    if set(facts) != set(_KINDS):
+        odd = ", ".join(sorted(set(facts) ^ set(_KINDS)))
+        raise PackageError(f"{path} must have exactly its keys, not {odd}: {_AGAIN}")
+    for key, kinds in _KINDS.items():
+        if not isinstance(facts[key], kinds) or (kinds is int and isinstance(facts[key], bool)):
+            raise PackageError(f"{path} has {key} = {facts[key]!r}, which it cannot be: {_AGAIN}")
+    return facts
+
+
+def _sha256(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        raise PackageError(f"{path} is missing: {_AGAIN}") from None
+    except OSError as error:
+        raise PackageError(f"{path} cannot be read ({error.strerror}): {_AGAIN}") from error

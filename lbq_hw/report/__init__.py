@@ -1,0 +1,30 @@
+"""What a build has to show: fixed-name JSON files, and ``report.html``, which is made from them.
+
+``python -m lbq_hw.report FOLDER`` makes the page of a folder anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lbq_hw.report import store
+from lbq_hw.report.facts import Facts
+from lbq_hw.report.page import render
+from lbq_hw.report.store import ReportError
+
+__all__ = ["PAGE", "Facts", "ReportError", "rebuild", "write"]
+
+PAGE = "report.html"
+
+
+def write(folder: Path, facts: Facts) -> Path:
+    """Write the JSON files and then, from these alone, the page; its path."""
+    store.write(folder, facts)
+    return rebuild(folder)
+
+
+def rebuild(folder: Path) -> Path:
+    """Make the page of the JSON files in `folder`; its path."""
+    page = folder / PAGE
+    page.write_text(render(store.read(folder)), encoding="utf-8")
+    return page

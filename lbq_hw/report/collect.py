@@ -1,0 +1,235 @@
+"""Parts of the report from the project's own objects; nothing here runs a network or a tool."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lbq_hw import cycles as cycles_model
+from lbq_hw import energy, file, isa
+from lbq_hw.compiler import Program
+from lbq_hw.config import CoreConfig
+from lbq_hw.counts import Counts
+from lbq_hw.golden import Trace
+from lbq_hw.network import Network
+from lbq_hw.report.facts import (
+    Block,
+    Core,
+    Cycles,
+    LayerCycles,
+    LayerNeurons,
+    LayerOperations,
+    Memory,
+    MemoryUse,
+    Model,
+    Neurons,
+    Operations,
+    Price,
+    Proof,
+    Simulation,
+)
+
+_STALLS = ("scanner_stalls", "neuron_stalls")
+
+
+def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> Model:
+    """The network, with accuracies from what ``lbq_hw.evaluate --json`` printed of this very one.
+
+    An evaluation of another network (its digest differs) is ignored.
+    """
+    digest = file.digest(network)
+    seen = evaluation if evaluation and evaluation["digest"] == digest else {}
+    return Model(
+        name=network.name,
+        digest=digest,
+        timesteps=network.timesteps,
+        capacity=max(layer.capacity for layer in network.layers),
+        weight_bits=network.weight_bits,
+        parameters=network.parameters,
+        input_shape=network.input.shape,
+        layers=tuple(layer.name for layer in network.layers),
+        dataset=seen.get("dataset") or network.meta.get("dataset"),
+        accuracy=seen.get("accuracy"),
+        accuracy_images=seen.get("images"),
+        float_accuracy=network.meta.get("float_accuracy"),
+    )
+
+
+def core(config: CoreConfig) -> Core:
+    return Core(config=config, digest=config.digest)
+
+
+def predicted(images: Sequence[Sequence[cycles_model.LayerCycles]], *, lanes: int) -> Cycles:
+    """Means over images of what `lbq_hw.cycles.predict` gives for each."""
+    totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
+    layers = [_layer_cycles(total.summary(lanes, images=len(images))) for total in totals]
+    whole = sum(layer.cycles for layer in layers)
+    return Cycles(
+        source="model",
+        images=len(images),
+        cycles=whole,
+        utilisation=sum(layer.acs_bit_sparse for layer in layers) / (lanes * whole),
+        layers=tuple(layers),
+    )
+
+
+def _layer_cycles(entry: Mapping[str, Any]) -> LayerCycles:
+    known = {field.name for field in fields(LayerCycles)}
+    return LayerCycles(**{key: value for key, value in entry.items() if key in known})
+
+
+def cycles(simulated: Mapping[str, Any], *, model: Cycles | None = None) -> Cycles:
+    """From the object of ``python -m sim --json``.
+
+    `model`, the prediction for the same images, adds stalls, bounds and limit to every layer whose
+    cycles it predicts right, which is all of them.
+    """
+    twins = {layer.name: layer for layer in model.layers} if model else {}
+    layers = []
+    for entry in simulated["layers"]:
+        layer = _layer_cycles(entry)
+        twin = twins.get(layer.name)
+        if twin is not None and (twin.cycles, twin.events) == (layer.cycles, layer.events):
+            added = {name: getattr(twin, name) for name in (*_STALLS, "bounds", "limit")}
+            layer = replace(layer, **added)
+        layers.append(layer)
+    return Cycles(
+        source="rtl",
+        images=simulated["images"],
+        cycles=simulated["cycles"],
+        utilisation=simulated["utilisation"],
+        layers=tuple(layers),
+    )
+
+
+def simulation(simulated: Mapping[str, Any], *, simulator: str) -> Simulation:
+    """From the object of ``python -m sim --json``."""
+    return Simulation(
+        simulator=simulator,
+        bit_exact=simulated["bit_exact"],
+        images=simulated["images"],
+        cycles_per_second=simulated["sim_cycles_per_second"],
+        difference=simulated["difference"],
+    )
+
+
+def operations(counts: Counts) -> Operations:
+    layers = (
+        LayerOperations(
+            name=layer.name,
+            shape=layer.shape,
+            macs=layer.macs,
+            acs_unary=layer.work.unary,
+            acs_bit_sparse=layer.work.bit_sparse,
+            shifts=layer.work.shifts,
+            formation_ops=layer.formation_ops,
+        )
+        for layer in counts.layers
+    )
+    prices = (
+        Price(prices=prices, execution=execution, mj=entry["mj"])
+        for prices, executions in energy.report(counts).items()
+        for execution, entry in executions.items()
+    )
+    return Operations(images=counts.images, layers=tuple(layers), energy=tuple(prices))
+
+
+class Levels:
+    """Counts levels while golden runs: ``golden.run(network, raw, observe=levels)``."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._images = 0
+        self._histograms = {
+            layer.name: np.zeros(layer.capacity + 1, np.int64)
+            for layer in network.layers
+            if layer.neuron is not None
+        }
+
+    def __call__(self, trace: Trace) -> None:
+        if trace.levels is None:
+            return
+        if trace.name in self._histograms:
+            counts = self._histograms[trace.name]
+            counts += np.bincount(trace.levels.reshape(-1), minlength=len(counts))
+        else:
+            self._images += trace.levels.shape[1]
+
+    def neurons(self) -> Neurons:
+        layers = []
+        for name, histogram in self._histograms.items():
+            layer = self._network.by_name[name]
+            assert layer.neuron is not None
+            theta = layer.neuron.theta
+            layers.append(
+                LayerNeurons(
+                    name=name,
+                    capacity=layer.capacity,
+                    gamma=layer.gamma,
+                    theta=(int(theta.min()), int(theta.max())),
+                    histogram=tuple(int(count) for count in histogram),
+                )
+            )
+        return Neurons(images=self._images, layers=tuple(layers))
+
+
+def memory(program: Program) -> Memory:
+    config = program.config
+    widths = {
+        "plane_words": ("activations", config.word),
+        "weight_rows": ("weights", config.lanes * config.weight_bits),
+        "channels": ("neuron parameters", isa.PARAM.width(config)),
+        "logits": ("logits", config.membrane_bits),
+        **{
+            name: (f"{record.name} table", record.width(config))
+            for name, record in isa.TABLES.items()
+        },
+    }
+    tensors = (
+        Block(name=t.name, base=t.base, end=t.end, born=t.born, dies=t.dies)
+        for t in program.tensors.values()
+    )
+    weights = (
+        Block(
+            name=info.name,
+            base=info.weight_first,
+            end=info.weight_first + info.weight_rows,
+            born=index,
+            dies=index,
+        )
+        for index, info in enumerate(program.info)
+    )
+    return Memory(
+        memories=tuple(
+            MemoryUse(
+                field=field,
+                title=widths[field][0],
+                used=used,
+                size=getattr(config, field),
+                bits=widths[field][1],
+            )
+            for field, used in program.usage.items()
+        ),
+        tensors=tuple(tensors),
+        weights=tuple(weights),
+        layers=tuple(info.name for info in program.info),
+    )
+
+
+def proofs(program: Program) -> tuple[Proof, ...]:
+    return tuple(
+        Proof(layer=info.name, acc_bits=info.acc_bits, membrane_bits=info.membrane_bits)
+        for info in program.info
+    )
+
+
+def digests(files: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file, by its name."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

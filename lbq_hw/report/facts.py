@@ -1,0 +1,339 @@
+"""What a build knows when it ends, for the report: one part an attribute of `Facts`, one JSON file
+a part (`lbq_hw.report.store`). Any part may be missing: board `sim` has no synthesis, a build may
+have been stopped early. `lbq_hw.report.collect` makes most parts from the project's own objects,
+`lbq_hw.report.logs` those that come from tools.
+
+Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means an image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lbq_hw.config import CoreConfig
+
+# Kinds of resources, in the order of the report. An iCE40 logic cell is a LUT and a flip-flop.
+KINDS = {
+    "LC": "logic cells",
+    "LUT": "LUTs",
+    "FF": "flip-flops",
+    "LUTRAM": "distributed RAM",
+    "EBR": "block RAM",
+    "SPRAM": "single-port RAM",
+    "DSP": "multipliers",
+    "PLL": "PLLs",
+    "IO": "pins",
+}
+
+MINOR = ("PLL", "IO")  # never what a design is short of: named, not drawn
+
+# What may limit a layer, as `lbq_hw.cycles` finds it, with what the report says of it.
+LIMITS = {
+    "events": "the lanes accumulate all the time",
+    "scanner": "the lanes wait for the scanner to find events",
+    "walker": "the scanner waits for the walker's requests",
+    "neurons": "sums wait for the neuron units",
+    "overhead": "start, end, and parts that wait for each other",
+}
+
+
+def _check_kinds(kinds: object) -> None:
+    for kind in kinds if isinstance(kinds, dict) else (kinds,):
+        if kind not in KINDS:
+            raise ValueError(f"a resource kind must be one of {', '.join(KINDS)}, not {kind!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The integer network; accuracies are percent, `accuracy` of the integer network itself."""
+
+    name: str
+    digest: str
+    timesteps: int
+    capacity: int
+    weight_bits: int
+    parameters: int
+    input_shape: tuple[int, ...]
+    layers: tuple[str, ...]
+    dataset: str | None = None
+    accuracy: float | None = None
+    accuracy_images: int | None = None
+    float_accuracy: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """The board; `fabric` is empty and `available` has nothing where there is none.
+
+    `clock_hz` is what the core runs at, behind the PLL where there is one.
+    """
+
+    name: str
+    title: str
+    fabric: str
+    clock_hz: int
+    available: dict[str, int]
+
+    def __post_init__(self) -> None:
+        _check_kinds(self.available)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Core:
+    config: CoreConfig
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """What the model of the fabric said before synthesis: estimates, all of them.
+
+    `reasons` say what is short; there are none if it `fits`.
+    """
+
+    fits: bool
+    resources: dict[str, int]
+    fmax_hz: float | None = None
+    cycles: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_kinds(self.resources)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    kind: str
+    used: int
+    available: int
+
+    def __post_init__(self) -> None:
+        _check_kinds(self.kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One stretch of a path: a cell's delay or the wire to the next cell."""
+
+    kind: str
+    delay_ns: float
+    source: str
+    sink: str
+    net: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticalPath:
+    source: str
+    sink: str
+    segments: tuple[Segment, ...]
+
+    @property
+    def delay_ns(self) -> float:
+        return sum(segment.delay_ns for segment in self.segments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    name: str
+    fmax_hz: float
+    target_hz: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """After routing. `seeds` are all that were tried, with the Fmax in Hz of each."""
+
+    clocks: tuple[Clock, ...]
+    paths: tuple[CriticalPath, ...] = ()
+    seed: int | None = None
+    seeds: dict[str, float] | None = None
+
+    @property
+    def met(self) -> bool:
+        return all(clock.fmax_hz >= clock.target_hz for clock in self.clocks)
+
+    @property
+    def slowest(self) -> Clock | None:
+        """The clock with the least room."""
+        return min(self.clocks, key=lambda clock: clock.fmax_hz / clock.target_hz, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerCycles:
+    """One layer, by the names of ``python -m sim --json`` and of `lbq_hw.cycles`.
+
+    `cycles` are `events` (the lanes accumulate), `null_events` (they only double, clear or close)
+    and waiting, of which `scanner_stalls` are known where they were counted. `bounds` are the
+    cycles that one part of the core would need alone, `limit` names the largest.
+    """
+
+    name: str
+    cycles: float
+    events: float
+    null_events: float
+    acs_bit_sparse: float
+    utilisation: float
+    scanner_stalls: float | None = None
+    neuron_stalls: float | None = None
+    bounds: dict[str, float] | None = None
+    limit: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (*(self.bounds or ()), *([] if self.limit is None else [self.limit])):
+            if name not in LIMITS:
+                raise ValueError(f"a limit must be one of {', '.join(LIMITS)}, not {name!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycles:
+    """Cycles an image: counted in the RTL, or by the cycle model, which equals it."""
+
+    source: Literal["rtl", "model"]
+    images: int
+    cycles: float
+    utilisation: float
+    layers: tuple[LayerCycles, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerOperations:
+    name: str
+    shape: tuple[int, ...]
+    macs: int
+    acs_unary: float
+    acs_bit_sparse: float
+    shifts: float
+    formation_ops: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """The arithmetic energy of one execution by one price list: an estimate."""
+
+    prices: str
+    execution: str
+    mj: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operations:
+    images: int
+    layers: tuple[LayerOperations, ...]
+    energy: tuple[Price, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerNeurons:
+    """Levels of one layer: `histogram[k]` neurons and timesteps of all images had level k."""
+
+    name: str
+    capacity: int
+    gamma: float | None
+    theta: tuple[int, int]
+    histogram: tuple[int, ...]
+
+    @property
+    def active(self) -> float:
+        """Share with a level above 0."""
+        return sum(self.histogram[1:]) / max(sum(self.histogram), 1)
+
+    @property
+    def single(self) -> float:
+        """P(k = 1 | k > 0)."""
+        return self.histogram[1] / max(sum(self.histogram[1:]), 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neurons:
+    images: int
+    layers: tuple[LayerNeurons, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryUse:
+    """Entries of one memory of the core, sized by the CoreConfig field `field`."""
+
+    field: str
+    title: str
+    used: int
+    size: int
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Words ``base`` to ``end - 1`` of a memory, kept from layer `born` (-1: before) to `dies`."""
+
+    name: str
+    base: int
+    end: int
+    born: int
+    dies: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """`tensors` in the activation memory over the layers, `weights` in the weight memory."""
+
+    memories: tuple[MemoryUse, ...]
+    tensors: tuple[Block, ...]
+    weights: tuple[Block, ...]
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Bits that no input can exceed, proven from the weights of one layer."""
+
+    layer: str
+    acc_bits: int
+    membrane_bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """The RTL against the golden model; `difference` is the first one, None if there is none."""
+
+    simulator: str
+    bit_exact: bool
+    images: int
+    cycles_per_second: float
+    difference: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of the build; `cached` if its product was there already."""
+
+    name: str
+    seconds: float
+    cached: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build:
+    """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order."""
+
+    tools: dict[str, str]
+    digests: dict[str, str]
+    steps: tuple[Step, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    model: Model | None = None
+    board: Board | None = None
+    core: Core | None = None
+    fit: Fit | None = None
+    resources: tuple[Resource, ...] | None = None
+    timing: Timing | None = None
+    cycles: Cycles | None = None
+    operations: Operations | None = None
+    neurons: Neurons | None = None
+    memory: Memory | None = None
+    proofs: tuple[Proof, ...] | None = None
+    simulation: Simulation | None = None
+    build: Build | None = None

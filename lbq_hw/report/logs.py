@@ -1,0 +1,125 @@
+"""What the tools say: ``nextpnr --report``, ``stat -json`` of yosys, and logs of failures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lbq_hw.report.facts import (
+    KINDS,
+    Clock,
+    CriticalPath,
+    Resource,
+    Segment,
+    Timing,
+)
+
+# nextpnr's buckets by kind: the first one says how many there are. Gowin's ALUs sit in LUTs.
+_BUCKETS = {
+    "LC": (("ICESTORM_LC",),),
+    "LUT": (("TRELLIS_COMB",), ("LUT4", "ALU")),
+    "FF": (("TRELLIS_FF",), ("DFF",)),
+    "LUTRAM": (("TRELLIS_RAMW",), ("RAM16SDP4",)),
+    "EBR": (("ICESTORM_RAM",), ("DP16KD",), ("BSRAM",)),
+    "SPRAM": (("ICESTORM_SPRAM",),),
+    "DSP": (("ICESTORM_DSP",), ("MULT18X18D",), ("MULT18X18",)),
+    "PLL": (("ICESTORM_PLL",), ("EHXPLLL",), ("rPLL",), ("PLLVR",)),
+    "IO": (("SB_IO",), ("TRELLIS_IO",), ("IOB",)),
+}
+_TELLING = re.compile(r"\b(error|fatal|failed|assert\w*|traceback|exception)\b", re.IGNORECASE)
+_CHATTER = ("Info:", "Warning:")
+_COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # how nextpnr ends
+
+
+class LogError(ValueError):
+    """A file of a tool that is not what it should be; one sentence."""
+
+
+def parse(text: str, *, name: str) -> dict[str, Any]:
+    """The JSON object that a tool wrote; `name` is for the error."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LogError(f"{name} must be JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise LogError(f"{name} must be a JSON object, not {value!r}")
+    return value
+
+
+def resources(report: Mapping[str, Any]) -> tuple[Resource, ...]:
+    """Used and available from nextpnr's report, by the kinds of `facts.KINDS`."""
+    buckets = report.get("utilization", {})
+    found = []
+    for kind in KINDS:
+        for names in _BUCKETS[kind]:
+            if names[0] in buckets and buckets[names[0]]["available"]:
+                used = sum(buckets[name]["used"] for name in names if name in buckets)
+                available = buckets[names[0]]["available"]
+                found.append(Resource(kind=kind, used=used, available=available))
+    return tuple(found)
+
+
+def timing(
+    report: Mapping[str, Any], *, seed: int | None = None, seeds: dict[str, float] | None = None
+) -> Timing:
+    """Clocks and critical paths after routing, from nextpnr's report."""
+    clocks = tuple(
+        Clock(
+            name=_clean(name),
+            fmax_hz=clock["achieved"] * 1e6,
+            target_hz=clock["constraint"] * 1e6,
+        )
+        for name, clock in report.get("fmax", {}).items()
+    )
+    paths = tuple(
+        CriticalPath(
+            source=_clean(path["from"]),
+            sink=_clean(path["to"]),
+            segments=tuple(_segment(segment) for segment in path["path"]),
+        )
+        for path in report.get("critical_paths", ())
+    )
+    return Timing(clocks=clocks, paths=paths, seed=seed, seeds=seeds)
+
+
+def _segment(segment: Mapping[str, Any]) -> Segment:
+    source, sink = (segment[end] for end in ("from", "to"))
+    return Segment(
+        kind=segment["type"],
+        delay_ns=segment["delay"],
+        source=f"{source['cell']}.{source['port']}",
+        sink=f"{sink['cell']}.{sink['port']}",
+        net=segment.get("net", ""),
+    )
+
+
+def _clean(clock: str) -> str:
+    """A clock's name without what nextpnr adds to it when it makes the net global."""
+    clock = clock.replace("$glbnet$", "")
+    return re.sub(r"(\$SB_IO_IN|\$TRELLIS_IO_IN)?(_?\$glb_clk)?$", "", clock)
+
+
+def cells(stat: Mapping[str, Any]) -> dict[str, int]:
+    """Cells of the whole design by type, from ``stat -json`` of yosys."""
+    try:
+        counted = stat["design"]["num_cells_by_type"]
+    except (KeyError, TypeError):
+        raise LogError("yosys stat must have design.num_cells_by_type") from None
+    return {str(name): int(count) for name, count in counted.items()}
+
+
+def relevant_lines(log: str, *, limit: int = 12) -> list[str]:
+    """The lines of a failed tool's log that tell why: the first error and what follows it.
+
+    The last lines if there is no error; never more than `limit`, the last ones.
+    """
+    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    telling = [
+        line for line in lines if not line.startswith(_CHATTER) and not _COUNTED.search(line)
+    ]
+    for index, line in enumerate(telling):
+        if _TELLING.search(line):
+            return telling[index:][-limit:]
+    return lines[-limit:]

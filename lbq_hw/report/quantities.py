@@ -1,0 +1,49 @@
+"""Numbers as people read them: three digits, a prefix, a thin space before the unit."""
+
+from __future__ import annotations
+
+import math
+
+SPACE = "\N{NARROW NO-BREAK SPACE}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
+THETA = "\N{GREEK SMALL LETTER THETA}"
+EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+_PREFIXES = {9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n", -12: "p"}
+
+
+def quantity(value: float, unit: str = "", *, digits: int = 3) -> str:
+    """``12.3 k``, ``171 µs``: `digits` significant digits and a prefix before the unit."""
+    if value == 0:
+        return f"0{SPACE}{unit}" if unit else "0"
+    exponent = math.floor(math.log10(abs(value)))
+    if round(abs(value) / 10**exponent, digits - 1) >= 10:  # 999.6 is 1.00 k
+        exponent += 1
+    power = min(max(3 * (exponent // 3), min(_PREFIXES)), max(_PREFIXES))
+    text = f"{value / 10**power:.{max(digits - 1 - (exponent - power), 0)}f}"
+    suffix = _PREFIXES[power] + unit
+    return f"{text}{SPACE}{suffix}" if suffix else text
+
+
+def count(value: float) -> str:
+    """A whole number with thousands set apart; a mean that is none keeps one decimal below 100."""
+    whole = float(value).is_integer() or value >= 100
+    return f"{value:,.0f}" if whole else f"{value:,.1f}"
+
+
+def share(value: float, *, decimals: int = 1) -> str:
+    """``97.3 %`` of 0.973."""
+    return f"{100 * value:.{decimals}f}{SPACE}%"
+
+
+def mega(hertz: float, *, decimals: int = 1) -> str:
+    """``24.0 MHz``."""
+    return f"{hertz / 1e6:.{decimals}f}{SPACE}MHz"
+
+
+def duration(seconds: float) -> str:
+    """How long a step took: ``0.42 s``, ``3 min 20 s``."""
+    if seconds < 60:
+        return f"{seconds:.{2 if seconds < 10 else 1}f}{SPACE}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}{SPACE}min {rest:02d}{SPACE}s"

@@ -1,0 +1,51 @@
+"""The few numbers that come first, made from the parts: what ``summary.json`` holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lbq_hw.report.facts import Facts
+
+HEADLINE = ("integer", "lbq")  # the price list and execution of the headline's energy
+
+
+def summary(facts: Facts) -> dict[str, Any]:
+    """One JSON-able object; None where a part is missing.
+
+    `seconds_per_image` is computing alone, from cycles and the board's clock: images travel over
+    the link before it. Keys that end in `_estimate` are estimates.
+    """
+    clock = facts.board.clock_hz if facts.board else None
+    seconds = facts.cycles.cycles / clock if facts.cycles and clock else None
+    slowest = facts.timing.slowest if facts.timing else None
+    return {
+        "model": facts.model.name if facts.model else None,
+        "accuracy": facts.model.accuracy if facts.model else None,
+        "board": facts.board.name if facts.board else None,
+        "lanes": facts.core.config.lanes if facts.core else None,
+        "fits": fits(facts),
+        "timing_met": facts.timing.met if facts.timing else None,
+        "fmax_hz": slowest.fmax_hz if slowest else None,
+        "clock_hz": clock,
+        "cycles": facts.cycles.cycles if facts.cycles else None,
+        "utilisation": facts.cycles.utilisation if facts.cycles else None,
+        "seconds_per_image": seconds,
+        "images_per_second": 1 / seconds if seconds else None,
+        "bit_exact": facts.simulation.bit_exact if facts.simulation else None,
+        "energy_mj_estimate": energy_mj(facts),
+        "resources": {r.kind: r.used for r in facts.resources} if facts.resources else None,
+    }
+
+
+def fits(facts: Facts) -> bool | None:
+    """Whether the design was placed within the board; before that, what the estimate says."""
+    if facts.resources is not None:
+        return all(resource.used <= resource.available for resource in facts.resources)
+    return facts.fit.fits if facts.fit else None
+
+
+def energy_mj(facts: Facts) -> float | None:
+    """Arithmetic energy of an image by the headline's price list: an estimate."""
+    entries = facts.operations.energy if facts.operations else ()
+    found = (entry.mj for entry in entries if (entry.prices, entry.execution) == HEADLINE)
+    return next(found, None)

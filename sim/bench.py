@@ -1,0 +1,267 @@
+"""What the core achieves, counted in its RTL: ``python -m sim.bench --help``.
+
+Figures go into one JSON object; the table is made from it. A row whose data are not given is left
+out with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path as FilePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from lbq_hw import file, zoo
+from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.config import CoreConfig
+from lbq_hw.datasets import DatasetError
+from lbq_hw.evaluate import load_dataset
+from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
+from sim.check import check
+from sim.excerpt import excerpt, total
+from sim.verilator import SimulatorError, Verilated, build
+
+LARGE = {"lanes": 64, "word": 64, "summary": 32, "units": 4}
+SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")
+STAGE = (3, 4, 5)
+ACTIVE = 0.03
+_EPILOG = """
+examples:
+  python -m sim.bench
+      what needs no data: the digits network, a layer with 3 % of its inputs active, simulator speed
+  python -m sim.bench --data DIR --resnet net.lbq --json bench.json
+      DIR holds mnist/, nmnist/ and cifar10/; net.lbq is a ResNet-20 from train.export
+utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One figure; `target` is the least it should be, and None where it is only shown."""
+
+    what: str
+    figure: str
+    value: float
+    target: float | None = None
+
+    @property
+    def met(self) -> bool:
+        return self.target is None or self.value >= self.target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Where the data lie, and how many images the small networks see."""
+
+    data: FilePath | None
+    resnet: FilePath | None
+    images: int
+
+
+def small_networks(options: Options) -> list[Row]:
+    """Networks of the zoo on real test images, P = 16."""
+    rows: list[Row] = []
+    for name in SMALL:
+        network = file.load(zoo.find(name))
+        dataset = network.meta["dataset"]
+        if dataset != "digits" and options.data is None:
+            raise Unavailable(f"{name} and what follows: --data is not given")
+        root = None if options.data is None else str(options.data / dataset)
+        images = load_dataset(network, None, root, options.images).images
+        config = smallest_for(network, lanes=16)
+        facts = simulate(config, [(network, images)])[0]
+        what = f"{name}, 16 lanes, {facts['images']} images"
+        rows += [
+            Row(what=what, figure="bit-exact", value=float(facts["bit_exact"]), target=1.0),
+            Row(what=what, figure="cycles an image", value=facts["cycles"]),
+            Row(
+                what=what,
+                figure="utilisation",
+                value=facts["utilisation"],
+                target=0.80 if name == "mnist" else None,
+            ),
+        ]
+    return rows
+
+
+def second_stage(options: Options) -> list[Row]:
+    """The three blocks of ResNet-20's second stage, P = 64: real weights, a real image's activity.
+
+    The readout that ends each part is not counted.
+    """
+    if options.resnet is None or options.data is None:
+        raise Unavailable("ResNet-20's second stage: --resnet and --data are not given")
+    network = file.load(options.resnet)
+    images = load_dataset(network, None, str(options.data / "cifar10"), 1).images
+    parts = [
+        excerpt(network, f"blocks.{block}.neuron1", f"blocks.{block}.neuron2", images)
+        for block in STAGE
+    ]
+    config = envelope([smallest_for(part, **LARGE) for part, _ in parts])
+    rows: list[Row] = []
+    done: list[dict[str, Any]] = []
+    for block, facts in zip(STAGE, simulate(config, parts), strict=True):
+        layers = facts["layers"][:-1]
+        what = f"ResNet-20 block {block}, 64 lanes"
+        rows += [
+            Row(what=what, figure="bit-exact", value=float(facts["bit_exact"]), target=1.0),
+            Row(what=what, figure="utilisation", value=utilisation(layers, config)),
+        ]
+        done += layers
+    what = "ResNet-20 second stage, 64 lanes"
+    rows.append(Row(what=what, figure="utilisation", value=utilisation(done, config), target=0.97))
+    return rows
+
+
+def sparse_layer(_options: Options) -> list[Row]:
+    """256 to 256 channels, 3x3, 16x16, T = 2, with 3 % of the inputs active, P = 64."""
+    rows: list[Row] = []
+    for burst, levels in (("levels 1", 1), ("levels 1 to 5", 5)):
+        network, images = random_layer(active=ACTIVE, levels=levels)
+        config = smallest_for(network, **LARGE)
+        facts = simulate(config, [(network, images)])[0]
+        what = f"{100 * ACTIVE:g} % active inputs, {burst}, 64 lanes"
+        rows += [
+            Row(what=what, figure="bit-exact", value=float(facts["bit_exact"]), target=1.0),
+            Row(
+                what=what,
+                figure="utilisation",
+                value=utilisation(facts["layers"][:1], config),
+                target=0.85,
+            ),
+        ]
+    rows.append(
+        Row(
+            what="the core with 64 lanes in Verilator",
+            figure="simulated cycles a second",
+            value=facts["sim_cycles_per_second"],
+            target=100_000,
+        )
+    )
+    return rows
+
+
+def random_layer(*, active: float, levels: int) -> tuple[Network, NDArray[np.uint8]]:
+    """A layer as in ResNet-20's second stage with random weights, and frames with the fraction
+    `active` of levels that are not 0, drawn evenly from 1 to `levels`."""
+    random = np.random.default_rng(0)
+    channels, side, steps = 256, 16, 2
+    weight = random.integers(-127, 128, (channels, channels, 3, 3), np.int8)
+    theta = np.full(channels, 60 * 64, np.int64)
+    layer = Layer(
+        name="conv",
+        shape=(channels, side, side),
+        paths=(Path(source=INPUT, weight=weight, padding=(1, 1)),),
+        bias=np.zeros(channels, np.int64),
+        fraction_bits=2,
+        neuron=Neuron(capacity=5, theta=theta, reset=theta.copy(), decay=1, decay_bits=1),
+    )
+    network = Network(
+        name=f"{100 * active:g} % active",
+        input=Input(shape=(channels, side, side), static=False, bits=3),
+        timesteps=steps,
+        weight_bits=8,
+        layers=(layer, total("conv", layer.output_shape)),
+    )
+    shape = (1, steps, channels, side, side)
+    frames = random.integers(1, levels + 1, shape) * (random.random(shape) < active)
+    return network, frames.astype(np.uint8)
+
+
+def simulate(
+    config: CoreConfig, jobs: Sequence[tuple[Network, NDArray[np.uint8]]]
+) -> list[dict[str, Any]]:
+    """What `sim.check` reports of each network with its images, on one core."""
+    with Verilated(build(config)) as core:
+        return [
+            check(network, compile_network(network, config), core, images).report()
+            for network, images in jobs
+        ]
+
+
+def envelope(configs: Sequence[CoreConfig]) -> CoreConfig:
+    """A core with the most that any of them has."""
+    names = [field.name for field in fields(CoreConfig)]
+    return CoreConfig(**{name: max(getattr(c, name) for c in configs) for name in names})
+
+
+def utilisation(layers: Sequence[dict[str, Any]], config: CoreConfig) -> float:
+    work = sum(layer["acs_bit_sparse"] for layer in layers)
+    return work / (config.lanes * sum(layer["cycles"] for layer in layers))
+
+
+class Unavailable(Exception):
+    """A bench whose data are not given."""
+
+
+BENCHES: dict[str, Callable[[Options], list[Row]]] = {
+    "small": small_networks,
+    "sparse": sparse_layer,
+    "resnet": second_stage,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.bench",
+        description="Measure the core in simulation, in cycles that the RTL counts.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--data", type=FilePath, metavar="DIR", help="mnist/, nmnist/, cifar10/")
+    parser.add_argument("--resnet", type=FilePath, metavar="F", help="a ResNet-20 as .lbq file")
+    parser.add_argument("--images", type=int, default=3, metavar="N", help="of small networks (3)")
+    parser.add_argument("--only", choices=BENCHES, action="append", help="may be repeated")
+    parser.add_argument("--json", type=FilePath, metavar="FILE", help="write the figures here")
+    args = parser.parse_args(argv)
+    options = Options(data=args.data, resnet=args.resnet, images=args.images)
+    rows: list[Row] = []
+    left_out: list[str] = []
+    console = Console()
+    try:
+        for name in args.only or BENCHES:
+            with console.status(f"simulating: {name}"):
+                try:
+                    rows += BENCHES[name](options)
+                except Unavailable as reason:
+                    left_out.append(str(reason))
+    except (ValueError, DatasetError, SimulatorError) as error:
+        print(f"sim.bench: {error}", file=sys.stderr)
+        return 2
+    report = {"rows": [asdict(row) | {"met": row.met} for row in rows], "left_out": left_out}
+    if args.json is not None:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    console.print(_table(report))
+    for reason in left_out:
+        console.print(f"left out: {reason}")
+    return 0 if all(row.met for row in rows) else 1
+
+
+def _table(report: dict[str, Any]) -> Table:
+    table = Table(title="the core, counted in RTL")
+    for heading in ("what", "figure", "measured", "at least", ""):
+        table.add_column(
+            heading, justify="right" if heading in ("measured", "at least") else "left"
+        )
+    for row in report["rows"]:
+        target = "" if row["target"] is None else _number(row["target"])
+        mark = "" if row["target"] is None else "met" if row["met"] else "MISSED"
+        table.add_row(row["what"], row["figure"], _number(row["value"]), target, mark)
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

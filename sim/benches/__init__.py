@@ -1,0 +1,7 @@
+"""Benches under cocotb, one file a block; `sim.regression` runs them.
+
+A bench file has `SHAPES`, the sizes that it is built for, `block(shape)`, the design under test,
+and cocotb's tests. `BENCHES` names them in the order of the data.
+"""
+
+BENCHES = ("host_port", "walker", "planes", "scanner", "lanes", "neurons", "writer", "accelerator")

@@ -1,0 +1,94 @@
+# amaranth: UnusedElaboratable=no
+"""The whole core, by the host's own code, against the golden tensors of the digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.task import bridge
+
+from lbq_hw import file, isa, zoo
+from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.host import Device
+from lbq_hw.host.device import START
+from lbq_hw.isa import Error, Region
+from sim import golden
+from sim.benches.harness import Bench, Settings
+from sim.benches.port import Bridged, Port
+
+SHAPES = ({"lanes": 16}, {"lanes": 8, "word": 16, "summary": 4, "units": 8}, {"lanes": 4})
+NETWORK = file.load(zoo.find("digits"))
+
+
+def config(shape: int) -> CoreConfig:
+    return smallest_for(NETWORK, **SHAPES[shape])
+
+
+def block(shape: int) -> Accelerator:
+    return Accelerator(config(shape))
+
+
+@cocotb.test()
+async def the_digits_layer_by_layer(dut: Any) -> None:
+    bench, port = await start(dut)
+    tensors = golden.load("digits")
+    images = range(min(bench.settings.length, len(tensors.images)))
+    board = bench.expect("tensors", (message for image in images for message in made(image)))
+    program = compile_network(NETWORK, config(bench.settings.shape))
+
+    def host() -> None:
+        device = Device(Bridged(port), program)
+        device.load()
+        for image in images:
+            device.write_image(tensors.images[image])
+            for index, name in enumerate(tensors.levels):
+                device.run_layer(index)
+                for timestep, levels in enumerate(device.read_levels(name)):
+                    board.put(message(image, name, timestep, levels))
+            device.run_layer(len(program.info) - 1)
+            board.put(message(image, "logits", 0, device.read_logits()))
+            board.put(message(image, "logits", 1, device.run(tensors.images[image])))
+
+    await bridge(host)()
+    await bench.finish()
+
+
+@cocotb.test()
+async def the_first_of_three_errors_stays(dut: Any) -> None:
+    bench, port = await start(dut)
+    core = config(bench.settings.shape)
+    status, control = (isa.REGISTERS[name].address for name in ("status", "control"))
+    board = bench.expect("status, error, place", [[0b110, Error.BUSY, 0]])
+    illegal = [0xFFFFFFFF] * isa.LAYER.slices(core)
+    await port.write(isa.address(core, Region.LAYERS, 0), illegal)
+    await port.write(control, [START])
+    await port.write(control, [START])  # refused: busy
+    assert await port.wait(1000)  # the walk has refused its layer
+    await port.write(15 << isa.REGION_SHIFT, [0])  # refused: there is no such region
+    board.put(await port.read(status, 3))
+    await bench.finish()
+
+
+async def start(dut: Any) -> tuple[Bench, Port]:
+    bench = await Bench.start(dut, block(Settings.from_env().shape))
+    return bench, Port(dut)
+
+
+def message(image: int, layer: str, timestep: int, values: Any) -> dict[str, Any]:
+    place = {"image": image, "layer": layer, "timestep": timestep}
+    return place | {"values": np.asarray(values, np.int64).tolist()}
+
+
+def made(image: int) -> Iterator[dict[str, Any]]:
+    """The golden tensors in the order in which the host reads them; the logits twice."""
+    tensors = golden.load("digits")
+    for layer, levels in tensors.levels.items():
+        for timestep, values in enumerate(levels[image]):
+            yield message(image, layer, timestep, values)
+    for turn in range(2):
+        yield message(image, "logits", turn, tensors.logits[image])

@@ -1,0 +1,119 @@
+# amaranth: UnusedElaboratable=no
+"""HostPort against a model of its registers and of what it passes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+
+from lbq_hw import isa
+from lbq_hw.core.host_port import COUNTERS, HostPort
+from lbq_hw.core.records import Table
+from sim.benches.harness import Bench, Settings, pack, unpack
+from sim.benches.port import Port
+from sim.benches.scoreboard import Scoreboard
+from sim.models.host import Finish, HostModel, Read, Write, random_steps
+from sim.models.programs import SMALL
+
+SHAPES = (SMALL.with_(word=64, membrane_bits=40), SMALL)
+LAYER = 3
+
+
+def block(shape: int) -> HostPort:
+    return HostPort(SHAPES[shape])
+
+
+@cocotb.test()
+async def random_requests_and_runs(dut: Any) -> None:
+    config = SHAPES[Settings.from_env().shape]
+    bench = await Bench.start(dut, HostPort(config))
+    source, units = bench.random, config.units
+    planes = [source.getrandbits(config.word) for _ in range(config.plane_words)]
+    half = 1 << config.membrane_bits - 1
+    logits = [source.randrange(-half, half) for _ in range(config.logits)]
+    groups = [logits[at : at + units] for at in range(0, config.logits, units)]
+    model = HostModel(config=config, planes=planes, logits=logits, layer=LAYER)
+    steps = random_steps(source, config, 200 * bench.settings.length)
+    for step in steps:
+        model.take(step)
+
+    dut.layer.value = LAYER
+    cocotb.start_soon(hold(bench, "planes", planes))
+    cocotb.start_soon(hold(bench, "logits", groups))
+    bench.monitor("records", model.passed["records"], view=lambda m: used(config, m))
+    bench.monitor("plane_write", model.passed["plane_write"])
+    for name in ("weights", "params"):
+        cocotb.start_soon(watch_writes(bench, name, bench.expect(name, model.passed[name])))
+    answers = bench.expect("answers", model.answers)
+    port = Port(dut, stall=bench.stalls(0.2))
+    for step in steps:
+        match step:
+            case Write(address=address, data=data):
+                await port.write(address, [data])
+            case Read(address=address):
+                answers.put((await port.read(address, 1))[0])
+            case Finish(error=error, at=at):
+                dut.walk_error.value, dut.walk_error_at.value = error.value, at
+                dut.finished.value = 1
+                await bench.cycles(1)
+                dut.finished.value = 0
+    await bench.finish()
+
+
+@cocotb.test()
+async def ticks_are_counted_while_busy_only(dut: Any) -> None:
+    bench = await Bench.start(dut, block(Settings.from_env().shape))
+    port = Port(dut)
+    shape = bench.block.ticks.shape()
+    counts = dict.fromkeys(COUNTERS, 0)
+
+    async def tick() -> None:
+        ticks = dict.fromkeys(COUNTERS, 0)
+        while True:
+            await RisingEdge(dut.clk)
+            for name in COUNTERS:
+                counts[name] += ticks[name] and int(dut.busy.value)
+            ticks = {name: bench.random.randrange(2) for name in COUNTERS}
+            dut.ticks.value = pack(shape, ticks)
+
+    cocotb.start_soon(tick())
+    await bench.cycles(5)
+    await port.write(isa.REGISTERS["control"].address, [1])
+    await bench.cycles(100 * bench.settings.length)
+    dut.finished.value = 1
+    await bench.cycles(1)
+    dut.finished.value = 0
+    await bench.cycles(5)
+    found = {name: (await port.read(isa.REGISTERS[name].address, 1))[0] for name in COUNTERS}
+    bench.expect("counters", [counts]).put(found)
+    await bench.finish()
+
+
+async def hold(bench: Bench, name: str, words: list[Any]) -> None:
+    """Be the memory behind a read port."""
+    dut, shape = bench.dut, getattr(bench.block, name).data.shape()
+    enable, address, data = (getattr(dut, f"{name}__{part}") for part in ("en", "addr", "data"))
+    while True:
+        await RisingEdge(dut.clk)
+        if enable.value:
+            data.value = pack(shape, words[int(address.value)])
+
+
+async def watch_writes(bench: Bench, name: str, board: Scoreboard) -> None:
+    """Pass on the writes at a write port, by address and the values that are enabled."""
+    dut, shape = bench.dut, getattr(bench.block, name).data.shape()
+    enable, address, data = (getattr(dut, f"{name}__{part}") for part in ("en", "addr", "data"))
+    while True:
+        await RisingEdge(dut.clk)
+        if enabled := int(enable.value):
+            values = enumerate(unpack(shape, int(data.value)))
+            chosen = {index: value for index, value in values if enabled >> index & 1}
+            board.put({"addr": int(address.value), "data": chosen})
+
+
+def used(config: isa.CoreConfig, message: dict) -> dict:
+    """A record's own bits: those above are left open."""
+    record = isa.TABLES[list(isa.TABLES)[list(Table).index(message["table"])]]
+    return message | {"data": message["data"] % (1 << record.width(config))}

@@ -1,0 +1,46 @@
+# amaranth: UnusedElaboratable=no
+"""NeuronArray against `lbq_hw.numeric`, for every kind of layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+
+from lbq_hw.core.neuron import NeuronArray
+from sim.benches.harness import Bench, Settings, pack
+from sim.models.neurons import LAYERS, build, random_layer, random_params, random_traffic
+
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
+    {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
+    {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
+)
+
+
+def block(shape: int) -> NeuronArray:
+    return build(**SHAPES[shape])
+
+
+@cocotb.test()
+@cocotb.parametrize(kind=list(LAYERS))
+async def levels_and_logits_of_random_sums(dut: Any, kind: str) -> None:
+    sizes = SHAPES[Settings.from_env().shape]
+    bench = await Bench.start(dut, build(**sizes))
+    params = random_params(bench.random, sizes["lanes"])
+    words = params.T.reshape(-1, 3 * sizes["units"]).tolist()
+    dut.params__en.value = (1 << 3 * sizes["units"]) - 1
+    for address, values in enumerate(words):
+        dut.params__addr.value = address
+        dut.params__data.value = pack(bench.block.params.data.shape(), values)
+        await bench.cycles(1)
+    dut.params__en.value = 0
+    layer = random_layer(bench.random, sizes, LAYERS[kind])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(bench.random, layer, params, **shape, pixels=4 * bench.settings.length)
+    bench.drive("i_sum", traffic.sums, stall=bench.stalls(0.3))
+    bench.drive("i_step", traffic.steps, stall=bench.stalls(0.3))
+    bench.monitor("o_planes", traffic.planes, stall=bench.stalls(0.3))
+    bench.monitor("o_logits", traffic.logits)
+    await bench.finish(extra=60)
+    assert not dut.busy.value

@@ -1,0 +1,69 @@
+# amaranth: UnusedElaboratable=no
+"""Walker against a walk of the same tables by products, `sim.models.walks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+
+from lbq_hw import isa
+from lbq_hw.core.walker import Walker
+from sim.benches.harness import Bench, Settings
+from sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
+from sim.models.walks import walk
+
+
+def block(shape: int) -> Walker:
+    return Walker(SHAPES[shape])
+
+
+@cocotb.test()
+async def requests_and_steps_of_random_tables(dut: Any) -> None:
+    config = SHAPES[Settings.from_env().shape]
+    bench = await Bench.start(dut, Walker(config))
+    tables = draw_tables(config, cocotb.RANDOM_SEED, most=500 * bench.settings.length)
+    expected = walk(config, tables)
+    await load(bench, tables)
+    bench.monitor(
+        "o_request",
+        expected.requests,
+        stall=bench.stalls(0.3),
+        view=lambda request: without_rest([request])[0],
+    )
+    bench.monitor("o_step", expected.steps, stall=bench.stalls(0.3))
+    end = bench.expect("end", [(isa.Error.NONE.value, 0)])
+    end.put(await walked(bench))
+    await bench.finish()
+
+
+@cocotb.test()
+async def an_illegal_layer_is_told_and_nothing_is_asked(dut: Any) -> None:
+    config = SHAPES[Settings.from_env().shape]
+    bench = await Bench.start(dut, Walker(config))
+    tables = draw_tables(config, cocotb.RANDOM_SEED)
+    reserved = isa.LAYER.slots(config)["reserved"]
+    await load(bench, tables | {"layers": [tables["layers"][0] | 1 << reserved.offset]})
+    for name in ("o_request", "o_step"):
+        bench.monitor(name, [])
+    end = bench.expect("end", [(isa.Error.LAYER.value, 0)])
+    end.put(await walked(bench))
+    await bench.finish()
+
+
+async def load(bench: Bench, tables: Tables) -> None:
+    await bench.drive("i_record", slices(bench.block.config, tables)).done.wait()
+
+
+async def walked(bench: Bench) -> tuple[int, int]:
+    """Start, answer every barrier after a while, and wait for the end: its error and where."""
+    dut, stall = bench.dut, bench.stalls(0.5)
+    dut.i_start.value = 1
+    await bench.cycles(1)
+    dut.i_start.value = 0
+    await bench.cycles(1)
+    while not dut.o_done.value:
+        dut.i_resume.value = int(bool(dut.layer_done.value) and not stall())
+        await RisingEdge(dut.clk)
+    return int(dut.o_error.value), int(dut.o_error_at.value)

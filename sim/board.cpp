@@ -1,0 +1,145 @@
+// A board's pins behind a pseudo-terminal: the UART is bit-banged, clock by clock.
+//
+//   bench FD CLOCK_HZ ONCE     FD: master side of the terminal; ONCE: end when the host hangs up
+//
+// The bit rate is the one that the host has set on the terminal, as with a real port. Time stands
+// still while nothing happens.
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <asm/termbits.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "Vsystem.h"
+#include "verilated.h"
+
+static VerilatedContext context;
+static Vsystem top(&context);
+static int line;
+static uint64_t clock_hz;
+static double bit;  // clock cycles, as the host counts them: not a whole number
+
+static void cycle() {
+    top.clk = 0;
+    top.eval();
+    top.clk = 1;
+    top.eval();
+}
+
+static void set_rate() {
+    struct termios2 settings;
+    if (ioctl(line, TCGETS2, &settings) == 0 && settings.c_ospeed)
+        bit = double(clock_hz) / settings.c_ospeed;
+}
+
+// What the host sends: one byte at a time onto the pin.
+struct Sender {
+    uint8_t queue[4096];
+    ssize_t size = 0, at = 0;
+    int left = 0;
+    unsigned shift = 0;
+    double due = 0;
+
+    bool idle() const { return !left && at == size; }
+
+    void step() {
+        due -= 1;
+        if (due > 0) return;
+        if (!left && at < size) {
+            shift = 0x200 | queue[at++] << 1;
+            left = 10;
+            due = 0;
+        }
+        if (!left) {
+            due = 0;
+            return;
+        }
+        top.rx = shift & 1;
+        shift >>= 1;
+        --left;
+        due += bit;
+    }
+};
+
+// What the host receives: each bit sampled in its middle.
+struct Receiver {
+    int left = 0;
+    unsigned shift = 0;
+    double due = 0;
+    uint8_t queue[4096];
+    size_t size = 0;
+
+    void step() {
+        if (!left) {
+            if (!top.tx) left = 10, due = bit / 2, shift = 0;
+            return;
+        }
+        due -= 1;
+        if (due > 0) return;
+        due += bit;
+        if (left == 10 && top.tx) {
+            left = 0;
+            return;
+        }
+        shift |= unsigned(top.tx) << (10 - left);
+        if (--left) return;
+        if (shift & 0x200) queue[size++] = uint8_t(shift >> 1);
+        if (size == sizeof queue) flush();
+    }
+
+    void flush() {
+        for (size_t done = 0; done < size;) {
+            ssize_t count = write(line, queue + done, size - done);
+            if (count <= 0) break;  // nobody listens
+            done += size_t(count);
+        }
+        size = 0;
+    }
+};
+
+int main(int argc, char** argv) {
+    if (argc != 4) return 2;
+    line = atoi(argv[1]);
+    clock_hz = strtoull(argv[2], nullptr, 10);
+    const bool once = atoi(argv[3]);
+    static Sender sender;
+    static Receiver receiver;
+    bool met = false;
+    set_rate();
+    top.rx = 1;
+    top.rst = 1;
+    cycle();
+    cycle();
+    top.rst = 0;
+    for (uint64_t quiet = 0;; ++quiet) {
+        sender.step();
+        cycle();
+        receiver.step();
+        if (!sender.idle() || receiver.left || top.busy) quiet = 0;
+        // Look at the terminal now and then; for long where nothing else can happen, which is once
+        // the longest frame must have been executed and its answer begun.
+        const bool still = quiet > 4096 + uint64_t(64 * bit);
+        if (sender.idle() && (still || quiet % 256 == 0)) {
+            receiver.flush();
+            struct pollfd wait = {line, POLLIN, 0};
+            poll(&wait, 1, still ? 1000 : 0);
+            if (wait.revents & POLLIN) {
+                set_rate();
+                sender.at = 0;
+                sender.size = read(line, sender.queue, sizeof sender.queue);
+                if (sender.size < 0) sender.size = 0;
+                met = true;
+                quiet = 0;
+            } else if (wait.revents & POLLHUP) {
+                if (once && met) break;
+                usleep(20000);
+            }
+        }
+    }
+    top.final();
+    return 0;
+}

@@ -1,0 +1,108 @@
+"""A whole board in Verilator behind a pseudo-terminal: ``python -m sim.board --help``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+from lbq_hw import package
+from lbq_hw.core.system import System
+from lbq_hw.package import Package, PackageError
+from sim.verilator import CACHE, SimulatorError, build_bench
+from sim.verilog import convert
+
+BENCH = Path(__file__).with_name("board.cpp")
+_EPILOG = """
+examples:
+  python -m sim.board --package build/digits
+      prints the terminal's name; then, in another shell:
+  python -m lbq_hw.host --port NAME --package build/digits
+Runs until it is killed, or with --once until the host hangs up.
+"""
+
+
+def build(packed: Package, *, cache: Path = CACHE) -> Path:
+    """Compile the simulation of a package's board."""
+    system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud)
+    return build_bench(convert(system, name="system"), BENCH, top="system", cache=cache)
+
+
+class Board:
+    """A running simulation; `name` is the terminal to open as a serial port."""
+
+    def __init__(self, program: Path, *, clock_hz: int, once: bool = False) -> None:
+        master, slave = os.openpty()
+        try:
+            tty.setraw(slave)
+            self.name = os.ttyname(slave)
+        finally:
+            os.close(slave)  # so that the simulation sees the host hang up
+        command = [str(program.resolve()), str(master), str(clock_hz), str(int(once))]
+        self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
+        os.close(master)
+
+    def wait(self) -> int:
+        """Wait for the end of the simulation; its exit code."""
+        return self._process.wait()
+
+    def stop(self) -> None:
+        """End the simulation, as if the power went away."""
+        self._process.kill()
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def running(program: Path, *, clock_hz: int) -> Iterator[Board]:
+    """A simulation that ends with the block."""
+    board = Board(program, clock_hz=clock_hz)
+    try:
+        yield board
+    finally:
+        board.stop()
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sim.board",
+        description="Simulate the complete design of a package, UART pins included, behind a "
+        "pseudo-terminal that the host opens like a serial port.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
+    parser.add_argument("--link", type=Path, metavar="F", help="make a symbolic link to the port")
+    parser.add_argument("--once", action="store_true", help="end when the host hangs up")
+    parser.add_argument("--json", action="store_true", help='print {"port": NAME}')
+    args = parser.parse_args(argv)
+    try:
+        packed = package.read(args.package)
+        board = Board(build(packed), clock_hz=packed.clock_hz, once=args.once)
+    except (PackageError, SimulatorError) as error:
+        print(f"sim.board: {error}", file=sys.stderr)
+        return 2
+    try:
+        if args.link is not None:
+            args.link.unlink(missing_ok=True)
+            args.link.symlink_to(board.name)
+        print(json.dumps({"port": board.name}) if args.json else board.name, flush=True)
+        return board.wait()
+    except OSError as error:
+        print(f"sim.board: {args.link} cannot be linked ({error.strerror})", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        board.stop()
+        if args.link is not None and args.link.is_symlink():
+            args.link.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Commands to a core in another process: how `bench.cpp` and `sim.benches.server` are spoken to.
+
+Three little-endian words each, answered by words:
+
+    0 addr data   write                     no answer
+    1 addr n      read n addresses          n words
+    2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import IO
+
+from sim.verilog import SimulatorError
+
+WRITE, READ, WAIT = range(3)
+
+
+class Commands:
+    """A `lbq_hw.host.Transport` by two files, one of commands and one of answers."""
+
+    def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
+        self._requests, self._answers = requests, answers
+
+    def write(self, address: int, words: Sequence[int]) -> None:
+        """Write consecutive addresses."""
+        commands = [
+            struct.pack("<III", WRITE, address + offset, word) for offset, word in enumerate(words)
+        ]
+        self._send(b"".join(commands))
+
+    def read(self, address: int, count: int) -> list[int]:
+        """Read consecutive addresses."""
+        self._send(struct.pack("<III", READ, address, count))
+        return list(struct.unpack(f"<{count}I", self._receive(4 * count)))
+
+    def wait(self, limit: int) -> bool:
+        """Run until the core is idle, at most `limit` cycles; whether it became so."""
+        self._send(struct.pack("<III", WAIT, limit >> 32, limit & 0xFFFFFFFF))
+        return bool(struct.unpack("<III", self._receive(12))[2])
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._requests.write(data)
+        except OSError:
+            raise SimulatorError("the simulation ended before its time") from None
+
+    def _receive(self, count: int) -> bytes:
+        try:
+            self._requests.flush()
+            data = self._answers.read(count)
+        except OSError:
+            data = b""
+        if len(data) != count:
+            raise SimulatorError("the simulation ended before its time")
+        return data

@@ -1,0 +1,7 @@
+"""Write the golden tensors anew."""
+
+from sim.golden import NAMES, write
+
+for name in NAMES:
+    path = write(name)
+    print(f"{path.name}: {path.stat().st_size:,} bytes")

@@ -1,0 +1,74 @@
+"""The core in Icarus through cocotb, as a process that speaks the host's port."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from lbq_hw.config import CoreConfig
+from sim.benches.harness import Settings
+from sim.commands import Commands
+from sim.runner import Design, compile_design, simulate
+from sim.verilator import TOP, rtl
+from sim.verilog import SimulatorError
+
+
+def build(config: CoreConfig, *, waves: bool = False) -> Design:
+    """Compile the core; a build of the same text is used again."""
+    return compile_design(rtl(config), top=TOP, simulator="icarus", waves=waves)
+
+
+class Simulated(Commands):
+    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end."""
+
+    def __init__(self, design: Design, *, waves: Path | None = None) -> None:
+        self._failure: Exception | None = None
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lbq-"))
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(f"{folder}/port")
+            server.listen(1)
+            server.settimeout(0.1)
+            settings = Settings(socket=f"{folder}/port")
+            self._thread = threading.Thread(target=self._run, args=(design, settings, waves))
+            self._thread.start()
+            connection = stack.enter_context(self._accept(server))
+            connection.settimeout(None)
+            requests = stack.enter_context(connection.makefile("wb"))
+            answers = stack.enter_context(connection.makefile("rb"))
+            super().__init__(requests, answers)
+            self._open = stack.pop_all()
+
+    def _run(self, design: Design, settings: Settings, waves: Path | None) -> None:
+        try:
+            run = simulate(design, "sim.benches.server", variables=settings.to_env(), waves=waves)
+            if run.failures:
+                raise SimulatorError("; ".join(run.failures.values()))
+        except Exception as error:
+            self._failure = error
+
+    def _accept(self, server: socket.socket) -> socket.socket:
+        while self._thread.is_alive():
+            try:
+                return server.accept()[0]
+            except TimeoutError:
+                continue
+        raise self._failure or SimulatorError("the simulation ended before its time")
+
+    def __enter__(self) -> Simulated:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()  # the bench ends with its commands
+        self._thread.join()
+        if error is None and self._failure is not None:
+            raise self._failure

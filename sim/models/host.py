@@ -1,0 +1,215 @@
+"""HostPort as registers and lists of what it passes on, and random requests for it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.records import Table
+from lbq_hw.isa import Error, Region
+
+START, CLEAR = 1, 2
+TABLES = {Region.LAYERS: "layers", Region.PATHS: "paths", Region.SEGMENTS: "segments",
+          Region.RUNS: "runs"}  # fmt: skip
+STEADY = ("id", "digest", "control", "status", "error", "error_at", "layer", "model")
+"""Registers that do not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Write:
+    address: int
+    data: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    address: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finish:
+    """The program ends, with an error of the walker or none."""
+
+    error: Error
+    at: int
+
+
+Step = Write | Read | Finish
+
+
+@dataclass(kw_only=True)
+class HostModel:
+    """What the port answers and passes on, step by step.
+
+    `passed` has the messages for each memory, of which the values that are not enabled are left
+    out. `planes` and `logits` are what the memories hold, `layer` what the walker tells.
+    """
+
+    config: CoreConfig
+    planes: Sequence[int]
+    logits: Sequence[int]
+    layer: int
+    busy: bool = False
+    done: bool = False
+    error: Error = Error.NONE
+    error_at: int = 0
+    model: int = 0
+    staged: list[int] = field(default_factory=list)
+    answers: list[int] = field(default_factory=list)
+    passed: dict[str, list[dict]] = field(
+        default_factory=lambda: {"records": [], "weights": [], "params": [], "plane_write": []}
+    )
+
+    def take(self, step: Step) -> None:
+        """One request, or the end of a run."""
+        match step:
+            case Finish(error=error, at=at):
+                self._fail(error, at)
+                self.busy, self.done = False, True
+            case Read(address=address):
+                self.answers.append(self._read(address))
+            case Write(address=address, data=data):
+                self._write(address, data)
+
+    def _fail(self, error: Error, at: int) -> None:
+        if self.error == Error.NONE and error != Error.NONE:
+            self.error, self.error_at = error, at
+
+    def _place(self, address: int, *, write: bool) -> tuple[Region, int, int] | None:
+        """Region, entry and slice, unless they are refused."""
+        number, rest = divmod(address, 1 << isa.REGION_SHIFT)
+        error = Error.ADDRESS
+        if number in set(Region):
+            region = Region(number)
+            slices = isa.region_slices(self.config)[region]
+            entry, part = divmod(rest, 1 << (slices - 1).bit_length())
+            if entry < isa.region_entries(self.config)[region] and part < slices:
+                if not self.busy or (region == Region.REGISTERS and not write):
+                    return region, entry, part
+                error = Error.BUSY
+        self._fail(error, self.layer)
+        return None
+
+    def _read(self, address: int) -> int:
+        place = self._place(address, write=False)
+        match place:
+            case None:
+                return 0
+            case Region.REGISTERS, entry, _:
+                return self._register(entry)
+            case Region.PLANES, entry, part:
+                return self.planes[entry] >> isa.SLICE * part & 0xFFFFFFFF
+            case Region.LOGITS, entry, part:
+                return self.logits[entry] >> isa.SLICE * part & 0xFFFFFFFF
+        self._fail(Error.ADDRESS, self.layer)
+        return 0
+
+    def _register(self, address: int) -> int:
+        status = self.busy | self.done << 1 | (self.error != Error.NONE) << 2
+        values = {"id": isa.MAGIC, "digest": int(self.config.digest[:8], 16), "control": 0}
+        values |= {"status": status, "error": self.error.value, "error_at": self.error_at}
+        values |= {"layer": self.layer, "model": self.model}
+        return values[list(isa.REGISTERS)[address]]
+
+    def _write(self, address: int, data: int) -> None:
+        place = self._place(address, write=True)
+        if place is None:
+            return
+        region, entry, part = place
+        if region == Region.REGISTERS:
+            self._write_register(list(isa.REGISTERS)[entry], data)
+        elif region == Region.WEIGHTS:
+            self._pass_weights(entry, part, data)
+        elif region == Region.LOGITS:
+            self._fail(Error.ADDRESS, self.layer)
+        else:
+            self.staged = [*self.staged[:part], data]
+            if part == isa.region_slices(self.config)[region] - 1:
+                word = sum(slice_ << isa.SLICE * i for i, slice_ in enumerate(self.staged))
+                self._store(region, entry, word)
+
+    def _write_register(self, name: str, data: int) -> None:
+        if name == "control" and data & CLEAR:
+            self.done, self.error, self.error_at = False, Error.NONE, 0
+        elif name == "control" and data & START:
+            self.busy, self.done = True, False
+        elif name == "model":
+            self.model = data
+        else:
+            self._fail(Error.ADDRESS, self.layer)
+
+    def _pass_weights(self, row: int, part: int, data: int) -> None:
+        each, bits = isa.weight_slice_lanes(self.config), self.config.weight_bits
+        values = {part * each + i: _signed(data >> i * bits, bits) for i in range(each)}
+        self.passed["weights"].append({"addr": row, "data": values})
+
+    def _store(self, region: Region, entry: int, word: int) -> None:
+        config = self.config
+        if region == Region.PLANES:
+            enable = (1 << config.word // config.granule) - 1
+            message = {"addr": entry, "data": word % (1 << config.word), "enable": enable}
+            self.passed["plane_write"].append(message | {"first": 1})
+        elif region == Region.PARAMS:
+            address, unit = divmod(entry, config.units)
+            found = isa.PARAM.decode(config, word)
+            names = ("bias", "theta", "reset")
+            values = {
+                3 * unit + i: _signed(found[name], config.membrane_bits)
+                for i, name in enumerate(names)
+            }
+            self.passed["params"].append({"addr": address, "data": values})
+        else:
+            name = TABLES[region]
+            data = word % (1 << isa.TABLES[name].width(config))
+            table = list(Table)[list(isa.TABLES).index(name)]
+            self.passed["records"].append({"table": table, "entry": entry, "data": data})
+
+
+def _signed(value: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (value + half) % (2 * half) - half
+
+
+def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[Step]:
+    """Whole entries, reads, addresses of nothing, and runs in which most is refused."""
+    steps: list[Step] = []
+    busy = False
+    while len(steps) < count:
+        if source.random() < 0.15:
+            if busy:
+                error = source.choice((Error.NONE, Error.RUN))
+                steps.append(Finish(error=error, at=source.randrange(9) if error else 0))
+            else:
+                steps.append(Write(address=isa.REGISTERS["control"].address, data=START))
+            busy = not busy
+        elif source.random() < 0.2:
+            steps.append(Write(address=isa.REGISTERS["control"].address, data=CLEAR))
+        else:
+            steps += _random_request(source, config)
+    if busy:
+        steps.append(Finish(error=Error.NONE, at=0))
+    return steps
+
+
+def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]:
+    slices, entries = isa.region_slices(config), isa.region_entries(config)
+    region = source.choice(list(Region))
+    entry = source.randrange(entries[region])
+    kind = source.random()
+    if kind < 0.1:  # the entry after the last, or a region that is not
+        absent = region << isa.REGION_SHIFT | entries[region] << (slices[region] - 1).bit_length()
+        address = source.choice((absent, source.randrange(9, 16) << isa.REGION_SHIFT))
+        yield source.choice((Read(address=address), Write(address=address, data=1)))
+    elif region == Region.REGISTERS:
+        yield Read(address=isa.REGISTERS[source.choice(STEADY)].address)
+        yield Write(address=isa.REGISTERS["model"].address, data=source.getrandbits(32))
+    elif region in (Region.LOGITS, Region.PLANES) and kind < 0.6:
+        for part in range(slices[region]):
+            yield Read(address=isa.address(config, region, entry, part))
+    else:
+        for part in range(slices[region]):
+            address = isa.address(config, region, entry, part)
+            yield Write(address=address, data=source.getrandbits(32))

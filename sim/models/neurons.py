@@ -1,0 +1,165 @@
+# amaranth: UnusedElaboratable=no
+"""NeuronArray by `lbq_hw.numeric`, and random layers for it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lbq_hw import numeric
+from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.payload import StepInfo
+
+ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32
+LAYERS = {
+    "one timestep": {},
+    "several timesteps": {"timesteps": 4},
+    "static current": {"timesteps": 3, "updates": 3},
+    "max-pool": {"timesteps": 2, "positions": 3},
+    "max-pool of one timestep": {"positions": 4},
+    "max-pool of a static current": {"timesteps": 4, "updates": 4, "positions": 2},
+    "readout": {"timesteps": 3, "readout": True},
+    "readout of a static current": {"timesteps": 2, "updates": 2, "readout": True},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The constants of a layer, and the steps of some pixels with what must come out of them."""
+
+    capacity: int
+    decay: int
+    decay_bits: int
+    shift: int
+    updates: int = 1
+    timesteps: int = 1
+    positions: int = 1
+    readout: bool = False
+
+    def step(self, planes: int, **changing: Any) -> dict:
+        write = {"stride": 5, "planes": planes, "granules": 1}
+        write |= {name: changing.pop(name) for name in ("addr", "place", "first")}
+        constants = {name: getattr(self, name) for name in ("capacity", "decay", "shift")}
+        constants |= {"updates": self.updates, "readout": int(self.readout), "write": write}
+        return constants | changing
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """What goes into a NeuronArray and what must come out of it."""
+
+    sums: list[list[int]]
+    steps: list[dict]
+    planes: list[dict]
+    logits: list[list[int]]
+
+
+def random_params(source: random.Random, lanes: int) -> np.ndarray:
+    """Bias, theta, reset: ``(3, TILES * lanes)``; some thresholds are tiny, some out of reach."""
+    count = TILES * lanes
+    thetas = (1, source.randrange(2, 64), source.randrange(64, 8192), (1 << MEMBRANE_BITS - 1) - 1)
+    return np.array(
+        [
+            [source.randrange(-(1 << 13), 1 << 13) for _ in range(count)],
+            [source.choice(thetas) for _ in range(count)],
+            [source.randrange(-200, 1 << 13) for _ in range(count)],
+        ]
+    )
+
+
+def random_layer(source: random.Random, sizes: dict, kind: dict) -> Layer:
+    return Layer(
+        capacity=source.randrange(1, 1 << sizes["planes"]),
+        decay=source.randrange((1 << sizes["decay_bits"]) + 1),
+        decay_bits=sizes["decay_bits"],
+        shift=source.randrange(5),
+        **kind,
+    )
+
+
+def random_traffic(
+    source: random.Random,
+    layer: Layer,
+    params: np.ndarray,
+    *,
+    lanes: int,
+    units: int,
+    planes: int,
+    pixels: int = 10,
+) -> Traffic:
+    """Steps of some pixels and tiles, in the order of the core's loops, and golden's answers."""
+    traffic = Traffic(sums=[], steps=[], planes=[], logits=[])
+    for _ in range(pixels):
+        tile = source.randrange(TILES)
+        bias, theta, reset = params[:, tile * lanes : (tile + 1) * lanes]
+        best = np.zeros((layer.timesteps, lanes), np.uint8)
+        for position in range(layer.positions):
+            last_position = position == layer.positions - 1
+            v = acc = np.zeros(lanes, np.int64)
+            step: dict = {}
+            for t in range(layer.timesteps):
+                if t % layer.updates == 0:
+                    acc = np.array([source.randrange(-2048, 2048) for _ in range(lanes)])
+                    place = {"addr": source.randrange(64), "place": source.randrange(2)}
+                    place["first"] = source.randrange(2)
+                    step = layer.step(
+                        planes,
+                        group=tile * lanes // units,
+                        first_t=int(t == 0),
+                        last_t=int(t + layer.updates == layer.timesteps),
+                        pool_first=int(position == 0),
+                        pool_last=int(last_position),
+                        **place,
+                    )
+                    traffic.sums.append(acc.tolist())
+                    traffic.steps.append(step)
+                current = bias + (acc << layer.shift)
+                if layer.readout:
+                    v = v + current
+                    if t == layer.timesteps - 1:
+                        traffic.logits += v.reshape(-1, units).tolist()
+                    continue
+                u = numeric.decay(v, layer.decay, layer.decay_bits) + current
+                level = numeric.burst_level(u, theta, layer.capacity)
+                v = u - reset * (level > 0)
+                best[t] = np.maximum(best[t], level)
+                if last_position:
+                    bits = [int(best[t, c]) >> k & 1 for k in range(planes) for c in range(lanes)]
+                    words = [
+                        sum(bit << c for c, bit in enumerate(bits[k * lanes :][:lanes]))
+                        for k in range(planes)
+                    ]
+                    restart = int(t % layer.updates == 0)
+                    traffic.planes.append(
+                        {"planes": words, "restart": restart, "write": step["write"]}
+                    )
+    return traffic
+
+
+def build(
+    *, lanes: int, units: int, planes: int, decay_bits: int, params: np.ndarray | None = None
+) -> NeuronArray:
+    step = StepInfo(
+        lanes=lanes,
+        word=WORD,
+        planes=planes,
+        address_bits=7,
+        group_bits=8,
+        update_bits=TIMESTEPS.bit_length(),
+        decay_bits=decay_bits,
+        shift_bits=3,
+    )
+    words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
+    return NeuronArray(
+        lanes=lanes,
+        units=units,
+        acc_bits=ACC_BITS,
+        membrane_bits=MEMBRANE_BITS,
+        timesteps=TIMESTEPS,
+        tiles=TILES,
+        step=step,
+        init=words,
+    )

@@ -1,0 +1,166 @@
+"""Builds Verilog for a simulator and runs a bench of cocotb on it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from cocotb_tools.runner import get_runner
+from find_libpython import find_libpython
+
+from sim.verilog import SimulatorError
+
+CACHE = Path("build/cocotb")
+TIMESCALE = ("1ns", "1ns")
+VERILATOR = (5, 32)  # the oldest that compiles cocotb's side
+_PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
+_ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
+
+_BARE = re.compile(r"always @\*\n(?!\s*begin)")
+
+# Where something goes wrong it is told by an exception; the rest is cocotb's own news.
+for _name in ("Icarus", "Verilator"):
+    logging.getLogger(_name).disabled = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A compiled design: its folder, top module, simulator, and whether it can write waves."""
+
+    folder: Path
+    top: str
+    simulator: str
+    waves: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What the tests of a bench did: names of all, and the failures' texts by name."""
+
+    tests: tuple[str, ...]
+    failures: Mapping[str, str]
+
+
+@cache
+def missing(simulator: str) -> str | None:
+    """Why a simulator cannot run benches; None if it can."""
+    program = _PROGRAMS[simulator]
+    if shutil.which(program) is None:
+        return f"{program} is missing: sudo apt install {program}"
+    if find_libpython() is None:
+        return "Python's shared library is missing: sudo apt install python3-dev"
+    if simulator == "verilator":
+        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        found = re.search(r"(\d+)\.(\d+)", told.stdout)
+        if found is None or (int(found[1]), int(found[2])) < VERILATOR:
+            version = "an unknown version" if found is None else found[0]
+            return f"cocotb needs verilator 5.032 or newer, not {version}"
+    return None
+
+
+def compile_design(
+    text: str, *, top: str, simulator: str = "icarus", waves: bool = False, cache: Path = CACHE
+) -> Design:
+    """Compile Verilog; a build of the same text is used again."""
+    if (reason := missing(simulator)) is not None:
+        raise SimulatorError(reason)
+    if simulator == "icarus":
+        # Icarus runs no `always @*` before an input of it changes, and leaves X until then. Those
+        # of several statements have an input of their own for that.
+        text = _BARE.sub("always_comb\n", text)
+    parts = (text, top, simulator, str(waves), *_ARGUMENTS[simulator])
+    folder = cache / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    design = Design(folder=folder.resolve(), top=top, simulator=simulator, waves=waves)
+    if folder.is_dir():
+        return design
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as temporary:
+        work = Path(temporary).resolve()
+        source, log = work / f"{top}.v", work / "build.log"
+        source.write_text(text, encoding="utf-8")
+        try:
+            get_runner(simulator).build(
+                sources=[source],
+                hdl_toplevel=top,
+                build_dir=work / "built",
+                build_args=_ARGUMENTS[simulator],
+                timescale=TIMESCALE,
+                waves=waves,
+                log_file=log,
+            )
+        except (RuntimeError, SystemExit) as error:
+            told = log.read_text(encoding="utf-8")[-2000:] if log.is_file() else str(error)
+            raise SimulatorError(f"{simulator} does not build {top}:\n{told}") from None
+        try:
+            (work / "built").rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise
+    return design
+
+
+def simulate(
+    design: Design,
+    module: str,
+    *,
+    seed: int = 1,
+    variables: Mapping[str, str] | None = None,
+    waves: Path | None = None,
+) -> Run:
+    """Run all tests of a bench's module; failures are in the result, a simulator that dies raises.
+
+    `waves` gets an FST file from Icarus, a VCD file from Verilator.
+    """
+    with tempfile.TemporaryDirectory(prefix="cocotb-") as temporary:
+        work = Path(temporary).resolve()
+        results, log = work / "results.xml", work / "sim.log"
+        options: dict[str, Any] = {}
+        if waves is not None and design.simulator == "icarus":
+            options = {"plusargs": [f"+dumpfile_path={waves.resolve()}"]}
+        elif waves is not None:
+            options = {"test_args": ["--trace-file", str(waves.resolve())]}
+        runner = get_runner(design.simulator)
+        # It raises for failing tests too, and not always: only the results count.
+        with contextlib.suppress(RuntimeError, SystemExit):
+            runner.test(
+                test_module=module,
+                hdl_toplevel=design.top,
+                hdl_toplevel_lang="verilog",
+                build_dir=design.folder,
+                test_dir=work,
+                results_xml=str(results),
+                seed=seed,
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", **(variables or {})},
+                waves=waves is not None,
+                log_file=log,
+                **options,
+            )
+        # A module that cannot be imported leaves no results, or results without a test.
+        run = _read(results) if results.is_file() else Run(tests=(), failures={})
+        if not run.tests:
+            told = log.read_text(encoding="utf-8", errors="replace")[-3000:]
+            raise SimulatorError(f"{design.simulator} ran no test of {module}:\n{told}")
+        return run
+
+
+def _read(results: Path) -> Run:
+    tests: list[str] = []
+    failures: dict[str, str] = {}
+    for case in ElementTree.parse(results).getroot().iter("testcase"):
+        name = case.get("name", "")
+        tests.append(name)
+        for kind in ("failure", "error"):
+            for found in case.iter(kind):
+                failures[name] = found.get("message") or found.text or kind
+    return Run(tests=tuple(tests), failures=failures)

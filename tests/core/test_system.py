@@ -1,0 +1,34 @@
+# amaranth: UnusedElaboratable=no
+"""The core behind its UART; tests/sim/test_board.py runs networks through the pins."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from amaranth.back import verilog
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.system import System
+
+SMALL = CoreConfig(
+    lanes=4, word=8, summary=8, units=1, planes=1, plane_words=8, weight_rows=4, channels=4,
+    logits=4, layers=1, paths=1, segments=1, runs=1, layer_paths=1,
+)  # fmt: skip
+
+
+def test_a_system_has_three_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    system = System(SMALL, clock_hz=12_000_000, baud=1_000_000)
+    assert system.config is SMALL
+    text = verilog.convert(system, name="system")
+    ports = re.search(r"^module system\((.*?)\);", text, re.MULTILINE)
+    assert ports is not None
+    assert set(ports[1].split(", ")) == {"rx", "tx", "busy", "clk", "rst"}
+    assert re.search(r"12'h00c", text)  # the divisor
+
+
+def test_a_rate_that_the_clock_does_not_give_is_refused() -> None:
+    text = "baud must be 2931..3000000 at 12000000 Hz, not 9000000"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        System(SMALL, clock_hz=12_000_000, baud=9_000_000)

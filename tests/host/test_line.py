@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+from link_model import Model
+
+from lbq_hw import isa
+from lbq_hw.host.device import DeviceError
+from lbq_hw.host.line import ATTEMPTS, LinkError, SerialTransport
+
+Noise = Callable[[bytes], bytes]
+
+
+class Wire:
+    """A port with the link's model at its other end, and noise in both directions."""
+
+    def __init__(self, noise: Noise = bytes) -> None:
+        self.model = Model()
+        self.noise = noise
+        self.waiting = b""
+        self.sent = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self.sent += len(data)
+        before = len(self.model.sent)
+        self.model.take(self.noise(data))
+        self.waiting += self.noise(self.model.sent[before:])
+        return len(data)
+
+    def read(self, size: int = 1) -> bytes:
+        data, self.waiting = self.waiting[:size], self.waiting[size:]
+        return data
+
+    @property
+    def in_waiting(self) -> int:
+        return len(self.waiting)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def noisy(seed: int, rate: float) -> Noise:
+    """Flips, drops, doubles and inserts bytes."""
+    source = random.Random(seed)
+
+    def noise(data: bytes) -> bytes:
+        out = bytearray()
+        for byte in data:
+            if source.random() >= rate:
+                out.append(byte)
+                continue
+            out += source.choice(
+                (bytes((byte ^ 1 << source.randrange(8),)), b"", bytes((byte, byte)),
+                 bytes((source.randrange(256), byte)))
+            )  # fmt: skip
+        return bytes(out)
+
+    return noise
+
+
+def opened(wire: Wire, timeout: float = 0.002) -> SerialTransport:
+    return SerialTransport(wire, timeout=timeout)
+
+
+def test_words_are_written_and_read_across_frames_and_pages() -> None:
+    line = opened(wire := Wire())
+    words = list(range(1000, 1400))
+    line.write(0x700000F0, words)
+    assert wire.model.written == [(0x700000F0 + i, word) for i, word in enumerate(words)]
+    assert line.read(0x700000F0, 400) == words
+    assert line.read(0x80000000, 2) == [0x80000000, 0x80000001]
+    assert line.repeats == 0
+    line.write(5, [])
+    assert line.read(5, 0) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_costs_time_and_nothing_else(seed: int) -> None:
+    """Every word is written once, in order, and every read is right."""
+    wire = Wire()
+    line = opened(wire)
+    wire.noise = noisy(seed, 0.0003)
+    source = random.Random(seed)
+    expected: list[tuple[int, int]] = []
+    for _ in range(30):
+        address = 0x70000000 + source.randrange(4000)
+        words = [source.choice((0, 0x7E7E7D7D, 1 << 31)) for _ in range(source.randrange(200))]
+        line.write(address, words)
+        expected += [(address + i, word) for i, word in enumerate(words)]
+        assert line.read(address, len(words)) == words
+    assert wire.model.written == expected
+    assert line.repeats > 0
+
+
+def test_a_line_without_an_answer_is_given_up() -> None:
+    wire = Wire(lambda _: b"")
+    text = (
+        f"the core does not answer ({ATTEMPTS} attempts): see that it is powered, has its "
+        "bitstream, and that port and baud are right"
+    )
+    with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
+        opened(wire)
+
+
+def test_a_line_that_babbles_is_given_up() -> None:
+    source = random.Random(1)
+    with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
+        opened(Wire(lambda _: source.randbytes(50)))
+
+
+def test_a_core_that_was_reset_is_told() -> None:
+    line = opened(wire := Wire())
+    line.write(3, [1])
+    wire.model.last = None
+    with pytest.raises(
+        LinkError, match=r"^the core has been reset or has another host: start again$"
+    ):
+        line.read(0, 1)
+
+
+def test_an_unplugged_cable_is_told() -> None:
+    line = opened(wire := Wire())
+
+    def gone(_: bytes) -> bytes:
+        raise OSError("Input/output error")
+
+    wire.noise = gone
+    with pytest.raises(DeviceError, match=r"^the port is gone \(Input/output error\)$"):
+        line.write(3, [1])
+
+
+def test_a_port_that_does_not_exist_is_told() -> None:
+    with pytest.raises(LinkError, match=r"^the port /dev/none cannot be opened: .*No such file"):
+        SerialTransport.open("/dev/none", baud=115200)
+
+
+def test_waiting_ends_with_the_run_or_at_the_limit() -> None:
+    line = opened(wire := Wire())
+    status, low = (isa.REGISTERS[name].address for name in ("status", "cycles"))
+    wire.model.memory |= {status: 1, low: 99, low + 1: 1}
+    assert not line.wait((1 << 32) + 99)
+    reads = iter((1, 1, 1, 2))
+    take = wire.model.take
+
+    def run(data: bytes) -> None:
+        wire.model.memory[status] = next(reads)
+        take(data)
+
+    wire.model.take = run  # pyright: ignore[reportAttributeAccessIssue]
+    assert line.wait((1 << 32) + 100)
+    assert next(reads, None) is None
+
+
+def test_the_port_is_given_back() -> None:
+    with opened(wire := Wire()):
+        assert not wire.closed
+    assert wire.closed

@@ -1,0 +1,111 @@
+"""Parts that are made of the project's own objects say what those say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+from lbq_hw import energy, file, zoo
+from lbq_hw.compiler import Program
+from lbq_hw.counts import Counts
+from lbq_hw.network import Network
+from lbq_hw.report import collect
+from lbq_hw.report.facts import Cycles, Neurons
+
+Activity = tuple[Counts, Neurons, Cycles]
+
+
+def test_accuracy_comes_from_an_evaluation_of_the_same_network_only(network: Network) -> None:
+    evaluation = json.loads(zoo.evaluation("digits").read_text())
+    found = collect.model(network, evaluation=evaluation)
+    assert found.accuracy == evaluation["accuracy"]
+    assert found.accuracy_images == evaluation["images"]
+    assert found.digest == file.digest(network)
+    other = collect.model(network, evaluation=evaluation | {"digest": "0" * 64})
+    assert other.accuracy is None
+    assert other.float_accuracy == network.meta["float_accuracy"]
+
+
+def test_histograms_agree_with_the_counts(network: Network, activity: Activity) -> None:
+    counts, neurons, _ = activity
+    assert neurons.images == counts.images
+    spiking = [layer for layer in counts.layers if layer.active is not None]
+    assert [layer.name for layer in neurons.layers] == [layer.name for layer in spiking]
+    for found, counted in zip(neurons.layers, spiking, strict=True):
+        layer = network.by_name[found.name]
+        assert len(found.histogram) == found.capacity + 1 == layer.capacity + 1
+        assert found.active == counted.active
+        total = sum(found.histogram)
+        mean = sum(k * number for k, number in enumerate(found.histogram)) / total
+        assert mean == counted.mean_level
+        assert found.single == found.histogram[1] / (total - found.histogram[0])
+        assert found.gamma == layer.gamma
+
+
+def test_operations_and_energies_are_those_that_were_counted(activity: Activity) -> None:
+    counts, _, _ = activity
+    found = collect.operations(counts)
+    assert sum(layer.acs_bit_sparse for layer in found.layers) == counts.work.bit_sparse
+    assert sum(layer.acs_unary for layer in found.layers) == counts.work.unary
+    prices = {(entry.prices, entry.execution): entry.mj for entry in found.energy}
+    report = energy.report(counts)
+    assert prices["integer", "lbq"] == report["integer"]["lbq"]["mj"]
+    assert prices["paper", "ann"] == report["paper"]["ann"]["mj"]
+    assert len(prices) == len(found.energy) == 7
+
+
+def test_the_memory_map_is_the_programs(program: Program) -> None:
+    found = collect.memory(program)
+    assert {use.field: use.used for use in found.memories} == program.usage
+    weights = next(use for use in found.memories if use.field == "weight_rows")
+    assert weights.bits == program.config.lanes * program.config.weight_bits
+    assert [(block.name, block.base, block.end) for block in found.tensors] == [
+        (tensor.name, tensor.base, tensor.end) for tensor in program.tensors.values()
+    ]
+    assert found.weights[-1].end == program.usage["weight_rows"]
+    assert all(a.end == b.base for a, b in zip(found.weights, found.weights[1:], strict=False))
+
+
+def simulated(cycles: Cycles) -> dict[str, Any]:
+    """The object of ``python -m sim --json`` for a core that ran as predicted."""
+    keys = ("name", "cycles", "events", "null_events", "acs_bit_sparse", "utilisation")
+    layers = [{key: asdict(layer)[key] for key in keys} for layer in cycles.layers]
+    return {
+        "bit_exact": True,
+        "difference": None,
+        "images": cycles.images,
+        "cycles": cycles.cycles,
+        "utilisation": cycles.utilisation,
+        "sim_cycles_per_second": 1.0,
+        "layers": layers,
+    }
+
+
+def test_a_prediction_adds_limits_to_what_was_simulated(activity: Activity) -> None:
+    _, _, predicted = activity
+    found = collect.cycles(simulated(predicted), model=predicted)
+    assert found == replace(predicted, source="rtl")
+    assert all(layer.limit for layer in found.layers)
+
+
+def test_a_prediction_of_other_cycles_adds_nothing(activity: Activity) -> None:
+    _, _, predicted = activity
+    facts = simulated(predicted)
+    facts["layers"][0]["cycles"] += 1
+    found = collect.cycles(facts, model=predicted)
+    assert [layer.limit is None for layer in found.layers] == [True, False, False, False]
+
+
+def test_a_prediction_sums_to_the_whole(activity: Activity) -> None:
+    _, _, predicted = activity
+    assert predicted.source == "model"
+    assert predicted.cycles == sum(layer.cycles for layer in predicted.layers)
+    work = sum(layer.acs_bit_sparse for layer in predicted.layers)
+    assert predicted.utilisation == work / (16 * predicted.cycles)
+
+
+def test_an_outcome_of_the_simulator_is_kept(activity: Activity) -> None:
+    facts = simulated(activity[2]) | {"bit_exact": False, "difference": "image 0, ..."}
+    found = collect.simulation(facts, simulator="Verilator 5.006")
+    assert (found.bit_exact, found.difference) == (False, "image 0, ...")

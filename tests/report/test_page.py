@@ -1,0 +1,174 @@
+"""The page without a browser: well-formed, self-contained, and complete or honest about gaps."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from lbq_hw import report
+from lbq_hw.report import Facts
+from lbq_hw.report.__main__ import main
+from lbq_hw.report.facts import Board, Fit, Model, Simulation
+from lbq_hw.report.page import render
+
+PLOTS = {
+    "summary", "resources", "fmax", "critical-path", "cycles", "operations", "energy-paper",
+    "energy-integer", "gamma", "levels", "levels-layers.0.neuron", "levels-layers.1.neuron",
+    "levels-residual.neuron", "memories", "memory-map", "weight-map", "proof-accumulator",
+    "proof-membrane", "steps",
+}  # fmt: skip
+SIMULATOR = Board(name="sim", title="the simulator", fabric="", clock_hz=10**8, available={})
+
+
+def tree(page: str) -> ET.Element:
+    """The page parsed as XML, which a single unclosed or misnested element would fail."""
+    doctype, _, rest = page.partition("\n")
+    assert doctype == "<!DOCTYPE html>"
+    return ET.fromstring(rest)
+
+
+def plots(page: str) -> set[str]:
+    return {name for node in tree(page).iter() if (name := node.get("data-plot"))}
+
+
+def text(page: str) -> str:
+    body = tree(page).find("body")
+    assert body is not None
+    return " ".join(" ".join(body.itertext()).split())
+
+
+def test_every_plot_is_there(facts: Facts) -> None:
+    assert plots(render(facts)) == PLOTS
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(facts: Facts) -> None:
+    page = render(facts)
+    assert not re.findall(r"https?:|//[a-z]|@import|url\(", page)
+    for node in tree(page).iter():
+        assert node.tag not in ("script", "img", "iframe", "object", "embed", "base")
+        for name, value in node.attrib.items():
+            if name in ("href", "src", "action", "data", "srcset"):
+                assert value.startswith("#") or value == "data:,"
+
+
+def test_every_link_leads_to_a_section(facts: Facts) -> None:
+    root = tree(render(facts))
+    sections = {node.get("id") for node in root.iter("section")}
+    assert {link.get("href", "")[1:] for link in root.iter("a")} == sections
+    assert len(sections) == 9
+
+
+def test_the_page_is_made_from_the_json_files_alone(
+    facts: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = report.write(tmp_path, facts)
+    first = page.read_text(encoding="utf-8")
+    page.unlink()
+    assert main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    assert page.read_text(encoding="utf-8") == first == render(facts)
+
+
+def test_a_folder_without_a_report_is_an_error_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path)]) == 2
+    message = f"error: {tmp_path} must be a folder with a report's JSON files\n"
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("part", [field.name for field in fields(Facts)])
+def test_a_missing_part_leaves_a_page_without_it(facts: Facts, part: str) -> None:
+    assert plots(render(replace(facts, **{part: None}))) <= PLOTS
+
+
+def test_of_nothing_there_is_a_page_too() -> None:
+    assert plots(render(Facts())) == {"summary"}
+
+
+def test_a_simulated_build_says_that_there_is_no_fabric(facts: Facts) -> None:
+    page = render(replace(facts, board=SIMULATOR, fit=None, resources=None, timing=None))
+    assert plots(page) == PLOTS - {"resources", "fmax", "critical-path"}
+    assert "Fmax \N{EN DASH} no fabric" in text(page)
+
+
+def test_a_refused_build_says_what_is_short(facts: Facts) -> None:
+    fit = Fit(fits=False, resources={"LC": 7100}, reasons=("1,820 logic cells are short",))
+    page = render(Facts(board=facts.board, fit=fit))
+    assert "Fit estimate Does not fit 1,820 logic cells are short" in text(page)
+    assert plots(page) == {"summary", "resources"}
+    assert 'class="bad"' in page
+
+
+def test_a_missed_clock_and_a_difference_are_not_hidden(facts: Facts) -> None:
+    assert facts.timing is not None
+    clock = replace(facts.timing.clocks[0], fmax_hz=11e6)
+    wrong = Simulation(
+        simulator="x", bit_exact=False, images=1, cycles_per_second=1.0, difference="image 0 <t 1>"
+    )
+    found = text(
+        render(replace(facts, timing=replace(facts.timing, clocks=(clock,)), simulation=wrong))
+    )
+    assert "clock 12.0 MHz, misses it" in found.replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert "were the clock met" in found
+    assert "Differs image 0 <t 1>" in found
+
+
+def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts) -> None:
+    found = text(render(facts))
+    assert "Energy an image estimate" in found
+    assert "an 8-bit multiplication estimate" in found
+    assert "Fit estimate" not in found
+    assert "Fit estimate Fits" in text(render(replace(facts, resources=None)))
+
+
+def test_names_cannot_break_the_page(facts: Facts) -> None:
+    name = '</style><script>alert("&amp;")</script>'
+    assert isinstance(facts.model, Model)
+    page = render(replace(facts, model=replace(facts.model, name=name)))
+    heading = tree(page).find("body/header/h1")
+    assert heading is not None
+    assert heading.text == f"{name} on iCEBreaker"
+
+
+def test_bars_never_pass_their_ends(facts: Facts) -> None:
+    for bar in tree(render(facts)).iter("svg"):
+        if bar.get("class") == "bar":
+            widths = [float(rect.get("width", "").rstrip("%")) for rect in bar.iter("rect")]
+            assert all(width > 0 for width in widths)
+            assert round(sum(widths), 1) <= 100.0
+
+
+def test_the_accented_part_of_a_layers_bar_is_its_utilisation(facts: Facts) -> None:
+    assert facts.cycles is not None
+    figure = tree(render(facts)).find(".//figure[@data-plot='cycles']")
+    assert figure is not None
+    longest = max(layer.cycles for layer in facts.cycles.layers)
+    bars = [node for node in figure.iter("svg") if node.get("class") == "bar"]
+    for layer, bar in zip(facts.cycles.layers, bars, strict=True):
+        rects = [float(rect.get("width", "").rstrip("%")) for rect in bar.iter("rect")]
+        assert round(sum(rects), 1) == round(100 * layer.cycles / longest, 1)
+        assert round(rects[0], 1) == round(100 * layer.utilisation * layer.cycles / longest, 1)
+
+
+def test_waiting_is_not_split_where_stalls_were_not_counted(facts: Facts) -> None:
+    assert facts.cycles is not None
+    assert "waiting for neuron units" in text(render(facts))
+    layers = tuple(
+        replace(layer, scanner_stalls=None, neuron_stalls=None, bounds=None, limit=None)
+        for layer in facts.cycles.layers
+    )
+    found = text(render(replace(facts, cycles=replace(facts.cycles, layers=layers))))
+    assert "waiting for" not in found
+    assert "limit:" not in found
+
+
+def test_estimate_and_result_stand_side_by_side(facts: Facts) -> None:
+    found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert "logic cells 80 71 +13 %" in found
+    assert "Fmax 70.0 MHz 86.7 MHz -19 %" in found
+    assert "Seeds tried and their Fmax: 1: 80.0 MHz, 2: 86.7 MHz." in found

@@ -1,0 +1,200 @@
+"""Host, line, link and core together: a board in Verilator behind a pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import serial
+from link_model import DAMAGE, FLAG, Model, lie, lose_a_stop_bit
+from simulators import CACHE, digits, needs_verilator
+
+from lbq_hw import datasets, golden, isa, package, zoo
+from lbq_hw.compiler import Program, compile_network, smallest_for
+from lbq_hw.host import Device, LinkError, SerialTransport
+from lbq_hw.host.__main__ import main
+from lbq_hw.host.frames import Request
+from lbq_hw.isa import Command, Region
+from lbq_hw.package import Package
+from sim import board
+from sim.board import Board
+
+pytestmark = needs_verilator
+CLOCK_HZ, BAUD, TIMEOUT = 12_000_000, 3_000_000, 5.0
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Package:
+    return package.write(
+        tmp_path_factory.mktemp("board") / "digits",
+        board="sim",
+        config=smallest_for(digits(), lanes=4, word=32),
+        model=zoo.find("digits"),
+        clock_hz=CLOCK_HZ,
+        baud=BAUD,
+        baked=False,
+        bitstream=None,
+    )
+
+
+@pytest.fixture(scope="module")
+def program(packed: Package) -> Path:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "board.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return board.build(packed, cache=CACHE)
+
+
+@pytest.fixture(scope="module")
+def running(program: Path) -> Iterator[Board]:
+    with board.running(program, clock_hz=CLOCK_HZ) as simulated:
+        yield simulated
+
+
+def compiled(packed: Package) -> Program:
+    return compile_network(packed.network, packed.config)
+
+
+def host(running: Board, folder: Path, *more: str) -> list[str]:
+    port = ["--port", running.name, "--package", str(folder), "--timeout", str(TIMEOUT)]
+    return [*port, "--images", "3", "--compare", *more]
+
+
+def test_the_host_predicts_over_the_line_as_golden_does(
+    running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = packed.folder
+    assert main(host(running, folder, "--no-load")) == 2
+    text = "host: the bitstream did not bring this model: leave out --no-load\n"
+    assert capsys.readouterr().err == text
+    found = []
+    for more in ([], ["--reload"]):
+        assert main(host(running, folder, "--json", *more)) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [facts["uploaded"] for facts in found] == [True, True]
+    for facts in found:
+        assert (facts["equal"], facts["differing"], facts["images"]) == (True, [], 3)
+        assert facts["latency_us"] == pytest.approx(facts["cycles"] / 12, rel=1e-12)
+        assert facts["repeated_frames"] == 0
+    assert found[0]["cycles"] == found[1]["cycles"] > 0
+    assert main(host(running, folder)) == 0
+    assert "all logits equal" in capsys.readouterr().out
+
+
+def test_another_bitstream_is_refused(
+    running: Board, packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = packed.config.with_(fifo_depth=32)
+    facts = {"board": "sim", "clock_hz": CLOCK_HZ, "baud": BAUD, "baked": False}
+    other = package.write(
+        tmp_path / "a", config=config, model=zoo.find("digits"), bitstream=None, **facts
+    )
+    assert main(host(running, other.folder)) == 2
+    wanted, there = (int(c.digest[:8], 16) for c in (config, packed.config))
+    text = (
+        f"host: the core must be LBQ1 with config {wanted:08x}, not {isa.MAGIC:08x} with "
+        f"{there:08x}: load the bitstream of this program\n"
+    )
+    assert capsys.readouterr().err == text
+
+
+def test_500_damaged_frames_on_the_pins(running: Board, packed: Package) -> None:
+    """What the core answers, byte by byte, and what its memory holds afterwards."""
+    source = random.Random(9)
+    base = Region.PLANES << isa.REGION_SHIFT
+    size = min(256, packed.config.plane_words)
+    kinds = [damage for damage in DAMAGE if damage not in (lie, lose_a_stop_bit)]
+    model, stream = Model(), bytearray()
+
+    def send(data: bytes) -> None:
+        for byte in data:
+            stream.append(byte)
+            if byte == FLAG:
+                before = len(model.sent)
+                model.take((FLAG,))
+                # Empty frames, until the answer must have left.
+                stream.extend(bytes((FLAG,)) * (len(model.sent) - before + 10))
+            else:
+                model.take((byte,))
+
+    def draw(sequence: int) -> Request:
+        count = source.randrange(8)
+        address = base + source.randrange(size - 8)
+        if source.randrange(2):
+            return Request(sequence=sequence, command=Command.READ, address=address, words=count)
+        data = tuple(source.getrandbits(32) for _ in range(count))
+        return Request(sequence=sequence, command=Command.WRITE, address=address, data=data)
+
+    send(Request(sequence=0, command=Command.SYNC).encode())
+    for first in range(0, size, 32):
+        zeros = (0,) * 32
+        number = first // 32 + 1
+        command = {"sequence": number, "command": Command.WRITE}
+        send(Request(**command, address=base + first, data=zeros).encode())
+    for _ in range(500):
+        assert model.last is not None
+        whole = draw((model.last + source.choice((0, 1, 1, 1, 2))) % 256).encode()
+        send(bytes([*source.choice(kinds)(source, list(whole)), FLAG]))
+        send(draw((model.last + 1) % 256).encode())
+    with serial.Serial(running.name, BAUD, timeout=0.05) as port:
+        received = bytearray()
+        for at in range(0, len(stream), 1024):
+            port.write(stream[at : at + 1024])
+            received += port.read(port.in_waiting)
+        deadline = time.monotonic() + 60
+        while len(received) < len(model.sent) and time.monotonic() < deadline:
+            received += port.read(4096)
+    assert bytes(received) == model.sent
+    with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
+        assert line.read(base, size) == [model.memory[base + i] for i in range(size)]
+
+
+def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Board) -> None:
+    with serial.Serial(running.name, BAUD, timeout=0.02) as port:
+        line = SerialTransport(port, timeout=TIMEOUT)
+        line.set_divisor(12)
+        port.baudrate = CLOCK_HZ // 12
+        assert line.read(0, 1) == [isa.MAGIC]
+        line.set_divisor(CLOCK_HZ // BAUD)
+    with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
+        SerialTransport.open(running.name, baud=CLOCK_HZ // 7, timeout=0.05)
+    with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
+        assert line.read(0, 1) == [isa.MAGIC]
+
+
+def test_a_board_that_loses_power_is_told(program: Path, packed: Package) -> None:
+    images = datasets.load("digits", split="test").images[:2]
+    with (
+        board.running(program, clock_hz=CLOCK_HZ) as simulated,
+        SerialTransport.open(simulated.name, baud=BAUD, timeout=TIMEOUT) as line,
+    ):
+        device = Device(line, compiled(packed))
+        device.load()
+        assert np.array_equal(device.predict(images), golden.run(packed.network, images).classes)
+        simulated.stop()
+        with pytest.raises(LinkError, match=r"^the port is gone "):
+            device.predict(images)
+
+
+def test_a_board_ends_when_the_host_hangs_up(program: Path) -> None:
+    simulated = Board(program, clock_hz=CLOCK_HZ, once=True)
+    try:
+        SerialTransport.open(simulated.name, baud=BAUD, timeout=TIMEOUT).close()
+        assert simulated.wait() == 0
+    finally:
+        simulated.stop()
+
+
+def test_a_package_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert board.main(["--package", str(tmp_path)]) == 2
+    text = f"sim.board: {tmp_path} is no package: it has no package.json\n"
+    assert capsys.readouterr().err == text
+    assert main(["--port", "x", "--package", str(tmp_path)]) == 2
+    text = f"host: {tmp_path} is no package: it has no package.json\n"
+    assert capsys.readouterr().err == text

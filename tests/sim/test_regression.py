@@ -1,0 +1,154 @@
+"""The benches under cocotb pass, each sees a wrong value, and what does not run is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from networks import random_images, random_network
+
+from lbq_hw import file
+from sim import golden, regression, runner
+from sim.__main__ import main
+from sim.benches import BENCHES
+from sim.benches.harness import Settings
+from sim.benches.scoreboard import differences
+from sim.regression import SIMULATORS, run_bench, shapes
+from sim.runner import compile_design, missing, simulate
+from sim.verilog import SimulatorError, convert
+
+needs_icarus = pytest.mark.skipif(
+    missing("icarus") is not None, reason=missing("icarus") or "icarus runs"
+)
+# A Verilator that cannot run them is no reason to skip: Icarus has run them all.
+SIMULATORS_HERE = [
+    pytest.param("icarus", marks=needs_icarus),
+    *(simulator for simulator in SIMULATORS[1:] if missing(simulator) is None),
+]
+
+
+@pytest.mark.parametrize("bench", BENCHES)
+@pytest.mark.parametrize("simulator", SIMULATORS_HERE)
+def test_a_bench_passes(simulator: str, bench: str) -> None:
+    run = run_bench(bench, simulator=simulator).run
+    assert run.failures == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bench", "shape"), [(bench, shape) for bench in BENCHES for shape in shapes(bench)]
+)
+@pytest.mark.parametrize("simulator", SIMULATORS_HERE)
+def test_a_bench_of_every_shape_passes_with_more_traffic(
+    simulator: str, bench: str, shape: int
+) -> None:
+    for seed in range(10, 13):
+        run = run_bench(bench, simulator=simulator, shape=shape, seed=seed, length=2).run
+        assert run.failures == {}, f"seed {seed}"
+
+
+def assert_sees_a_wrong_value(bench: str) -> None:
+    run = run_bench(bench, spoil=True).run
+    assert set(run.failures) == set(run.tests)
+    assert all("differs:" in text for text in run.failures.values())
+
+
+@needs_icarus
+def test_a_wrong_value_is_seen_by_the_checker() -> None:
+    assert_sees_a_wrong_value("lanes")
+
+
+@needs_icarus
+@pytest.mark.slow
+@pytest.mark.parametrize("bench", BENCHES)
+def test_a_wrong_value_is_seen_by_every_test_of_a_bench(bench: str) -> None:
+    assert_sees_a_wrong_value(bench)
+
+
+@needs_icarus
+def test_a_fault_in_the_design_is_found() -> None:
+    text = convert(regression.block("lanes", 0), name="lanes")
+    broken = text.replace(" + ", " - ", 1)
+    assert broken != text
+    design = compile_design(broken, top="lanes")
+    run = simulate(design, "sim.benches.lanes", variables=Settings().to_env())
+    assert re.match(r"o_sum: message \d+ differs:", run.failures["sums_of_random_events"])
+
+
+@needs_icarus
+def test_a_bench_that_cannot_be_imported_is_an_error() -> None:
+    design = compile_design(convert(regression.block("lanes", 0), name="lanes"), top="lanes")
+    with pytest.raises(SimulatorError, match=r"^icarus ran no test of sim\.benches\.nothing:\n"):
+        simulate(design, "sim.benches.nothing", variables=Settings().to_env())
+
+
+@needs_icarus
+def test_verilog_that_does_not_compile_is_an_error() -> None:
+    with pytest.raises(SimulatorError, match=r"^icarus does not build top:\n.*syntax error"):
+        compile_design("module top(; endmodule", top="top")
+
+
+@needs_icarus
+def test_waves_are_written_where_they_are_asked_for(tmp_path: Path) -> None:
+    waves = tmp_path / "writer.fst"
+    assert run_bench("writer", waves=waves).run.failures == {}
+    assert waves.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("simulator", "reason"),
+    [
+        ("icarus", "iverilog is missing: sudo apt install iverilog"),
+        ("verilator", "verilator is missing: sudo apt install verilator"),
+    ],
+)
+def test_a_simulator_that_is_not_installed(
+    simulator: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner.shutil, "which", lambda _: None)
+    assert missing.__wrapped__(simulator) == reason
+
+
+def test_all_that_differs_in_a_message_is_told() -> None:
+    expected = {"a": [1, 2], "b": {"c": 3}, "d": (4, 5)}
+    found = {"a": [1, 7], "b": {"c": 8}, "d": (4, 5)}
+    assert list(differences(expected, found)) == [
+        "a[1]: expected 2, found 7",
+        "b.c: expected 3, found 8",
+    ]
+    assert list(differences([1], [1, 2])) == ["value: expected [1], found [1, 2]"]
+
+
+@needs_icarus
+def test_a_network_runs_in_icarus_with_the_report_of_verilator(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = random_network(3, layers=1, timesteps=1)
+    file.save(network, tmp_path / "net.lbq")
+    np.save(tmp_path / "images.npy", random_images(network, 1))
+    arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
+    arguments += ["--lanes", "4", "--simulator", "icarus", "--json"]
+    assert main([*arguments, "--waves", str(tmp_path / "waves.fst")]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["bit_exact"], report["images"], report["lanes"]) == (True, 1, 4)
+    needed = {"cycles", "utilisation", "acs_bit_sparse", "sim_cycles_per_second", "layers"}
+    assert needed < set(report)
+    assert report["cycles"] > 0
+    assert (tmp_path / "waves.fst").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", golden.NAMES)
+def test_the_stored_tensors_are_what_the_golden_model_computes(name: str) -> None:
+    stored, made = golden.load(name), golden.make(name)
+    assert np.array_equal(stored.images, made.images)
+    assert np.array_equal(stored.logits, made.logits)
+    assert list(stored.levels) == list(made.levels)
+    for layer, levels in made.levels.items():
+        assert np.array_equal(stored.levels[layer], levels), layer
+
+
+def test_the_stored_tensors_are_small() -> None:
+    assert sum(path.stat().st_size for path in golden.FOLDER.glob("*.npz")) < 100_000
