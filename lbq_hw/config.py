@@ -27,6 +27,7 @@ _RANGES = {
     "fraction_bits": (0, 16),
     "timesteps": (1, 1024),
     "side": (1, 1024),
+    "window": (1, 1024),
     "row_words": (1, 1 << 16),
     "plane_words": (1, 1 << 21),
     "weight_rows": (1, 1 << 21),
@@ -37,7 +38,7 @@ _RANGES = {
     "segments": (1, 1 << 16),
     "runs": (1, 1 << 16),
     "layer_paths": (1, 1 << 10),
-    "fifo_depth": (2, 1 << 12),
+    "fifo_depth": (3, 1 << 12),
 }
 _POWERS = ("lanes", "word", "summary", "units")
 
@@ -63,7 +64,8 @@ class CoreConfig:
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
     `timesteps`, the largest T; `side`, the most rows or columns of a layer before or after its
-    max-pool, of the pool's window, or of a kernel; `row_words`, the longest row of a tensor.
+    max-pool, or of a kernel; `window`, those of a max-pool (1: the core has none); `row_words`, the
+    longest row of a tensor.
 
     Memories: `plane_words` of activations (a multiple of S); `weight_rows` of P weights;
     `channels` with a bias, threshold and reset, and `logits` (both multiples of P, since every
@@ -83,6 +85,7 @@ class CoreConfig:
     fraction_bits: int = 15
     timesteps: int = 16
     side: int = 64
+    window: int = 64
     row_words: int = 64
     plane_words: int = 4096
     weight_rows: int = 4096

@@ -27,7 +27,8 @@ x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step b
     output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
 
 A window position is skipped unless ``0 <= y <= conv_rows_last and 0 <= x <= conv_columns_last``;
-every window has one that is not. A layer that is `static` runs the steps of its first timestep
+every window has one that is not. Where the core's `window` is 1, every position is one pixel, and
+the core does not look at y and x. A layer that is `static` runs the steps of its first timestep
 only; the neuron units then update T times with one sum.
 
 *Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
@@ -57,9 +58,9 @@ P logits a tile instead, in the order of the steps.
 
 *Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
 above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
-that is not `last`, a layer of neurons whose `out_frame` is not its planes times `out_plane`, a
-segment of a path that its layer does not have, and a run of several rows in a path that is not
-stacked. The core stops and says which record.
+that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
+times `out_plane`, a segment of a path that its layer does not have, and a run of several rows in a
+path that is not stacked. The core stops and says which record.
 
 *Link.* A frame is a REQUEST or a REPLY and its data words, followed by the CRC-32 (ISO-HDLC, as in
 zlib) of both, all in bytes, lowest first. On the wire, as in RFC 1662, every 0x7E and 0x7D in it
@@ -245,8 +246,8 @@ LAYER = Record(
         _below("columns_last", "columns of the output, minus 1", "side"),
         _upto("tiles_last", "tiles of P output channels, minus 1", lambda c: c.param_tiles - 1),
         _below("time_last", "timesteps, minus 1", "timesteps"),
-        _below("window_rows_last", "rows of the max-pool window, minus 1 (0: no pool)", "side"),
-        _below("window_columns_last", "its columns, minus 1", "side"),
+        _below("window_rows_last", "rows of the max-pool window, minus 1 (0: no pool)", "window"),
+        _below("window_columns_last", "its columns, minus 1", "window"),
         _pixel("window_row_init", "y of the first window: minus the pool's padding"),
         _pixel("window_column_init", "x of the first window"),
         _below("window_row_step", "y from one output row to the next", "side"),
@@ -432,8 +433,8 @@ def weight_slice_lanes(config: CoreConfig) -> int:
 def region_slices(config: CoreConfig) -> dict[Region, int]:
     """32-bit slices of one entry, by region.
 
-    An entry takes ``2**ceil(log2(slices))`` addresses. A record, parameter or plane word is staged
-    slice by slice and stored when its last slice is written; a weight slice is stored at once.
+    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but those of a
+    parameter with its last one. Slices of a parameter and of a plane word are written in order.
     """
     return {
         Region.REGISTERS: 1,

@@ -121,13 +121,14 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield need("the decay", "bits", neurons.decay(layer)[1], "decay_bits")
     stacked = [run.rows for path in lowered.paths for run in path.runs if path.stacked]
     window = lowered.window
-    sides = [*layer.shape[1:], *layer.output_shape[1:], *window.kernel, *stacked]
+    sides = [*layer.shape[1:], *layer.output_shape[1:], *stacked]
     sides += [
         stride + 1
         for stride, size in zip(window.stride, layer.output_shape[1:], strict=True)
         if size > 1
     ]
     yield need("its largest loop", "rows or columns", max(sides), "side")
+    yield need("its max-pool", "rows or columns", max(window.kernel), "window")
     yield need("it", "paths", len(lowered.paths), "layer_paths")
     highest = max(segment.exponent for segment in lowered.segments)
     yield need("the highest exponent", "doublings", highest, "", _EXPONENT_MAX)

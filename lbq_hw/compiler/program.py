@@ -84,6 +84,22 @@ class Program:
         shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
         return np.bitwise_or.reduce(grouped << shifts, axis=2)
 
+    def image(self) -> dict[isa.Region, list[int]]:
+        """What `load` would write, entries by region: for a core that has it from the start."""
+        part = isa.weight_slice_lanes(self.config) * self.config.weight_bits
+        rows = [
+            sum(word << part * i for i, word in enumerate(row))
+            for row in self.weight_slices().tolist()
+        ]
+        return {
+            isa.Region.LAYERS: list(self.layers),
+            isa.Region.PATHS: list(self.paths),
+            isa.Region.SEGMENTS: list(self.segments),
+            isa.Region.RUNS: list(self.runs),
+            isa.Region.WEIGHTS: rows,
+            isa.Region.PARAMS: list(self.params),
+        }
+
     def logits(self, memory: NDArray[Any]) -> Integers:
         """The classes' logits, in the network's order, from the logits memory."""
         channels, height, width = self.info[-1].shape

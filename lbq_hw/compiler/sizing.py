@@ -28,6 +28,7 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
         "fraction_bits": 0,
         "timesteps": 1,
         "side": 1,
+        "window": 1,
         "row_words": 1,
         "plane_words": summary,
         "weight_rows": 1,

@@ -1,19 +1,28 @@
 """The core: everything behind one memory-mapped port."""
 
+from collections.abc import Mapping, Sequence
+
 from amaranth import Module, Signal
-from amaranth.lib import fifo, memory, wiring
+from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.host_port import HostPort, PortSignature
 from lbq_hw.core.lanes import LaneArray
 from lbq_hw.core.memory import PlaneMemory
 from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.queue import Queue
 from lbq_hw.core.scanner import Scanner
+from lbq_hw.core.tables import APART
 from lbq_hw.core.walker import Walker
 from lbq_hw.core.writer import Writer
+from lbq_hw.isa import Region
 
 __all__ = ["Accelerator"]
+
+_TABLES = {Region[kind.upper()]: kind for kind in isa.TABLES}
+_BAKED = (*_TABLES, Region.WEIGHTS, Region.PARAMS)
 
 
 class Accelerator(wiring.Component):
@@ -27,6 +36,13 @@ class Accelerator(wiring.Component):
     FIFO -> `LaneArray` (sums) -> `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Between two
     layers the walker waits until all is written.
 
+    Parameters
+    ----------
+    config : `CoreConfig`
+    image : mapping of `isa.Region` to entries, or None
+        What tables, parameters and weights hold after configuration, an integer an entry as it is
+        packed (a weight row with lane 0 lowest); entries left out are 0.
+
     Members
     -------
     port : `HostPort` signature
@@ -34,8 +50,20 @@ class Accelerator(wiring.Component):
         A program runs.
     """
 
-    def __init__(self, config: CoreConfig):
+    def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
         self._config = config
+        self._image = {region: list(entries) for region, entries in (image or {}).items()}
+        for region, entries in self._image.items():
+            if region not in _BAKED:
+                raise ValueError(
+                    f"an image must be of tables, weights or parameters, not {region!r}"
+                )
+            most = isa.region_entries(config)[region]
+            if len(entries) > most:
+                raise ValueError(
+                    f"the image of {region.name} must have at most {most} entries, "
+                    f"not {len(entries)}"
+                )
         self._host = HostPort(config)
         super().__init__({"port": In(PortSignature()), "busy": Out(1)})
 
@@ -48,13 +76,21 @@ class Accelerator(wiring.Component):
         c = self._config
         planes = {"word": c.word, "summary": c.summary, "words": c.plane_words}
         m.submodules.host = host = self._host
-        m.submodules.walker = walker = Walker(c)
+        tables = {kind: self._image.get(region, ()) for region, kind in _TABLES.items()}
+        m.submodules.walker = walker = Walker(c, **tables)
         m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule)
         m.submodules.scanner = scanner = Scanner(
-            **planes, lanes=c.lanes, rows=c.weight_rows, granule=c.granule
+            **planes,
+            lanes=c.lanes,
+            rows=c.weight_rows,
+            granule=c.granule,
         )
         m.submodules.lanes = lanes = LaneArray(
-            lanes=c.lanes, rows=c.weight_rows, weight_bits=c.weight_bits, acc_bits=c.acc_bits
+            lanes=c.lanes,
+            rows=c.weight_rows,
+            weight_bits=c.weight_bits,
+            acc_bits=c.acc_bits,
+            init=self._image.get(Region.WEIGHTS, ()),
         )
         step = walker.o_step.payload.shape()
         m.submodules.neurons = neurons = NeuronArray(
@@ -65,6 +101,8 @@ class Accelerator(wiring.Component):
             timesteps=c.timesteps,
             tiles=c.param_tiles,
             step=step,
+            pools=c.window > 1,
+            init=self._params(),
         )
         m.submodules.writer = writer = Writer(
             lanes=c.lanes,
@@ -73,12 +111,13 @@ class Accelerator(wiring.Component):
             plane_bits=c.plane_address_bits,
             write=step["write"].shape,
         )
-        event = scanner.o_event.payload.shape()
-        m.submodules.events = events = fifo.SyncFIFOBuffered(width=event.size, depth=c.fifo_depth)
+        m.submodules.events = events = Queue(scanner.o_event.payload.shape(), depth=c.fifo_depth)
 
         connect(m, wiring.flipped(self.port), host.port)
         connect(m, walker.o_request, scanner.i_request)
         connect(m, walker.o_step, neurons.i_step)
+        connect(m, scanner.o_event, events.i)
+        connect(m, events.o, lanes.i_event)
         connect(m, scanner.word, store.word)
         connect(m, scanner.summary, store.summary)
         connect(m, lanes.o_sum, neurons.i_sum)
@@ -87,21 +126,14 @@ class Accelerator(wiring.Component):
         connect(m, host.weights, lanes.weights)
         connect(m, host.params, neurons.params)
         connect(m, host.planes, store.host)
-        m.d.comb += [
-            events.w_data.eq(scanner.o_event.payload),
-            events.w_en.eq(scanner.o_event.valid),
-            scanner.o_event.ready.eq(events.w_rdy),
-            lanes.i_event.payload.eq(events.r_data),
-            lanes.i_event.valid.eq(events.r_rdy),
-            events.r_en.eq(lanes.i_event.ready),
-        ]
-        # The host writes planes only while nothing runs, so the two never meet.
+        # The host writes planes only while nothing runs, so the two never meet. Whether it does is
+        # known late.
         m.d.comb += [
             writer.o.ready.eq(1),
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
         ]
-        with m.If(host.plane_write.valid):
+        with m.If(~host.busy):
             m.d.comb += store.i_write.payload.eq(host.plane_write.payload)
 
         self._logits(m, host, neurons)
@@ -110,11 +142,26 @@ class Accelerator(wiring.Component):
         m.d.comb += [walker.i_resume.eq(walker.layer_done & drained), self.busy.eq(host.busy)]
         return m
 
+    def _params(self):
+        """Words of the parameter memory: bias, theta and reset of each of `units` channels."""
+        c = self._config
+        channels = [
+            [isa.PARAM.decode(c, entry)[name] for name in ("bias", "theta", "reset")]
+            for entry in self._image.get(Region.PARAMS, ())
+        ]
+        channels += [[0, 0, 0]] * (-len(channels) % c.units)
+        return [
+            [value for channel in channels[i : i + c.units] for value in channel]
+            for i in range(0, len(channels), c.units)
+        ]
+
     def _logits(self, m, host, neurons):
         """Logits in the order in which they come, `units` a word."""
         c = self._config
         shape = neurons.o_logits.payload.shape()
-        m.submodules.logits = store = memory.Memory(shape=shape, depth=c.logits // c.units, init=[])
+        m.submodules.logits = store = memory.Memory(
+            shape=shape, depth=c.logits // c.units, init=[], attrs=APART
+        )
         write = store.write_port()
         connect(m, host.logits, store.read_port())
         m.d.comb += [
@@ -133,7 +180,7 @@ class Accelerator(wiring.Component):
         event = lanes.i_event
         stray = Signal()
         m.d.comb += [
-            quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.r_rdy)),
+            quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.o.valid)),
             walker.i_start.eq(host.start),
             host.layer.eq(walker.o_layer),
             host.finished.eq(host.busy & walker.o_done & ~walker.o_busy & drained),

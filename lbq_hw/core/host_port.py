@@ -1,6 +1,6 @@
 """The host's view of the core: registers and memories behind 32-bit addresses."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import PlaneWrite
-from lbq_hw.core.records import Table, record_stream
+from lbq_hw.core.tables import Table, slice_stream
 from lbq_hw.isa import SLICE, Error, Region
 
 __all__ = ["COUNTERS", "HostPort", "PortSignature"]
@@ -21,6 +21,8 @@ _TABLES = {
     Region.SEGMENTS: Table.SEGMENTS,
     Region.RUNS: Table.RUNS,
 }
+_WRITTEN = (*_TABLES, Region.WEIGHTS, Region.PARAMS, Region.PLANES)
+_CYCLE_BITS = 40  # hours
 
 
 class PortSignature(wiring.Signature):
@@ -45,12 +47,13 @@ class PortSignature(wiring.Signature):
 class HostPort(wiring.Component):
     """Decodes the regions of `lbq_hw.isa`, holds the registers, and starts the core.
 
-    Records, parameters and plane words are staged slice by slice, and stored when their last slice
-    is written; a weight slice is stored at once. While the core runs only registers can be read:
-    anything else is refused with the error BUSY; what does not exist, with ADDRESS. A refused read
-    answers 0. Of several errors the first stays until it is cleared.
+    Slices are stored at once, but for those of a parameter, which wait for the last one. The slices
+    of a plane word and of a parameter must be written in their order. While the core runs only
+    registers can be read: anything else is refused with the error BUSY; what does not exist, with
+    ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
-    Timing. A request a cycle; a read is answered in the next cycle.
+    Timing. A request a cycle, but none in the cycle after a clear or the end of a run. A read is
+    answered in the next cycle.
 
     Members
     -------
@@ -59,17 +62,17 @@ class HostPort(wiring.Component):
         Writes for the blocks that have the memories, never while `busy`.
     planes, logits : read ports
     start : out
-        One cycle, before `busy` rises.
+        The first cycle of `busy`.
     busy : out
     finished : in
-        The program ended; `busy` falls.
+        The program ended; `busy` falls. Not looked at in the cycle of `start`.
     layer : in
     walk_error, walk_error_at : in
         The walker's, valid with `finished`.
     stray : in
         An event has a weight row that does not exist.
     ticks : in
-        What to count in this cycle, of a run.
+        What to count in this cycle, of a run; not in that of `start`.
     """
 
     def __init__(self, config: CoreConfig):
@@ -81,7 +84,7 @@ class HostPort(wiring.Component):
         super().__init__(
             {
                 "port": In(PortSignature()),
-                "records": Out(record_stream(c)),
+                "records": Out(slice_stream(c)),
                 "weights": In(
                     memory.WritePort.Signature(
                         addr_width=ceil_log2(c.weight_rows), shape=row, granularity=1
@@ -106,7 +109,7 @@ class HostPort(wiring.Component):
                 "finished": In(1),
                 "layer": In(address_bits(c.layers)),
                 "walk_error": In(4),
-                "walk_error_at": In(SLICE),
+                "walk_error_at": In(max(address_bits(getattr(c, name)) for name in isa.TABLES)),
                 "stray": In(1),
                 "ticks": In(data.StructLayout(dict.fromkeys(COUNTERS, 1))),
             }
@@ -114,181 +117,195 @@ class HostPort(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        c = self._config
-        slices, entries = isa.region_slices(c), isa.region_entries(c)
-        request = Signal()
-        read, write = Signal(), Signal()
-        region = self.port.addr[isa.REGION_SHIFT :]
-        error, error_at = Signal(4), Signal(SLICE)
-        done = Signal()
+        port = self.port
+        request, taken, answer, clear, ended = (Signal() for _ in range(5))
         refused = Signal(4)
-        clear = Signal()
-        answer = Signal()
-        registers = Signal(SLICE)
-        plane_part, logit_part, logit_unit = Signal(8), Signal(1), Signal(range(max(2, c.units)))
-        source = Signal(4)
+        written, read = Signal(len(Region)), Signal(len(Region))  # by region
+        known, locked, allowed = Signal(), Signal(), Signal()
+        here = [port.addr[isa.REGION_SHIFT :] == kind for kind in Region]
+        control = port.addr[:4] == isa.REGISTERS["control"].address
+        reads = Cat(here[kind] for kind in (Region.REGISTERS, Region.PLANES, Region.LOGITS)).any()
+        writes = Cat(here[kind] for kind in _WRITTEN).any() | (here[Region.REGISTERS] & control)
 
         m.d.comb += [
-            self.port.ready.eq(~answer),
-            request.eq(self.port.valid & self.port.ready),
-            read.eq(request & ~self.port.write),
-            write.eq(request & self.port.write),
-            self.port.r_valid.eq(answer),
-            self.planes.en.eq(0),  # a read port's enable is 1 where nobody drives it
+            port.ready.eq(~(answer | clear | ended)),
+            port.r_valid.eq(answer),
+            request.eq(port.valid & port.ready),
+            known.eq(self._known(here)),
+            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
+            allowed.eq(Mux(port.write, writes, reads)),
+            taken.eq(request & known & ~locked & allowed),
+            written.eq(Cat(here) & (taken & port.write).replicate(len(here))),
+            read.eq(Cat(here) & (taken & ~port.write).replicate(len(here))),
         ]
-        counters = self._counters(m, clear)
-        m.d.sync += answer.eq(read)
+        with m.If(request & ~taken):
+            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
+        begin = written[Region.REGISTERS] & port.w_data[0]
+        m.d.sync += [
+            answer.eq(request & ~port.write),
+            clear.eq(written[Region.REGISTERS] & port.w_data[1]),
+            ended.eq(self.busy & self.finished),
+        ]
+        self._store(m, written)
+        self._answer(m, read, self._registers(m, refused, begin, clear))
+        return m
 
-        # Slices of records, parameters and plane words, the newest in its place.
-        stage = Signal(data.ArrayLayout(SLICE, max(slices.values())))
-        whole = Signal.like(stage)
-        m.d.comb += whole.eq(stage)
+    def _place(self, kind):
+        """Slice and entry that an address names in a region."""
+        part_bits = (isa.region_slices(self._config)[kind] - 1).bit_length()
+        return self.port.addr[:part_bits], self.port.addr[part_bits : isa.REGION_SHIFT]
 
-        with m.Switch(region):
-            for kind in Region:
-                part_bits = (slices[kind] - 1).bit_length()
-                part = self.port.addr[:part_bits]
-                entry = self.port.addr[part_bits : isa.REGION_SHIFT]
-                last = part == slices[kind] - 1 if part_bits else Const(1)
-                exists = entry < entries[kind]
-                if part_bits:
-                    exists &= part < slices[kind]
-                with m.Case(kind.value), m.If(request):
-                    with m.If(~exists):
-                        m.d.comb += refused.eq(Error.ADDRESS.value)
-                    with m.Elif(self.busy & ((kind != Region.REGISTERS) | self.port.write)):
-                        m.d.comb += refused.eq(Error.BUSY.value)
-                    with m.Elif(self.port.write):
-                        m.d.comb += whole[part if part_bits else 0].eq(self.port.w_data)
-                        m.d.sync += stage.eq(whole)
-                        self._store(m, kind, entry, part, last, whole, refused, clear)
-                    with m.Else():
-                        m.d.sync += source.eq(kind.value)
-                        if kind == Region.PLANES:
-                            m.d.comb += [self.planes.addr.eq(entry), self.planes.en.eq(1)]
-                            m.d.sync += plane_part.eq(part if part_bits else 0)
-                        elif kind == Region.LOGITS:
-                            unit_bits = ceil_log2(c.units)
-                            m.d.comb += [
-                                self.logits.addr.eq(entry >> unit_bits),
-                                self.logits.en.eq(1),
-                            ]
-                            m.d.sync += logit_unit.eq(entry[:unit_bits] if unit_bits else 0)
-                            m.d.sync += logit_part.eq(part if part_bits else 0)
-                        elif kind != Region.REGISTERS:
-                            m.d.comb += refused.eq(Error.ADDRESS.value)
-            with m.Default(), m.If(request):
-                m.d.comb += refused.eq(Error.ADDRESS.value)
+    def _known(self, here):
+        """Whether the address names something."""
+        slices, entries = isa.region_slices(self._config), isa.region_entries(self._config)
+        used = {kind: len(self._place(kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
+        low, high = self.port.addr[: max(used.values())], self.port.addr[max(used.values()) :]
+        nowhere = high[: isa.REGION_SHIFT - len(low)].any()
+        found = []
+        for kind in Region:
+            part, entry = self._place(kind)
+            bits = ceil_log2(entries[kind])
+            exists = ~(nowhere | low[used[kind] :].any())
+            if entries[kind] < 1 << bits:
+                exists &= entry[:bits] < entries[kind]
+            if slices[kind] < 1 << len(part):
+                exists &= part < slices[kind]
+            found.append(here[kind] & exists)
+        return Cat(found).any()
 
-        # Answers.
-        status = Cat(self.busy, done, error != 0)
-        values = {
-            "id": isa.MAGIC,
-            "digest": int(c.digest[:8], 16),
-            "control": 0,
-            "status": status,
-            "error": error,
-            "error_at": error_at,
-            "layer": self.layer,
-            "cycles_high": counters["cycles"][SLICE:],
-        } | {name: counters[name][:SLICE] for name in COUNTERS}
-        with m.If(read), m.Switch(self.port.addr[:4]):
-            for name, register in isa.REGISTERS.items():
-                with m.Case(register.address):
-                    m.d.sync += registers.eq(values[name])
-        with m.If(read & (refused != 0)):
-            m.d.sync += source.eq(15)
-        logit = Signal(2 * SLICE)
-        word = Signal(data.ArrayLayout(SLICE, slices[Region.PLANES]))
+    def _store(self, m, written):
+        """What a write does, in its region."""
+        c, word = self._config, self.port.w_data
         m.d.comb += [
-            word.eq(self.planes.data),
-            logit.eq(self.logits.data[logit_unit].as_signed()),
+            self.records.valid.eq(Cat(written[kind] for kind in _TABLES).any()),
+            self.records.payload.address.eq(self.port.addr),
+            self.records.payload.data.eq(word),
         ]
-        with m.Switch(source):
-            with m.Case(Region.REGISTERS.value):
-                m.d.comb += self.port.r_data.eq(registers)
-            with m.Case(Region.PLANES.value):
-                m.d.comb += self.port.r_data.eq(word[plane_part])
-            with m.Case(Region.LOGITS.value):
-                m.d.comb += self.port.r_data.eq(logit.word_select(logit_part, SLICE))
+        for kind, table in _TABLES.items():
+            with m.If(written[kind]):
+                m.d.comb += self.records.payload.table.eq(table)
 
-        # Life of a run, and its errors.
-        failure = Signal(4)
+        part, entry = self._place(Region.WEIGHTS)
+        each = isa.weight_slice_lanes(c)
+        m.d.comb += self.weights.addr.eq(entry)
+        for lane in range(c.lanes):
+            low = lane % each * c.weight_bits
+            m.d.comb += [
+                self.weights.data[lane].eq(word[low : low + c.weight_bits]),
+                self.weights.en[lane].eq(written[Region.WEIGHTS] & (part == lane // each)),
+            ]
+
+        part, entry = self._place(Region.PARAMS)
+        slots, slices = isa.PARAM.slots(c), isa.region_slices(c)[Region.PARAMS]
+        stage = Signal((slices - 1) * SLICE)  # of a parameter, all slices but the last
+        bits = Cat(stage, word)
+        with m.If(written[Region.PARAMS]):
+            m.d.sync += stage.eq(bits[SLICE:])
+        unit_bits = ceil_log2(c.units)
+        stored = written[Region.PARAMS] & (part == slices - 1)
+        m.d.comb += self.params.addr.eq(entry >> unit_bits)
+        for unit in range(c.units):
+            for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
+                m.d.comb += [
+                    self.params.data[3 * unit + number].eq(bits[slot.offset :][: slot.width]),
+                    self.params.en[3 * unit + number].eq(stored & (entry[:unit_bits] == unit)),
+                ]
+
+        part, entry = self._place(Region.PLANES)
+        plane = self.plane_write.payload
+        granules = len(plane.enable) // isa.region_slices(c)[Region.PLANES]
+        m.d.comb += [
+            self.plane_write.valid.eq(written[Region.PLANES]),
+            plane.addr.eq(entry),
+            plane.data.eq(word.replicate(-(-c.word // SLICE))),
+            plane.first.eq(part == 0),
+        ]
+        for number, enable in enumerate(plane.enable):
+            m.d.comb += enable.eq(part == number // granules)
+
+    def _registers(self, m, refused, begin, clear):
+        """Life of a run, its errors and counters; the registers by name."""
+        c = self._config
+        error, done, failure = Signal(4), Signal(), Signal(4)
+        error_at = Signal.like(self.walk_error_at)
+        ends = self.finished & ~self.start
+        at_record = ends & ~self.stray & (self.walk_error != 0)
         m.d.comb += failure.eq(refused)
         with m.If(self.stray):
             m.d.comb += failure.eq(Error.WEIGHT.value)
-        with m.Elif(self.finished & (self.walk_error != 0)):
+        with m.Elif(at_record):
             m.d.comb += failure.eq(self.walk_error)
         with m.If(clear):
             m.d.sync += [error.eq(0), error_at.eq(0), done.eq(0)]
         with m.Elif((failure != 0) & (error == 0)):
-            at_record = self.finished & ~self.stray & (self.walk_error != 0)
-            m.d.sync += [
-                error.eq(failure),
-                error_at.eq(Mux(at_record, self.walk_error_at, self.layer)),
-            ]
-        with m.If(self.start):
-            m.d.sync += [self.busy.eq(1), done.eq(0)]
-        with m.Elif(self.finished):
+            m.d.sync += error.eq(failure)
+            m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, self.layer))
+        m.d.sync += self.start.eq(0)
+        with m.If(begin):
+            m.d.sync += [self.start.eq(1), self.busy.eq(1), done.eq(0)]
+        with m.Elif(ends):
             m.d.sync += [self.busy.eq(0), done.eq(1)]
-        return m
 
-    def _store(self, m, kind, entry, part, last, whole, refused, clear):
-        """What a write does, in its region."""
-        c = self._config
-        bits = Cat(*whole)
-        if kind == Region.REGISTERS:
-            with m.If(entry == isa.REGISTERS["control"].address):
-                m.d.comb += [clear.eq(self.port.w_data[1]), self.start.eq(self.port.w_data[0])]
-            with m.Else():
-                m.d.comb += refused.eq(Error.ADDRESS.value)
-        elif kind in _TABLES:
-            m.d.comb += [
-                self.records.valid.eq(last),
-                self.records.payload.table.eq(_TABLES[kind]),
-                self.records.payload.entry.eq(entry),
-                self.records.payload.data.eq(bits),
-            ]
-        elif kind == Region.WEIGHTS:
-            each = isa.weight_slice_lanes(c)
-            for lane in range(c.lanes):
-                low = lane % each * c.weight_bits
-                m.d.comb += [
-                    self.weights.data[lane].eq(self.port.w_data[low : low + c.weight_bits]),
-                    self.weights.en[lane].eq(part == lane // each if len(part) else 1),
-                ]
-            m.d.comb += self.weights.addr.eq(entry)
-        elif kind == Region.PARAMS:
-            unit_bits = ceil_log2(c.units)
-            unit = entry[:unit_bits] if unit_bits else Const(0)
-            slots = isa.PARAM.slots(c)
-            fields = [slots[name] for name in ("bias", "theta", "reset")]
-            for index in range(c.units):
-                for number, slot in enumerate(fields):
-                    value = bits[slot.offset : slot.offset + slot.width]
-                    m.d.comb += [
-                        self.params.data[3 * index + number].eq(value),
-                        self.params.en[3 * index + number].eq(last & (unit == index)),
-                    ]
-            m.d.comb += self.params.addr.eq(entry >> unit_bits)
-        elif kind == Region.PLANES:
-            m.d.comb += [
-                self.plane_write.valid.eq(last),
-                self.plane_write.payload.addr.eq(entry),
-                self.plane_write.payload.data.eq(bits),
-                self.plane_write.payload.enable.eq(~0),
-                self.plane_write.payload.first.eq(1),
-            ]
-        else:
-            m.d.comb += refused.eq(Error.ADDRESS.value)
-
-    def _counters(self, m, clear):
+        # A cycle late, for what ticks come from is late in its cycle.
+        ticks = Signal(self.ticks.shape())
+        m.d.sync += ticks.eq(_gate(self.busy & ~self.start, self.ticks.as_value()))
         counters = {}
         for name in COUNTERS:
-            width = 2 * SLICE if name == "cycles" else SLICE
+            width = _CYCLE_BITS if name == "cycles" else SLICE
             counters[name] = counter = Signal(unsigned(width), name=f"count_{name}")
             with m.If(clear):
                 m.d.sync += counter.eq(0)
-            with m.Elif(self.busy & self.ticks[name]):
+            with m.Elif(ticks[name]):
                 m.d.sync += counter.eq(counter + 1)
-        return counters
+        return counters | {
+            "id": isa.MAGIC,
+            "digest": int(c.digest[:8], 16),
+            "control": 0,
+            "status": Cat(self.busy, done, error != 0),
+            "error": error,
+            "error_at": error_at,
+            "layer": self.layer,
+            "cycles": counters["cycles"][:SLICE],
+            "cycles_high": counters["cycles"][SLICE:],
+        }
+
+    def _answer(self, m, read, values):
+        """What a read brings, a cycle later; 0 if it was refused."""
+        c = self._config
+        source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
+        m.d.sync += source.eq(read)
+        with m.Switch(self.port.addr[:4]):
+            for name, where in isa.REGISTERS.items():
+                with m.Case(where.address):
+                    m.d.sync += register.eq(values[name])
+
+        plane_part, plane = self._place(Region.PLANES)
+        logit_part, logit = self._place(Region.LOGITS)
+        unit_bits = ceil_log2(c.units)
+        asked = Signal(data.StructLayout({"plane": len(plane_part), "logit": len(logit_part),
+                                          "unit": unit_bits}))  # fmt: skip
+        word = Signal(SLICE * isa.region_slices(c)[Region.PLANES])
+        total = Signal(signed(SLICE * isa.region_slices(c)[Region.LOGITS]))
+        m.d.sync += [
+            asked.plane.eq(plane_part),
+            asked.logit.eq(logit_part),
+            asked.unit.eq(logit),
+        ]
+        m.d.comb += [
+            self.planes.addr.eq(plane),
+            self.planes.en.eq(read[Region.PLANES]),
+            self.logits.addr.eq(logit >> unit_bits),
+            self.logits.en.eq(read[Region.LOGITS]),
+            word.eq(self.planes.data),
+            total.eq(self.logits.data[asked.unit]),
+            answered.eq(
+                _gate(source[Region.REGISTERS], register)
+                | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
+                | _gate(source[Region.LOGITS], total.as_unsigned().word_select(asked.logit, SLICE))
+            ),
+            self.port.r_data.eq(answered),
+        ]
+
+
+def _gate(enable, value):
+    return value & enable.replicate(len(value))

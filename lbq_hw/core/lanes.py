@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric import RowMemory
 from lbq_hw.core.payload import Event, check_size
 
 __all__ = ["LaneArray"]
@@ -23,8 +24,8 @@ class LaneArray(wiring.Component):
     ``o_sum.ready`` of the same cycle. The sums are the accumulators themselves, so whoever takes
     them must copy them; the next step begins without a gap.
 
-    Weights may be written at any time; an event taken after the write sees them. In the cycle of
-    the write, no event may read the same row: what it would read is left to the fabric.
+    Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
+    of a write no event is taken: the memory may have one port for both.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class LaneArray(wiring.Component):
         Weight rows. An event with mask 0 may have any row.
     weight_bits, acc_bits : int
         Signed widths of a weight and of an accumulator.
-    init : iterable of rows
-        Weights at power-on, each row a list of ``lanes`` integers; rows left out are 0.
+    init : iterable of int
+        Weight rows after configuration, as `RowMemory` takes them.
 
     Members
     -------
@@ -54,7 +55,7 @@ class LaneArray(wiring.Component):
         if acc_bits < weight_bits:
             raise ValueError(f"acc_bits must be at least weight_bits, not {acc_bits!r}")
         self._rows = rows
-        self._init = [list(row) for row in init]
+        self._init = list(init)
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
         weights = memory.WritePort.Signature(addr_width=row_bits, shape=row_shape, granularity=1)
@@ -75,11 +76,13 @@ class LaneArray(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         row_shape = self.weights.data.shape()
-        m.submodules.memory = weights = memory.Memory(
-            shape=row_shape, depth=self._rows, init=self._init, attrs={"no_rw_check": 1}
+        m.submodules.memory = store = RowMemory(
+            rows=self._rows,
+            lanes=len(self.weights.data),
+            weight_bits=len(self.weights.data[0]),
+            init=self._init,
         )
-        wiring.connect(m, wiring.flipped(self.weights), weights.write_port(granularity=1))
-        read = weights.read_port()
+        read, write = store.read, store.write
 
         event = self.i_event.payload
         advance = Signal()
@@ -92,6 +95,9 @@ class LaneArray(wiring.Component):
         m.d.comb += [
             advance.eq(~done | self.o_sum.ready),
             self.i_event.ready.eq(advance),
+            write.addr.eq(self.weights.addr),
+            write.data.eq(self.weights.data),
+            write.en.eq(self.weights.en),
             read.addr.eq(event.row),
             read.en.eq(advance),
             self.o_sum.valid.eq(done),
@@ -108,8 +114,9 @@ class LaneArray(wiring.Component):
                 adding.eq(fetched.act),
                 done.eq(adding.valid & adding.end),
             ]
+            row = data.View(row_shape, read.data)
             for lane, enabled in enumerate(fetched.mask):
-                m.d.sync += addend[lane].eq(Mux(enabled, read.data[lane], 0))
+                m.d.sync += addend[lane].eq(Mux(enabled, row[lane], 0))
         with m.If(advance & adding.valid):
             for total, weight in zip(acc, addend, strict=True):
                 # One LUT a bit chooses what the carry chain adds to.

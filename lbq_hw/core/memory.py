@@ -1,6 +1,6 @@
 """Activation memory: plane words, and a flag for each that tells whether any of its bits is set."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -85,23 +85,17 @@ class PlaneMemory(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        width = len(self.word.data)
         flags = len(self.summary.data)
         chunks = self._words // flags
 
         # Without a bypass that defines reads of what is being written: for words nobody reads so,
         # for the copy of the flags `forward` does.
         free = {"no_rw_check": 1}
-        m.submodules.planes = planes = memory.Memory(
-            shape=width, depth=self._words, init=[], attrs=free
-        )
         m.submodules.flags = scanned = memory.Memory(shape=flags, depth=chunks, init=[])
         # A second copy for the read-modify-write leaves the scanner a read port of its own.
         m.submodules.flags_copy = copy = memory.Memory(
             shape=flags, depth=chunks, init=[], attrs=free
         )
-        plane_write = planes.write_port(granularity=self._granule)
-        plane_read = planes.read_port()
         flag_writes = [scanned.write_port(), copy.write_port()]
         flag_read = scanned.read_port()
         old_read = copy.read_port()
@@ -125,14 +119,27 @@ class PlaneMemory(wiring.Component):
         new_flags = Signal(flags)
         here = Signal(flags)
 
+        # A memory for each granule: fabrics that write a wide word in parts have it less deep.
+        read_addr = Signal.like(self.word.addr)
+        columns = []
+        for i, enable in enumerate(write.enable):
+            m.submodules[f"planes_{i}"] = column = memory.Memory(
+                shape=self._granule, depth=self._words, init=[], attrs=free
+            )
+            column_write, column_read = column.write_port(), column.read_port()
+            columns.append(column_read.data)
+            m.d.comb += [
+                column_write.addr.eq(write.addr),
+                column_write.data.eq(write.data.word_select(i, self._granule)),
+                column_write.en.eq(enable & self.i_write.valid),
+                column_read.addr.eq(read_addr),
+                column_read.en.eq(self.word.en | self.host.en),
+            ]
+
         m.d.comb += [
-            plane_write.addr.eq(write.addr),
-            plane_write.data.eq(write.data),
-            plane_write.en.eq(write.enable & self.i_write.valid.replicate(len(write.enable))),
-            plane_read.addr.eq(self.word.addr),
-            plane_read.en.eq(self.word.en | self.host.en),
-            self.word.data.eq(plane_read.data),
-            self.host.data.eq(plane_read.data),
+            read_addr.eq(Mux(self.host.en, self.host.addr, self.word.addr)),
+            self.word.data.eq(Cat(columns)),
+            self.host.data.eq(Cat(columns)),
             flag_read.addr.eq(self.summary.addr),
             flag_read.en.eq(self.summary.en),
             self.summary.data.eq(flag_read.data),
@@ -142,8 +149,6 @@ class PlaneMemory(wiring.Component):
             old_flags.eq(old_read.data),
             new_flags.eq(old_flags & ~(here & first.replicate(flags))),
         ]
-        with m.If(self.host.en):
-            m.d.comb += plane_read.addr.eq(self.host.addr)
         with m.If(forward):
             m.d.comb += old_flags.eq(last_flags)
         with m.If(any_set):

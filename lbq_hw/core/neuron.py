@@ -49,6 +49,8 @@ class NeuronArray(wiring.Component):
         Tiles of parameters.
     step : `StepInfo`
         Layout of a step; planes, decay bits and largest shift follow from it.
+    pools : bool
+        Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -56,7 +58,8 @@ class NeuronArray(wiring.Component):
     -------
     i_sum : stream of ``lanes`` signed sums
     i_step : stream of `StepInfo`
-        ``group`` is a multiple of `groups`.
+        ``group`` is a multiple of `groups`. What describes the layer holds while `busy`, even where
+        the stream is not valid.
     params : write port of ``3 * units`` values, one enable a value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
@@ -77,6 +80,7 @@ class NeuronArray(wiring.Component):
         timesteps: int,
         tiles: int,
         step: StepInfo,
+        pools: bool = True,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -95,6 +99,7 @@ class NeuronArray(wiring.Component):
         self._groups = lanes // units
         self._timesteps = timesteps
         self._tiles = tiles
+        self._pools = pools
         self._init = [list(word) for word in init]
         self._unit_sizes = {
             "acc_bits": acc_bits,
@@ -158,7 +163,7 @@ class NeuronArray(wiring.Component):
             with m.If(advance):
                 m.d.sync += at[position].eq(at[position - 1])
 
-        self._connect_units(m, advance, step, at, sums, units)
+        self._connect_units(m, advance, at, sums, units)
         self._collect(m, advance, step, at, units)
         logits, logits_valid = Signal.like(self.o_logits.payload), Signal()
         fired = at[positions.fire]
@@ -172,7 +177,9 @@ class NeuronArray(wiring.Component):
         return m
 
     def _issue(self, m, advance, step):
-        """Take steps and send their groups, one a cycle; the group, and the sums of its units."""
+        """Take steps and send their groups, one a cycle; the group, and sums from its own on."""
+        turn = len(self.o_logits.payload) * len(self.i_sum.payload[0])
+        layer = self.i_step.payload
         sums = Signal(self.i_sum.payload.shape(), reset_less=True)
         active = Signal()
         group = Signal(range(self._groups))
@@ -192,8 +199,8 @@ class NeuronArray(wiring.Component):
             start.restart.eq(first_update),
             start.fresh.eq(step.first_t & first_update),
             start.pool_first.eq(step.pool_first),
-            start.emit.eq(step.pool_last & ~step.readout),
-            start.logits.eq(step.readout & step.last_t & (left == 0)),
+            start.emit.eq(step.pool_last & ~layer.readout),
+            start.logits.eq(layer.readout & step.last_t & (left == 0)),
             last_group.eq(group == self._groups - 1),
             free.eq(~active | (advance & start.valid & last_group & (left == 0))),
             self.i_sum.ready.eq(free & self.i_step.valid),
@@ -212,6 +219,8 @@ class NeuronArray(wiring.Component):
                 m.d.sync += age.eq(age + 1)
 
         with m.If(advance & start.valid):
+            # The next group comes to the front; after the last one all are where they were.
+            m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(turn))
             m.d.sync += group.eq(Mux(last_group, 0, group + 1))
             with m.If(last_group):
                 m.d.sync += [left.eq(left - 1), time.eq(time + 1), first_update.eq(0)]
@@ -227,10 +236,11 @@ class NeuronArray(wiring.Component):
             ]
             with m.If(self.i_step.payload.first_t):
                 m.d.sync += time.eq(0)
-        return start, _choose(sums, group, len(self.o_logits.payload))
+        return start, sums
 
-    def _connect_units(self, m, advance, step, at, sums, units):
+    def _connect_units(self, m, advance, at, sums, units):
         """Memories around the units, and what reaches them at which position."""
+        layer = self.i_step.payload
         positions = self._positions
         count = len(units)
         membrane = self.o_logits.payload[0].shape()
@@ -252,18 +262,8 @@ class NeuronArray(wiring.Component):
             init=[[x for i, x in enumerate(word) if i % 3] for word in self._init],
             attrs=unchecked,
         )
-        m.submodules.membrane = state = memory.Memory(
-            shape=values, depth=self._groups, init=[], attrs=unchecked
-        )
-        m.submodules.pool = pool = memory.Memory(
-            shape=levels, depth=moments, init=[], attrs=unchecked if self._groups > 1 else {}
-        )
         bias_write, theta_write = bias.write_port(granularity=1), theta.write_port(granularity=1)
-        state_write, pool_write = state.write_port(), pool.write_port()
-        bias_read, theta_read, state_read = bias.read_port(), theta.read_port(), state.read_port()
-        # With one group and one timestep, a position of the window follows the one before at once.
-        follow = [pool_write] if self._groups == 1 else []
-        pool_read = pool.read_port(transparent_for=follow)
+        bias_read, theta_read = bias.read_port(), theta.read_port()
 
         fired, ended = at[positions.fire], at[-1]
         m.d.comb += [
@@ -273,18 +273,12 @@ class NeuronArray(wiring.Component):
             theta_write.addr.eq(self.params.addr),
             bias_read.addr.eq(at[0].param),
             theta_read.addr.eq(at[positions.theta - 1].param),
-            state_read.addr.eq(at[positions.v - 1].group),
-            state_write.addr.eq(fired.group),
-            state_write.en.eq(fired.valid),
-            pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
-            pool_write.addr.eq(Cat(ended.group, ended.time)),
-            pool_write.en.eq(ended.valid),
         ]
-        for port in (bias_read, theta_read, state_read, pool_read):
+        for port in (bias_read, theta_read):
             m.d.comb += port.en.eq(advance)
         decay = Signal(positions.decay_bits + 1)
         for bit, factor in enumerate(decay):
-            kept = Mux(step.readout, int(bit == len(decay) - 1), step.decay[bit])
+            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
             m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
 
         for i, unit in enumerate(units):
@@ -301,20 +295,53 @@ class NeuronArray(wiring.Component):
                 unit.bias.eq(bias_read.data[i]),
                 unit.theta.eq(theta_read.data[2 * i]),
                 unit.reset.eq(theta_read.data[2 * i + 1]),
-                unit.v.eq(state_read.data[i]),
                 unit.decay.eq(decay),
-                unit.shift.eq(step.shift),
-                unit.capacity.eq(step.capacity),
-                unit.fire.eq(~step.readout),
-                unit.pooled.eq(Mux(ended.pool_first, 0, pool_read.data[i])),
-                state_write.data[i].eq(unit.next_v),
-                pool_write.data[i].eq(unit.level),
+                unit.shift.eq(layer.shift),
+                unit.capacity.eq(layer.capacity),
+                unit.fire.eq(~layer.readout),
             ]
+        if self._pools:
+            m.submodules.pool = pool = memory.Memory(
+                shape=levels, depth=moments, init=[], attrs=unchecked if self._groups > 1 else {}
+            )
+            pool_write = pool.write_port()
+            # With one group and one timestep, a position of the window follows the one before at
+            # once.
+            follow = [pool_write] if self._groups == 1 else []
+            pool_read = pool.read_port(transparent_for=follow)
+            m.d.comb += [
+                pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
+                pool_read.en.eq(advance),
+                pool_write.addr.eq(Cat(ended.group, ended.time)),
+                pool_write.en.eq(ended.valid),
+            ]
+            for i, unit in enumerate(units):
+                m.d.comb += [
+                    unit.pooled.eq(Mux(ended.pool_first, 0, pool_read.data[i])),
+                    pool_write.data[i].eq(unit.level),
+                ]
+        # With one timestep every membrane starts anew.
+        if self._timesteps > 1:
+            m.submodules.membrane = state = memory.Memory(
+                shape=values, depth=self._groups, init=[], attrs=unchecked
+            )
+            state_write, state_read = state.write_port(), state.read_port()
+            m.d.comb += [
+                state_read.addr.eq(at[positions.v - 1].group),
+                state_read.en.eq(advance),
+                state_write.addr.eq(fired.group),
+                state_write.en.eq(fired.valid),
+            ]
+            for i, unit in enumerate(units):
+                m.d.comb += [
+                    unit.v.eq(state_read.data[i]),
+                    state_write.data[i].eq(unit.next_v),
+                ]
 
     def _collect(self, m, advance, step, at, units):
         """Shift the levels of a pass into planes, and offer them."""
         out = self.o_planes
-        write = out.payload.write
+        write, layer = out.payload.write, self.i_step.payload.write
         ended = at[-1]
         collect = Signal()
         m.d.comb += [
@@ -345,9 +372,9 @@ class NeuronArray(wiring.Component):
                     Cat(write.addr, write.place, write.first).eq(place),
                 ]
         m.d.comb += [
-            write.stride.eq(step.write.stride),
-            write.planes.eq(step.write.planes),
-            write.granules.eq(step.write.granules),
+            write.stride.eq(layer.stride),
+            write.planes.eq(layer.planes),
+            write.granules.eq(layer.granules),
         ]
 
 
@@ -367,14 +394,3 @@ def _group_layout(groups: int, timesteps: int, param_bits: int) -> data.StructLa
             "logits": 1,
         }
     )
-
-
-def _choose(sums, group, count: int):
-    """The `count` sums of a group, by a tree of two-way choices: half a LUT4 a bit of all sums."""
-    parts = [[sums[i + j] for j in range(count)] for i in range(0, len(sums), count)]
-    for bit in group:
-        parts = [
-            [Mux(bit, high, low) for low, high in zip(*pair, strict=True)]
-            for pair in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]

@@ -174,7 +174,8 @@ class StepInfo(data.StructLayout):
     """What the neuron units must know of a step: one pixel, tile, pool position and timestep.
 
     `updates`, `readout`, `capacity`, `decay`, `shift`, and of `write` the `stride`, `planes` and
-    `granules` describe a layer: they must be the same for all steps that are on their way.
+    `granules` describe a layer: they must be the same for all steps that are on their way, and hold
+    until these have left.
 
     Members
     -------

@@ -17,7 +17,7 @@ class Requests(wiring.Component):
     A run of which nothing counts has none; the end of a step becomes an END.
 
     Timing. One request a cycle; a run that has none takes a cycle. The first request of a run is
-    offered 4 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
+    offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
 
     Errors. Where a run reaches beyond the plane memory, ``outside`` rises and stays until
     ``clear``; this run and all that follow are dropped, but ENDs are not.
@@ -74,7 +74,6 @@ class Requests(wiring.Component):
             "exponent": EXPONENT_BITS,
         }
         bits = {"lo": c.word_log2, "hi": c.word_log2}
-        weight = {"top": row_bits, "row": row_bits}
         chunks = {
             "chunk": c.summary_address_bits,
             "more": c.summary_address_bits,
@@ -87,12 +86,9 @@ class Requests(wiring.Component):
                 token
                 | {"base": base_bits, "first": word_bits, "last": word_bits}
                 | {"low": bit_bits, "high": bit_bits, "lanes": len(placed.lanes)}
-                | weight
+                | {"top": row_bits, "row": row_bits}
                 | kind
             )
-        )
-        words = Signal(
-            data.StructLayout(token | {"first": address, "last": address} | bits | weight | kind)
         )
         ranged = Signal(data.StructLayout(token | chunks | {"offset": row_bits} | bits | kind))
         cut = Signal(data.StructLayout(token | chunks | {"fresh": 1} | bits | kind))
@@ -108,32 +104,28 @@ class Requests(wiring.Component):
             move.eq(~cut.valid | (self.o.ready & ~more)),
         ]
 
-        # Clip. These sums are never cut off, so that they compare as the true places.
+        # Clip. These sums are never cut off, so that they compare as the true places. What lies
+        # beyond every bound is dropped here, what is left over from clipping in the next stage.
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
-        above, beside, empty = Signal(), Signal(), Signal()
+        above, beside, beyond = Signal(), Signal(), Signal()
         lane_0 = placed.left + (placed.number << c.lane_log2)
         m.d.comb += [
             bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
             above.eq(placed.top < placed.row_low),
             beside.eq(placed.left < placed.column_low),
-            empty.eq(
-                (placed.top > placed.row_high)
-                | (placed.left > placed.column_high)
-                | (placed.row_low > placed.row_high)
-                | (placed.column_low > placed.column_high)
-                | Mux(
-                    placed.identity,
-                    above | beside,
-                    (bottom < placed.row_low) | (right < placed.column_low),
-                )
+            beyond.eq(
+                bottom[-1]
+                | right[-1]
+                | (~above & placed.top[len(placed.row_low) :].any())
+                | (~beside & placed.left[len(placed.column_low) :].any())
             ),
         ]
         with m.If(move):
             follow(clipped, placed, "base", "lanes", *kind)
             m.d.sync += [
-                clipped.valid.eq(self.i.valid & (placed.end | ~(empty | self.stop))),
+                clipped.valid.eq(self.i.valid & (placed.end | ~(beyond | self.stop))),
                 clipped.first.eq(Mux(above, placed.row_low, placed.top)),
                 clipped.last.eq(Mux(bottom > placed.row_high, placed.row_high, bottom)),
                 clipped.low.eq(Mux(beside, placed.column_low, placed.left)),
@@ -143,37 +135,38 @@ class Requests(wiring.Component):
             ]
             with m.If(placed.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
-
-        # Words.
-        low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
-        high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
-        with m.If(move):
-            follow(words, clipped, "top", "row", *kind)
-            m.d.sync += [
-                words.valid.eq(clipped.valid),
-                words.first.eq(clipped.base + clipped.first + low_word),
-                words.last.eq(clipped.base + clipped.last + high_word),
-                words.lo.eq(low_bit),
-                words.hi.eq(Mux(clipped.identity, low_bit + clipped.lanes - 1, high_bit)),
-            ]
+                with m.If((above | beside | (placed.left > placed.column_high)) & ~placed.end):
+                    m.d.sync += clipped.valid.eq(0)
 
         # Chunks: their number, and how far the first begins from the run's first row.
-        beyond = Signal()
-        first_chunk, last_chunk = words.first[summary_log2:], words.last[summary_log2:]
-        m.d.comb += beyond.eq(words.last >= c.plane_words)
+        empty, outside = Signal(), Signal()
+        first, last = Signal(address), Signal(address)
+        low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
+        high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
+        first_chunk, last_chunk = first[summary_log2:], last[summary_log2:]
+        m.d.comb += [
+            empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
+            first.eq(clipped.base + clipped.first + low_word),
+            last.eq(clipped.base + clipped.last + high_word),
+            outside.eq(last >= c.plane_words),
+        ]
         with m.If(move):
-            follow(ranged, words, "lo", "hi", "row", *kind)
+            follow(ranged, clipped, "row", *kind)
             m.d.sync += [
-                ranged.valid.eq(words.valid & (words.end | ~(beyond | self.outside))),
+                ranged.valid.eq(
+                    clipped.valid & (clipped.end | ~(empty | outside | self.outside | self.stop))
+                ),
+                ranged.lo.eq(low_bit),
+                ranged.hi.eq(Mux(clipped.identity, low_bit + clipped.lanes - 1, high_bit)),
                 ranged.chunk.eq(first_chunk),
                 ranged.more.eq(last_chunk - first_chunk),
-                ranged.lo_at.eq(words.first[:summary_log2]),
-                ranged.hi_at.eq(words.last[:summary_log2]),
-                ranged.offset.eq((first_chunk << summary_log2) - words.top),
+                ranged.lo_at.eq(first[:summary_log2]),
+                ranged.hi_at.eq(last[:summary_log2]),
+                ranged.offset.eq((first_chunk << summary_log2) - clipped.top),
             ]
-            with m.If(words.end):
+            with m.If(clipped.end):
                 m.d.sync += ranged.more.eq(0)
-            with m.If(words.valid & ~words.end & beyond & ~self.stop):
+            with m.If(clipped.valid & ~clipped.end & ~empty & outside & ~self.stop):
                 m.d.sync += self.outside.eq(1)
         with m.If(self.clear):
             m.d.sync += self.outside.eq(0)

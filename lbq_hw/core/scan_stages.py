@@ -1,11 +1,11 @@
 """The stages of the scanner: flags, words, events. `lbq_hw.core.scanner` puts queues between them.
 
-Both fetching stages keep what they read in the memory's output register until the next register is
-free, and look for emptiness a cycle later. What is empty is dropped, but only while the queue
-behind has a place: whether a memory is read must not wait for a look at all bits of a word.
+Both fetching stages keep what they read in the memory's output register until the next place is
+free. What is empty is dropped, but only while the queue behind has a place: whether a memory is
+read must not wait for a look at all bits of a word.
 """
 
-from amaranth import Cat, Const, Module, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -77,39 +77,34 @@ class FlagFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        layout = self.i.payload.shape()
+        read = Signal(self.i.payload.shape())
         read_valid = Signal()
-        read = Signal(layout)
-        held_valid = Signal()
-        held = Signal(layout)
-        read_free = Signal()
-        held_free = Signal()
+        free = Signal()
+        want = Signal.like(read.want)
         empty = Signal()
 
         m.d.comb += [
-            empty.eq((held.kind != ScanKind.END) & ~held.want.any()),
-            self.empty.eq(held_valid & empty & self.o.ready),
-            self.o.payload.eq(held),
-            self.o.valid.eq(held_valid & ~empty),
-            held_free.eq(~held_valid | self.o.ready),
-            read_free.eq(~read_valid | held_free),
-            self.i.ready.eq(read_free),
+            want.eq(read.want & self.summary.data),
+            empty.eq((read.kind != ScanKind.END) & ~want.any()),
+            self.empty.eq(read_valid & empty & self.o.ready),
+            self.o.payload.eq(read),
+            self.o.payload.want.eq(want),
+            self.o.valid.eq(read_valid & ~empty),
+            free.eq(~read_valid | self.o.ready),
+            self.i.ready.eq(free),
             self.summary.addr.eq(self.i.payload.chunk),
-            self.summary.en.eq(read_free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
+            self.summary.en.eq(free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
         ]
-        with m.If(held_free):
-            m.d.sync += [
-                held_valid.eq(read_valid),
-                held.eq(read),
-                held.want.eq(read.want & self.summary.data),
-            ]
-        with m.If(read_free):
+        with m.If(free):
             m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.payload)]
         return m
 
 
 class WordFetch(wiring.Component):
-    """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range."""
+    """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range.
+
+    A chunk is taken with the last of its words.
+    """
 
     def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):
         super().__init__(
@@ -122,9 +117,8 @@ class WordFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        chunk = Signal(self.i.payload.shape())
-        chunk_valid = Signal()
-        chunk_free = Signal()
+        chunk = self.i.payload
+        seen = Signal.like(chunk.want)
         read = Signal(self.i.payload.shape())
         read_valid = Signal()
         read_free = Signal()
@@ -134,24 +128,25 @@ class WordFetch(wiring.Component):
         held_free = Signal()
 
         is_end = chunk.kind == ScanKind.END
+        want = Signal.like(chunk.want)
         lowest = Signal.like(chunk.want)
         rest = Signal.like(chunk.want)
         index = Signal.like(read_index)
         issue = Signal()
         empty = Signal()
         m.d.comb += [
-            Cat(lowest, rest).eq(Cat(*take_lowest(chunk.want))),
+            want.eq(chunk.want & ~seen),
+            Cat(lowest, rest).eq(Cat(*take_lowest(want))),
             index.eq(encode(lowest)),
             empty.eq(~held.end & ~held.bits.any()),
             self.o.payload.eq(held),
             self.o.valid.eq(held_valid & ~empty),
             held_free.eq(~held_valid | self.o.ready),
             read_free.eq(~read_valid | held_free),
-            issue.eq(chunk_valid & read_free),
+            issue.eq(self.i.valid & read_free),
             self.word.addr.eq(Cat(index, chunk.chunk)),
             self.word.en.eq(issue & ~is_end),
-            chunk_free.eq(~chunk_valid | (issue & (is_end | ~several(chunk.want)))),
-            self.i.ready.eq(chunk_free),
+            self.i.ready.eq(read_free & (is_end | ~several(want))),
         ]
 
         identity = read.kind == ScanKind.IDENTITY
@@ -172,12 +167,10 @@ class WordFetch(wiring.Component):
         with m.If(~identity):
             m.d.comb += offset.eq(read_index << read.inc)
 
-        with m.If(chunk_free):
-            m.d.sync += [chunk_valid.eq(self.i.valid), chunk.eq(self.i.payload)]
-        with m.Elif(issue):
-            m.d.sync += chunk.want.eq(rest)
+        with m.If(issue):
+            m.d.sync += seen.eq(Mux(self.i.ready, 0, chunk.want & ~rest))
         with m.If(read_free):
-            m.d.sync += [read_valid.eq(chunk_valid), read.eq(chunk), read_index.eq(index)]
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(chunk), read_index.eq(index)]
         with m.If(held_free):
             m.d.sync += [
                 held_valid.eq(read_valid),

@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.config import address_bits
 from lbq_hw.core.payload import Event, ScanRequest, check_power, check_size
+from lbq_hw.core.queue import Queue
 from lbq_hw.core.scan_stages import EventMaker, FlagFetch, Word, WordFetch
 
 __all__ = ["LATENCY", "Scanner"]
 
-LATENCY = 9  # cycles from a request to the first event that it makes
+LATENCY = 8  # cycles from a request to the first event that it makes
 
 
 class Scanner(wiring.Component):
@@ -39,7 +40,7 @@ class Scanner(wiring.Component):
         Power of two that divides ``lo`` of every IDENTITY request; the larger, the smaller the
         shifter. 1 takes any.
     chunk_queue, word_queue : int
-        Requests and words that wait for their turn, at least 2.
+        Requests and words that wait for their turn, at least 2 and 3.
 
     Members
     -------
@@ -60,7 +61,7 @@ class Scanner(wiring.Component):
         rows: int,
         granule: int = 1,
         chunk_queue: int = 2,
-        word_queue: int = 8,
+        word_queue: int = 17,
     ):
         check_power("lanes", lanes)
         check_power("word", word, least=8)
@@ -69,7 +70,7 @@ class Scanner(wiring.Component):
         check_size("words", words)
         check_size("rows", rows)
         check_size("chunk_queue", chunk_queue, least=2)
-        check_size("word_queue", word_queue, least=2)
+        check_size("word_queue", word_queue, least=3)
         if lanes > word:
             raise ValueError(f"lanes must be at most the {word} bits of a word, not {lanes!r}")
         if granule > word:
@@ -108,7 +109,7 @@ class Scanner(wiring.Component):
         m.submodules.fetch = fetch = WordFetch(
             request=self._request, entry=self._entry, port=self._word_port
         )
-        m.submodules.words = words = fifo.SyncFIFO(width=self._entry.size, depth=self._word_queue)
+        m.submodules.words = words = Queue(self._entry, depth=self._word_queue)
         m.submodules.events = events = EventMaker(
             entry=self._entry, event=self._event, granule=self._granule
         )
@@ -117,14 +118,15 @@ class Scanner(wiring.Component):
         connect(m, flipped(self.summary), flags.summary)
         connect(m, flipped(self.word), fetch.word)
         connect(m, events.o, flipped(self.o_event))
-        for source, queue, sink in ((flags.o, chunks, fetch.i), (fetch.o, words, events.i)):
-            m.d.comb += [
-                queue.w_data.eq(source.payload),
-                queue.w_en.eq(source.valid),
-                source.ready.eq(queue.w_rdy),
-                sink.payload.eq(queue.r_data),
-                sink.valid.eq(queue.r_rdy),
-                queue.r_en.eq(sink.ready),
-            ]
+        connect(m, fetch.o, words.i)
+        connect(m, words.o, events.i)
+        m.d.comb += [
+            chunks.w_data.eq(flags.o.payload),
+            chunks.w_en.eq(flags.o.valid),
+            flags.o.ready.eq(chunks.w_rdy),
+            fetch.i.payload.eq(chunks.r_data),
+            fetch.i.valid.eq(chunks.r_rdy),
+            chunks.r_en.eq(fetch.i.ready),
+        ]
         m.d.comb += [self.word_read.eq(fetch.word.en), self.chunk_empty.eq(flags.empty)]
         return m

@@ -1,30 +1,17 @@
 """Fetches the segments of every step, and of each segment the runs: one run a cycle."""
 
-from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
+from lbq_hw.core.paths import SCAN_FIELDS
 from lbq_hw.core.payload import EXPONENT_BITS, INCREMENT_BITS
-from lbq_hw.core.records import Table
+from lbq_hw.core.tables import APART, RecordTable, Table, slice_stream
 
-__all__ = ["SCAN_FIELDS", "PathState", "PlacedRun", "Segments", "offset_bits"]
-
-SCAN_FIELDS = (
-    "identity",
-    "stacked",
-    "row_low",
-    "row_high",
-    "column_low",
-    "column_high",
-    "increment",
-    "lanes",
-    "run_first",
-    "run_last",
-)
-"""The fields of a PATH record that say what a run means; the others say how its window moves."""
+__all__ = ["PathState", "PlacedRun", "Segments", "offset_bits"]
 
 _SLOTS = 2
 
@@ -119,18 +106,19 @@ class Segments(wiring.Component):
 
     Members
     -------
-    i_record : stream of `RecordWrite`, always ready
-    segment_first, segment_last, path_first, paths_last : in
+    i_record : stream of `RecordSlice`, always ready
+    scans : read port of a path's `SCAN_FIELDS`, seen from the other side
+    segment_first, segment_last, paths_last : in
         Of the layer, `paths_last` the number of its paths minus 1; stable while steps are open.
     begin : in
         A layer begins: no step is open.
     clear : in
         Forget errors.
-    check, check_at : in
-        Read a PATH record, while no step is open; ``bad`` tells two cycles later whether
-        one of `SCAN_FIELDS` is illegal.
     store, store_at, state : in
         Store the state of one path.
+    only : in
+        Instead of these three, the state of the only path if `layer_paths` is 1: from the cycle
+        after ``open`` on, as long as not ``free`` and for two cycles more.
     free : out
         There is a slot to store to.
     open : in
@@ -142,24 +130,25 @@ class Segments(wiring.Component):
         Something is dropped; the error if it was one of this block, and the record's index.
     """
 
-    def __init__(self, config: CoreConfig):
+    def __init__(self, config: CoreConfig, *, segments=(), runs=()):
         self._config = config
-        segment_bits, path_bits = address_bits(config.segments), address_bits(config.paths)
+        self._segments = RecordTable(config, Table.SEGMENTS, segments)
+        self._runs = RecordTable(config, Table.RUNS, runs)
+        segment_bits, path_bits = address_bits(config.segments), address_bits(config.layer_paths)
+        scans = records.layout(isa.PATH, config, SCAN_FIELDS)
         super().__init__(
             {
-                "i_record": In(records.record_stream(config)),
+                "i_record": In(slice_stream(config)),
+                "scans": In(memory.ReadPort.Signature(addr_width=path_bits, shape=scans)),
                 "segment_first": In(segment_bits),
                 "segment_last": In(segment_bits),
-                "path_first": In(path_bits),
                 "paths_last": In(path_bits),
                 "begin": In(1),
                 "clear": In(1),
-                "check": In(1),
-                "check_at": In(path_bits),
-                "bad": Out(1),
                 "store": In(1),
-                "store_at": In(address_bits(config.layer_paths)),
+                "store_at": In(path_bits),
                 "state": In(PathState(config)),
+                "only": In(PathState(config)),
                 "free": Out(1),
                 "open": In(1),
                 "stop": In(1),
@@ -177,28 +166,19 @@ class Segments(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c = self._config
-        fields = {
-            Table.PATHS: SCAN_FIELDS,
-            Table.SEGMENTS: isa.SEGMENT.slots(c),
-            Table.RUNS: isa.RUN.slots(c),
-        }
-        reads = {}
-        for table, names in fields.items():
-            store = records.attach(m, self.i_record, table, c, names)
-            m.submodules[table.name.lower()] = store
-            reads[table] = store.read_port()
-        path_bits = len(self.store_at)
-        m.submodules.states = states = memory.Memory(
-            shape=PathState(c), depth=_SLOTS << path_bits, init=[], attrs=records.APART
-        )
-        state_write, state_read = states.write_port(), states.read_port()
-        path_read, segment_read, run_read = reads.values()
-        segment, path, state, run = (
-            port.data for port in (segment_read, path_read, state_read, run_read)
-        )
+        m.submodules.segments = segments = self._segments
+        m.submodules.runs = runs = self._runs
+        for table in (segments, runs):
+            m.d.comb += [
+                table.i_record.valid.eq(self.i_record.valid),
+                table.i_record.payload.eq(self.i_record.payload),
+            ]
+        path_read, segment_read, run_read = self.scans, segments.read, runs.read
+        segment, path, run = (port.data for port in (segment_read, path_read, run_read))
+        state = Signal(PathState(c))
 
-        # A segment is read in b, looked at in c; its path and state are read in d; in e its runs
-        # are read one by one; in f they are offered.
+        # A segment is read in a and looked at in b; its path and state are there in d; in e its
+        # runs are read one by one; in f they are offered.
         token = {"valid": 1, "end": 1}
         scan = {
             "base": c.plane_address_bits,
@@ -211,72 +191,65 @@ class Segments(wiring.Component):
         whole = {name: placed[name] for name in placed if name not in run.shape().members}
         for name in ("end", "top", "left"):
             del whole[name]
+        # Of the only path of a layer nothing changes on the way.
+        several = c.layer_paths > 1
+        of_path = [name for name in whole if name in SCAN_FIELDS]
+        carried = {name: whole[name] for name in whole if several or name not in of_path}
         at_b = Signal(data.StructLayout(token | tag))
-        at_c = Signal(
-            data.StructLayout(
-                token | tag | {"at": len(self.path_first), "segment": segment.shape()}
-            )
-        )
         at_d = Signal(data.StructLayout(token | scan))
         at_e = Signal(
             data.StructLayout(
                 token
                 | {"row": signed(c.row_offset_bits), "col": signed(c.column_bits)}
                 | {"weight": c.weight_address_bits, "run": run_index, "run_last": run_index}
-                | whole
+                | carried
             )
         )
         at_f = Signal(data.StructLayout({"valid": 1, "bad": 1, "index": run_index}))
-        offer = Signal(PlacedRun(c))
+        offer = Signal(
+            data.StructLayout(
+                {name: placed[name] for name in placed if several or name not in of_path}
+            )
+        )
+        path_e, path_f = (at_e, offer) if several else (path, path)
 
         move = self.o.ready
         feed, e_done = Signal(), Signal()
         next_segment = Signal.like(self.segment_first)
         next_run = Signal(run_index)
         at_end, closing, issue = Signal(), Signal(), Signal()
-        slot, store_slot = Signal(), Signal()
-        kept = Signal(range(_SLOTS + 1))  # slots whose states are still to be read
+        slot, release = Signal(), Signal()
         waiting = Signal(range(_SLOTS + 1))  # slots whose end was not issued yet
         bad_segment, bad_run = Signal(), Signal()
-        looked_at = Signal(path.shape())
         drop_segments, drop_runs = Signal(), Signal()
 
         m.d.comb += [
-            self.free.eq(kept < _SLOTS),
-            state_write.en.eq(self.store),
-            state_write.addr.eq(self.store_at | (store_slot << path_bits)),
-            state_write.data.eq(self.state),
+            release.eq(feed & at_b.valid & at_b.end),
             issue.eq(waiting != 0),
             closing.eq(at_end | self.failed),
             segment_read.en.eq(feed),
             segment_read.addr.eq(next_segment),
-            path_read.en.eq(feed | self.check),
-            path_read.addr.eq(Mux(self.check, self.check_at, at_c.at)),
-            state_read.en.eq(feed),
-            state_read.addr.eq(at_c.segment.path | (at_c.slot << path_bits)),
+            path_read.en.eq(feed),
+            path_read.addr.eq(segment.path),
             bad_segment.eq(
-                records.illegal(isa.SEGMENT, c, at_c.segment)
-                | (at_c.segment.path > self.paths_last)
+                records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last)
             ),
-            # While no step is open, e takes whatever path is read.
-            looked_at.run_first.eq(at_e.run),
-            self.bad.eq(records.illegal(isa.PATH, c, looked_at)),
-            bad_run.eq(at_f.bad | (~offer.stacked & (offer.rows_last != 0))),
+            bad_run.eq(at_f.bad | (~path_f.stacked & (offer.rows_last != 0))),
             e_done.eq(~at_e.valid | at_e.end | (at_e.run == at_e.run_last)),
             feed.eq(move & e_done),
             next_run.eq(Mux(e_done, path.run_first, at_e.run + 1)),
             run_read.en.eq(move),
             run_read.addr.eq(next_run),
             self.o.valid.eq(at_f.valid & (offer.end | ~(bad_run | drop_runs))),
-            self.o.payload.eq(offer),
             self.failed.eq(drop_segments | drop_runs | self.stop),
         ]
-        m.d.comb += [looked_at[n].eq(at_e[n]) for n in SCAN_FIELDS if n != "run_first"]
-        m.d.sync += [
-            kept.eq(kept + self.open - (feed & at_c.valid & at_c.end)),
-            waiting.eq(waiting + self.open - (feed & issue & closing)),
-            store_slot.eq(store_slot ^ self.open),
-        ]
+        for name in placed:
+            m.d.comb += self.o.payload[name].eq((path_f if name in of_path else offer)[name])
+        m.d.sync += waiting.eq(waiting + self.open - (feed & issue & closing))
+        if several:
+            self._keep_states(m, state, feed, Cat(at_b.slot, segment.path), release)
+        else:
+            self._keep_state(m, state, release)
         with m.If(feed):
             m.d.sync += [at_b.valid.eq(issue), at_b.end.eq(closing)]
             m.d.sync += [at_b.slot.eq(slot), at_b.index.eq(next_segment)]
@@ -286,9 +259,7 @@ class Segments(wiring.Component):
                 m.d.sync += next_segment.eq(next_segment + 1)
                 m.d.sync += at_end.eq(next_segment == self.segment_last)
             m.d.sync += [
-                at_c.valid.eq(at_b.valid),
-                at_c.at.eq(self.path_first + segment.path),
-                at_d.valid.eq(at_c.valid & (at_c.end | ~(bad_segment | drop_segments))),
+                at_d.valid.eq(at_b.valid & (at_b.end | ~(bad_segment | drop_segments))),
                 at_e.valid.eq(at_d.valid),
                 at_e.run_last.eq(path.run_last),
                 at_e.row.eq(state.row),
@@ -298,11 +269,9 @@ class Segments(wiring.Component):
                 at_e.weight.eq(at_d.weight + state.tile),
                 at_e.exponent.eq(at_d.exponent),
             ]
-            m.d.sync += [at_c[name].eq(at_b[name]) for name in ("end", "slot", "index")]
-            m.d.sync += [at_c.segment[name].eq(segment[name]) for name in ("path", *scan)]
-            m.d.sync += [at_d[name].eq(at_c.segment[name]) for name in scan]
-            m.d.sync += at_d.end.eq(at_c.end)
-            m.d.sync += [at_e[name].eq(path[name]) for name in whole if name in SCAN_FIELDS]
+            m.d.sync += [at_d[name].eq(segment[name]) for name in scan]
+            m.d.sync += at_d.end.eq(at_b.end)
+            m.d.sync += [at_e[name].eq(path[name]) for name in carried if name in of_path]
             m.d.sync += at_e.end.eq(at_d.end)
         with m.If(self.begin):
             m.d.sync += next_segment.eq(self.segment_first)
@@ -318,12 +287,12 @@ class Segments(wiring.Component):
                 offer.rows_last.eq(run.rows_last),
                 offer.length_last.eq(run.length_last),
             ]
-            m.d.sync += [offer[name].eq(at_e[name]) for name in whole]
-            m.d.sync += offer.weight.eq(at_e.weight + Mux(at_e.identity, 0, run.weight))
+            m.d.sync += [offer[name].eq(at_e[name]) for name in carried]
+            m.d.sync += offer.weight.eq(at_e.weight + Mux(path_e.identity, 0, run.weight))
 
         # A later stage holds what comes earlier in the program: its error is the one to keep.
-        with m.If(feed & at_c.valid & ~at_c.end & bad_segment & ~self.failed):
-            m.d.sync += [drop_segments.eq(1), self.error_at.eq(at_c.index)]
+        with m.If(feed & at_b.valid & ~at_b.end & bad_segment & ~self.failed):
+            m.d.sync += [drop_segments.eq(1), self.error_at.eq(at_b.index)]
             m.d.sync += self.error.eq(isa.Error.SEGMENT)
         with m.If(move & at_f.valid & ~offer.end & bad_run & ~(drop_runs | self.stop)):
             m.d.sync += [drop_runs.eq(1), self.error_at.eq(at_f.index)]
@@ -331,3 +300,31 @@ class Segments(wiring.Component):
         with m.If(self.clear):
             m.d.sync += [drop_segments.eq(0), drop_runs.eq(0), self.error.eq(isa.Error.NONE)]
         return m
+
+    def _keep_states(self, m, state, read, at, release):
+        """Slots for the states of two steps; the one `at` is read with `read`."""
+        m.submodules.states = states = memory.Memory(
+            shape=state.shape(), depth=_SLOTS * self._config.layer_paths, init=[], attrs=APART
+        )
+        write_port, read_port = states.write_port(), states.read_port()
+        slot = Signal()
+        kept = Signal(range(_SLOTS + 1))  # slots whose states are still to be read
+        m.d.comb += [
+            self.free.eq(kept < _SLOTS),
+            write_port.en.eq(self.store),
+            write_port.addr.eq(Cat(slot, self.store_at)),
+            write_port.data.eq(self.state),
+            read_port.en.eq(read),
+            read_port.addr.eq(at),
+            state.eq(read_port.data),
+        ]
+        m.d.sync += [kept.eq(kept + self.open - release), slot.eq(slot ^ self.open)]
+
+    def _keep_state(self, m, state, release):
+        """The only path's state of the step that is read; that of the next one is in `only`."""
+        full, pending = Signal(), Signal()
+        load = pending & (~full | release)
+        m.d.comb += self.free.eq(~(full & pending))
+        m.d.sync += [full.eq(load | (full & ~release)), pending.eq(self.open | (pending & ~load))]
+        with m.If(load):
+            m.d.sync += state.eq(self.only)

@@ -1,22 +1,24 @@
 """Walks the program: layers, pixels, tiles, windows, timesteps; every advance is an addition."""
 
-from amaranth import Cat, Module, Mux, Signal, Value, signed, unsigned
-from amaranth.lib import data, fifo, stream, wiring
+from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
+from lbq_hw.core.paths import Paths
 from lbq_hw.core.payload import StepInfo
-from lbq_hw.core.records import Table
+from lbq_hw.core.queue import Queue
 from lbq_hw.core.requests import Requests
 from lbq_hw.core.segments import Segments, offset_bits
+from lbq_hw.core.tables import SliceTable, Table, slice_stream
 from lbq_hw.core.windows import Advance, Windows, further
 
 __all__ = ["STEPS_AHEAD", "Walker", "step_layout"]
 
-STEPS_AHEAD = 8
+STEPS_AHEAD = 17
 """StepInfos that can wait for their sums."""
 
 
@@ -50,8 +52,9 @@ class Walker(wiring.Component):
     steps are prepared ahead; each takes ``paths + 2`` cycles, as does a position of a window above
     or left of all that exist, while those below or right cost nothing. So this shows only
     where steps have fewer runs than that. The first request of a layer is offered
-    ``planes_last + paths + 16`` cycles after that of ``i_start`` or ``i_resume``, and ``time_last``
-    cycles later if it is static.
+    ``L + paths + 10 + max(paths * Q + 5, planes_last + 4)`` cycles after that of ``i_start`` or
+    ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer, `planes_last` counts
+    ``time_last`` more.
 
     Errors. The walk stops at the first error in program order, which ``o_error`` and ``o_error_at``
     tell when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,
@@ -66,7 +69,7 @@ class Walker(wiring.Component):
 
     Members
     -------
-    i_record : stream of `RecordWrite`, always ready
+    i_record : stream of `RecordSlice`, always ready
         Not while busy.
     i_start : in
         Start at layer 0; ignored while busy.
@@ -83,15 +86,17 @@ class Walker(wiring.Component):
         An `isa.Error` and where; stay until the next start.
     """
 
-    def __init__(self, config: CoreConfig):
+    def __init__(self, config: CoreConfig, *, layers=(), paths=(), segments=(), runs=()):
         self._config = config
+        self._table = SliceTable(config, layers=layers, paths=paths)
+        self._paths = Paths(config)
         self._windows = Windows(config)
-        self._segments = Segments(config)
+        self._segments = Segments(config, segments=segments, runs=runs)
         self._requests = Requests(config)
         at_bits = max(address_bits(getattr(config, name)) for name in isa.TABLES)
         super().__init__(
             {
-                "i_record": In(records.record_stream(config)),
+                "i_record": In(slice_stream(config)),
                 "i_start": In(1),
                 "i_resume": In(1),
                 "i_stop": In(1),
@@ -113,33 +118,31 @@ class Walker(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c = self._config
+        m.submodules.table = table = self._table
+        m.submodules.paths = paths = self._paths
         m.submodules.windows = windows = self._windows
         m.submodules.segments = segments = self._segments
         m.submodules.requests = requests = self._requests
-        m.submodules.layers = layers = records.attach(
-            m, self.i_record, Table.LAYERS, c, isa.LAYER.slots(c)
-        )
         step = self.o_step.payload
-        # The FIFO carries what changes within a layer; the rest is the record's.
+        # With one timestep nothing ever moves to the next; nor without max-pools.
+        time_moves, window_moves = c.timesteps > 1, c.window > 1
+        # The queue carries what changes within a layer; the rest is the record's.
+        flags = {"first_t": time_moves, "last_t": time_moves}
+        flags |= {"pool_first": window_moves, "pool_last": window_moves}
         info = Signal(
             data.StructLayout(
                 {
                     "addr": len(step.write.addr),
                     "place": len(step.write.place),
                     "param": address_bits(c.param_tiles),
-                    "first_t": 1,
-                    "last_t": 1,
-                    "pool_first": 1,
-                    "pool_last": 1,
                 }
+                | {name: 1 for name, changes in flags.items() if changes}
             )
         )
-        m.submodules.infos = infos = fifo.SyncFIFOBuffered(
-            width=len(Value.cast(info)), depth=STEPS_AHEAD
-        )
-        offered = data.View(info.shape(), infos.r_data)
-        layer_read = layers.read_port()
-        layer = layer_read.data  # stays as it is until the next layer is read
+        m.submodules.infos = infos = Queue(info.shape(), depth=STEPS_AHEAD)
+        offered = infos.o.payload
+        read_layer, layer_read = Signal(), Signal()
+        layer = self._layer(m, read_layer, layer_read)  # stays until the next one is read
 
         # Counters of the loops, and what they add up to.
         t, tile = Signal.like(layer.time_last), Signal.like(layer.tiles_last)
@@ -154,9 +157,9 @@ class Walker(wiring.Component):
         steps = Signal(range(4 * STEPS_AHEAD))  # opened, END not taken yet
 
         # Facts of the layer; `span`: words from the first plane that a step writes to its last.
-        paths_last = Signal.like(layer.path_first)
+        paths_last = Signal.like(windows.path)
         span, count = Signal(offset_bits(c)), Signal(range(max(c.planes, c.timesteps)))
-        bad_layer, bad_param, bad_path = Signal(), Signal(), Signal()
+        bad_layer, bad_param = Signal(), Signal()
         stopped, refused, readout = Signal(), Signal(), Signal()
 
         # Where we are, and which advance comes next.
@@ -166,16 +169,21 @@ class Walker(wiring.Component):
         y_last, x_last, t_last = Signal(), Signal(), Signal()
         following = Signal(Advance)
         m.d.sync += [
-            y_in.eq((y >= 0) & (y <= layer.conv_rows_last)),
-            x_in.eq((x >= 0) & (x <= layer.conv_columns_last)),
-            y_last.eq((wy == layer.window_rows_last) | (y >= layer.conv_rows_last)),
-            x_last.eq((wx == layer.window_columns_last) | (x >= layer.conv_columns_last)),
-            t_last.eq((t == layer.time_last) | layer.static),
-            y_first.eq((wy == 0) | (y == 0)),
-            x_first.eq((wx == 0) | (x == 0)),
+            t_last.eq((t == layer.time_last) | layer.static if time_moves else 1),
         ]
+        if window_moves:
+            m.d.sync += [
+                y_in.eq((y >= 0) & (y <= layer.conv_rows_last)),
+                x_in.eq((x >= 0) & (x <= layer.conv_columns_last)),
+                y_last.eq((wy == layer.window_rows_last) | (y >= layer.conv_rows_last)),
+                x_last.eq((wx == layer.window_columns_last) | (x >= layer.conv_columns_last)),
+                y_first.eq((wy == 0) | (y == 0)),
+                x_first.eq((wx == 0) | (x == 0)),
+            ]
+        else:
+            m.d.comb += [bit.eq(1) for bit in (y_in, x_in, y_last, x_last, y_first, x_first)]
         m.d.comb += here.eq(y_in & x_in)
-        with m.If(here & ~t_last):
+        with m.If(here & ~t_last if time_moves else 0):
             m.d.sync += following.eq(Advance.TIMESTEP)
         with m.Elif(y_in & ~x_last):
             m.d.sync += following.eq(Advance.WINDOW_COLUMN)
@@ -194,27 +202,28 @@ class Walker(wiring.Component):
         tile_bit = Signal(len(out_bit) + 1)
         tile_word = tile_bit[c.word_log2 :]
         frame_row = Signal(offset_bits(c) + 1)
-        address = Signal(max(len(frame_row), len(tile_word)) + 1)
+        place = Signal(max(len(frame_row), len(tile_word)) + 1)
+        address = Signal.like(place)
         outside, no_logit = Signal(), Signal()
+        if time_moves:
+            m.d.sync += frame_row.eq(out_row + out_frame)
+        else:
+            m.d.comb += frame_row.eq(out_row)
         granule_log2 = ceil_log2(c.granule)
         m.d.sync += [
             tile_bit.eq(out_bit + (tile << c.lane_log2)),
-            frame_row.eq(out_row + out_frame),
-            address.eq(frame_row + tile_word),
+            address.eq(place),
+            outside.eq(~readout & y_last & x_last & (place + span >= c.plane_words)),
             info.place.eq(tile_bit[granule_log2 : c.word_log2]),
             info.param.eq(layer.param + tile),
-            info.first_t.eq(t == 0),
-            info.last_t.eq(t_last),
-            info.pool_first.eq(y_first & x_first),
-            info.pool_last.eq(y_last & x_last),
         ]
         m.d.comb += [
             info.addr.eq(Mux(readout, logit_tile << c.lane_log2, address)),
-            outside.eq(~readout & info.pool_last & (address + span >= c.plane_words)),
+            place.eq(frame_row + tile_word),
             no_logit.eq(readout & (logit_tile == logit_tiles)),
-            infos.w_data.eq(info),
-            infos.r_en.eq(self.o_step.ready),
-            self.o_step.valid.eq(infos.r_rdy),
+            infos.i.payload.eq(info),
+            infos.o.ready.eq(self.o_step.ready),
+            self.o_step.valid.eq(infos.o.valid),
             step.group.eq(offered.param << ceil_log2(c.groups)),
             step.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
             step.readout.eq(layer.readout),
@@ -228,55 +237,57 @@ class Walker(wiring.Component):
             step.write.granules.eq((1 << layer.out_chunk) >> granule_log2),
             step.write.first.eq(offered.place == 0),
         ]
-        for name in ("first_t", "last_t", "pool_first", "pool_last"):
-            m.d.comb += step[name].eq(offered[name])
+        if time_moves:
+            m.d.sync += [info.first_t.eq(t == 0), info.last_t.eq(t_last)]
+        if window_moves:
+            m.d.sync += [info.pool_first.eq(y_first & x_first), info.pool_last.eq(y_last & x_last)]
+        for name, changes in flags.items():
+            m.d.comb += step[name].eq(offered[name] if changes else 1)
 
         # The windows of all paths move; their new states make the next step.
         path = Signal.like(windows.path)
-        path_at = Signal.like(layer.path_first)
-        looked, looked_at = Signal(2), [Signal.like(path_at) for _ in range(2)]
-        found_bad = Signal()
+        stored_tile = Signal.like(tile)
+        with m.If(windows.done):
+            m.d.sync += stored_tile.eq(tile)
         wiring.connect(m, wiring.flipped(self.o_request), requests.o)
         wiring.connect(m, requests.i, segments.o)
-        for block in (windows, segments):
+        wiring.connect(m, windows.moves, paths.moves)
+        wiring.connect(m, segments.scans, paths.scans)
+        wiring.connect(m, paths.table, table.paths)
+        for block in (table, segments):
             m.d.comb += [
                 block.i_record.valid.eq(self.i_record.valid),
                 block.i_record.payload.eq(self.i_record.payload),
             ]
         m.d.comb += [
-            layer_read.addr.eq(self.o_layer),
+            paths.first.eq(layer.path_first),
+            paths.last.eq(layer.path_last),
             windows.path.eq(path),
-            windows.path_at.eq(path_at),
-            segments.check.eq(windows.go & (windows.kind == Advance.START)),
-            segments.check_at.eq(path_at),
             segments.store.eq(windows.done),
             segments.store_at.eq(windows.done_path),
             segments.state.eq(windows.state),
             segments.state.number.eq(tile),
+            segments.only.eq(windows.only),
+            segments.only.number.eq(stored_tile),
             segments.segment_first.eq(layer.segment_first),
             segments.segment_last.eq(layer.segment_last),
-            segments.path_first.eq(layer.path_first),
             segments.paths_last.eq(paths_last),
             segments.stop.eq(stopped | requests.outside),
             requests.stop.eq(stopped),
             requests.clear.eq(segments.clear),
         ]
-        m.d.sync += [
-            steps.eq(steps + segments.open - requests.closed),
-            looked.eq(Cat(segments.check, looked)),
-            looked_at[0].eq(path_at),
-            looked_at[1].eq(looked_at[0]),
-        ]
+        m.d.sync += steps.eq(steps + segments.open - requests.closed)
         kind = Signal(Advance)
         m.d.comb += windows.kind.eq(kind)
 
         def advance(to):
             """Go on with one loop: counters of the loops inside it start anew."""
-            m.d.sync += [kind.eq(to), path.eq(0), path_at.eq(layer.path_first)]
-            m.d.sync += [t.eq(0), out_frame.eq(0)]
+            m.d.sync += [kind.eq(to), path.eq(0), t.eq(0), out_frame.eq(0)]
             with m.Switch(to):
                 with m.Case(Advance.TIMESTEP):
-                    m.d.sync += [t.eq(t + 1), out_frame.eq(further(out_frame, layer.out_frame))]
+                    if time_moves:
+                        m.d.sync += t.eq(t + 1)
+                        m.d.sync += out_frame.eq(further(out_frame, layer.out_frame))
                 with m.Case(Advance.WINDOW_COLUMN):
                     m.d.sync += [wx.eq(wx + 1), x.eq(x + 1)]
                 with m.Case(Advance.WINDOW_ROW):
@@ -313,10 +324,11 @@ class Walker(wiring.Component):
                     m.d.sync += [self.o_layer.eq(0), self.o_error.eq(isa.Error.NONE)]
                     m.next = "READ LAYER"
             with m.State("READ LAYER"):
-                m.d.comb += layer_read.en.eq(1)
-                m.next = "LOOK AT LAYER"
+                m.d.comb += read_layer.eq(1)
+                with m.If(layer_read):
+                    m.next = "LOOK AT LAYER"
             with m.State("LOOK AT LAYER"):
-                m.d.comb += segments.begin.eq(1)
+                m.d.comb += [segments.begin.eq(1), paths.start.eq(1)]
                 m.d.sync += [
                     paths_last.eq(layer.path_last - layer.path_first),
                     bad_layer.eq(
@@ -349,30 +361,29 @@ class Walker(wiring.Component):
                     fail(isa.Error.LAYER, self.o_layer)
                 with m.Elif(count != 0):
                     m.d.sync += [span.eq(further(span, layer.out_frame)), count.eq(count - 1)]
-                with m.Else():
+                with m.Elif(paths.bad):
+                    fail(isa.Error.PATH, paths.bad_at)
+                with m.Elif(~paths.loading):
                     advance(Advance.START)
                     m.d.sync += [y0.eq(layer.window_row_init), y.eq(layer.window_row_init)]
-                    m.d.sync += [row.eq(0), out_row.eq(layer.out_base), bad_path.eq(0)]
+                    m.d.sync += [row.eq(0), out_row.eq(layer.out_base)]
                     m.d.sync += logit_tile.eq(logit_tile)
                     m.next = "MOVE"
             with m.State("MOVE"):
                 with m.If(segments.failed):
                     m.next = "DRAIN"
-                with m.Elif(segments.free & infos.w_rdy):
+                with m.Elif(segments.free & infos.i.ready):
                     m.d.comb += windows.go.eq(1)
-                    m.d.sync += [path.eq(path + 1), path_at.eq(path_at + 1)]
+                    m.d.sync += path.eq(path + 1)
                     with m.If(path == paths_last):
                         m.next = "SETTLE"
             with m.State("SETTLE"):
                 m.next = "OPEN"
             with m.State("OPEN"):
-                with m.If(bad_path | found_bad):
-                    m.d.sync += refused.eq(1)
-                    m.next = "DRAIN"
-                with m.Elif(here & (outside | no_logit)):
+                with m.If(here & (outside | no_logit)):
                     m.next = "REFUSE"
                 with m.Else():
-                    m.d.comb += [segments.open.eq(here), infos.w_en.eq(here)]
+                    m.d.comb += [segments.open.eq(here), infos.i.valid.eq(here)]
                     advance(following)
                     m.next = "MOVE"
                     with m.If(following == Advance.END):
@@ -383,7 +394,7 @@ class Walker(wiring.Component):
                     m.next = "DRAIN"
                 with m.Elif(steps == 0):
                     fail(Mux(readout, isa.Error.LOGIT, isa.Error.PLANE), self.o_layer)
-            with m.State("DRAIN"), m.If((steps == 0) & ~infos.r_rdy):
+            with m.State("DRAIN"), m.If((steps == 0) & ~infos.o.valid):
                 with m.If(requests.outside):
                     m.d.sync += self.o_error.eq(isa.Error.PLANE)
                     m.d.sync += self.o_error_at.eq(self.o_layer)
@@ -399,11 +410,26 @@ class Walker(wiring.Component):
                         m.d.sync += self.o_layer.eq(self.o_layer + 1)
                         m.next = "READ LAYER"
 
-        # PATH records are looked at in the pass that starts a layer.
-        m.d.comb += found_bad.eq(looked[1] & (segments.bad | windows.bad))
-        with m.If(found_bad & ~bad_path):
-            m.d.sync += [bad_path.eq(1), self.o_error_at.eq(looked_at[1])]
-            m.d.sync += self.o_error.eq(isa.Error.PATH)
         with m.If(self.i_stop & self.o_busy):
             m.d.sync += stopped.eq(1)
         return m
+
+    def _layer(self, m, read, done):
+        """The LAYER record `o_layer`, read slice by slice while `read`; `done` with the last."""
+        c, port = self._config, self._table.layers
+        whole, parts = records.layout(isa.LAYER, c), isa.LAYER.slices(c)
+        record = Signal(whole.size)
+        asked, there, there_part = Signal(range(parts + 1)), Signal(), Signal(range(parts))
+        m.d.comb += [
+            port.en.eq(read & ~done),
+            port.addr.eq(Cat(asked[: Table.LAYERS.part_bits(c)], self.o_layer)),
+            done.eq(asked == parts),
+        ]
+        m.d.sync += [there.eq(port.en), there_part.eq(asked), asked.eq(0)]
+        with m.If(port.en):
+            m.d.sync += asked.eq(asked + 1)
+        with m.If(there):
+            for i in range(parts):
+                with m.If(there_part == i):
+                    m.d.sync += record[isa.SLICE * i : isa.SLICE * (i + 1)].eq(port.data)
+        return data.View(whole, record)

@@ -7,12 +7,11 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
-from lbq_hw.core.records import Table
-from lbq_hw.core.segments import SCAN_FIELDS, PathState, offset_bits
+from lbq_hw.core.paths import MOVE_FIELDS
+from lbq_hw.core.segments import PathState, offset_bits
+from lbq_hw.core.tables import APART
 
 __all__ = ["Advance", "Windows", "further"]
-
-MOVE_FIELDS = tuple(field.name for field in isa.PATH.fields if field.name not in SCAN_FIELDS)
 
 
 class Advance(enum.Enum, shape=3):
@@ -41,15 +40,15 @@ class Windows(wiring.Component):
 
     Members
     -------
-    i_record : stream of `RecordWrite`, always ready
     kind : in, `Advance`
         Stable from the first path that is named to the last state.
-    go, path, path_at : in
-        Name a path, its number in the layer and its PATH record.
-    bad : out
-        In cycle c + 2: its record has an illegal field among those used here.
+    go, path : in
+        Name a path by its number in the layer.
+    moves : read port of the path's `MOVE_FIELDS`, seen from the other side
     done, done_path, state : out
         In cycle c + 2: `go`, `path` of cycle c, and the new `PathState`, less its ``number``.
+    only : out
+        The state of a layer's only path, if `layer_paths` is 1, from cycle c + 3 on.
     """
 
     def __init__(self, config: CoreConfig):
@@ -57,15 +56,18 @@ class Windows(wiring.Component):
         path_bits = address_bits(config.layer_paths)
         super().__init__(
             {
-                "i_record": In(records.record_stream(config)),
                 "kind": In(Advance),
                 "go": In(1),
                 "path": In(path_bits),
-                "path_at": In(address_bits(config.paths)),
-                "bad": Out(1),
+                "moves": In(
+                    memory.ReadPort.Signature(
+                        addr_width=path_bits, shape=records.layout(isa.PATH, config, MOVE_FIELDS)
+                    )
+                ),
                 "done": Out(1),
                 "done_path": Out(path_bits),
                 "state": Out(PathState(config)),
+                "only": Out(PathState(config)),
             }
         )
 
@@ -86,13 +88,7 @@ class Windows(wiring.Component):
                 "tile": c.weight_address_bits,
             }
         )
-        m.submodules.moves = moves = records.attach(m, self.i_record, Table.PATHS, c, MOVE_FIELDS)
-        m.submodules.states = states = memory.Memory(
-            shape=layout, depth=1 << len(self.path), init=[], attrs=records.APART
-        )
-        move_read, state_read = moves.read_port(), states.read_port()
-        state_write = states.write_port()
-        path, old = move_read.data, state_read.data
+        path, old, new = self.moves.data, Signal(layout), Signal(layout)
 
         fetched = Signal()
         fetched_path = Signal.like(self.path)
@@ -101,7 +97,6 @@ class Windows(wiring.Component):
         frame_a, frame_b = Signal.like(old.frame), Signal.like(path.frame_words)
         tile_a, tile_b = Signal.like(old.tile), Signal.like(old.tile)
         row0, col0 = Signal.like(old.row0), Signal.like(old.col0)
-        new = Signal(layout)
 
         def is_(*kinds):
             return Cat(self.kind == kind for kind in kinds).any()
@@ -109,28 +104,28 @@ class Windows(wiring.Component):
         new_row0 = is_(Advance.START, Advance.ROW)
         new_col0 = is_(Advance.START, Advance.ROW, Advance.COLUMN)
         m.d.comb += [
-            move_read.en.eq(self.go),
-            move_read.addr.eq(self.path_at),
-            state_read.en.eq(self.go),
-            state_read.addr.eq(self.path),
+            self.moves.en.eq(self.go),
+            self.moves.addr.eq(self.path),
             new.row.eq(row_a + row_b),
             new.row0.eq(Mux(new_row0, new.row, row0)),
             new.col.eq(col_a + col_b),
             new.col0.eq(Mux(new_col0, new.col, col0)),
-            new.frame.eq(further(frame_a, frame_b)),
+            new.frame.eq(further(frame_a, frame_b) if c.timesteps > 1 else 0),
             new.tile.eq(tile_a + tile_b),
-            state_write.en.eq(self.done),
-            state_write.addr.eq(self.done_path),
-            state_write.data.eq(new),
         ]
-        m.d.comb += [self.state[name].eq(new[name]) for name in ("row", "col", "frame", "tile")]
+        for name in ("row", "col", "frame", "tile"):
+            m.d.comb += [self.state[name].eq(new[name]), self.only[name].eq(old[name])]
+        self._keep(m, old, new)
 
         m.d.sync += [
-            self.bad.eq(records.illegal(isa.PATH, c, path)),
             fetched.eq(self.go),
             fetched_path.eq(self.path),
             self.done.eq(fetched),
             self.done_path.eq(fetched_path),
+        ]
+        # The only path's operands stay as they are for the two cycles.
+        operands = m.d.comb if c.layer_paths == 1 else m.d.sync
+        operands += [
             row0.eq(old.row0),
             col0.eq(old.col0),
             row_a.eq(old.row),
@@ -144,20 +139,40 @@ class Windows(wiring.Component):
         ]
         with m.Switch(self.kind):
             with m.Case(Advance.START):
-                m.d.sync += [row_a.eq(0), row_b.eq(path.row_init), tile_a.eq(0)]
-                m.d.sync += [col_a.eq(0), col_b.eq(path.column_init)]
+                operands += [row_a.eq(0), row_b.eq(path.row_init), tile_a.eq(0)]
+                operands += [col_a.eq(0), col_b.eq(path.column_init)]
             with m.Case(Advance.TIMESTEP):
-                m.d.sync += [frame_a.eq(old.frame), frame_b.eq(path.frame_words)]
-            with m.Case(Advance.WINDOW_COLUMN):
-                m.d.sync += col_b.eq(path.column_window)
-            with m.Case(Advance.WINDOW_ROW):
-                m.d.sync += [row_b.eq(path.row_window), col_a.eq(old.col0)]
+                operands += [frame_a.eq(old.frame), frame_b.eq(path.frame_words)]
+            if c.window > 1:
+                with m.Case(Advance.WINDOW_COLUMN):
+                    operands += col_b.eq(path.column_window)
+                with m.Case(Advance.WINDOW_ROW):
+                    operands += [row_b.eq(path.row_window), col_a.eq(old.col0)]
             with m.Case(Advance.TILE):
-                m.d.sync += [row_a.eq(old.row0), col_a.eq(old.col0), tile_b.eq(path.tile_rows)]
+                operands += [row_a.eq(old.row0), col_a.eq(old.col0), tile_b.eq(path.tile_rows)]
             with m.Case(Advance.COLUMN):
-                m.d.sync += [row_a.eq(old.row0), tile_a.eq(0)]
-                m.d.sync += [col_a.eq(old.col0), col_b.eq(path.column_step)]
+                operands += [row_a.eq(old.row0), tile_a.eq(0)]
+                operands += [col_a.eq(old.col0), col_b.eq(path.column_step)]
             with m.Case(Advance.ROW):
-                m.d.sync += [row_a.eq(old.row0), row_b.eq(path.row_step), tile_a.eq(0)]
-                m.d.sync += [col_a.eq(0), col_b.eq(path.column_init)]
+                operands += [row_a.eq(old.row0), row_b.eq(path.row_step), tile_a.eq(0)]
+                operands += [col_a.eq(0), col_b.eq(path.column_init)]
         return m
+
+    def _keep(self, m, old, new):
+        """The states of all paths. That of the only one needs no memory."""
+        if self._config.layer_paths == 1:
+            with m.If(self.done):
+                m.d.sync += old.eq(new)
+            return
+        m.submodules.states = states = memory.Memory(
+            shape=new.shape(), depth=self._config.layer_paths, init=[], attrs=APART
+        )
+        read, write = states.read_port(), states.write_port()
+        m.d.comb += [
+            read.en.eq(self.go),
+            read.addr.eq(self.path),
+            old.eq(read.data),
+            write.en.eq(self.done),
+            write.addr.eq(self.done_path),
+            write.data.eq(new),
+        ]

@@ -39,6 +39,7 @@ class Writer(wiring.Component):
     Members
     -------
     i : stream of `LevelPlanes`
+        ``stride``, ``planes`` and ``granules`` hold while `busy`, even where it is not valid.
     o : stream of `PlaneWrite`
     busy : bit
         A write is on its way.
@@ -71,6 +72,7 @@ class Writer(wiring.Component):
         index = Signal(range(len(held)))
         active = Signal()
         write = Signal(self.i.payload.write.shape(), reset_less=True)
+        layer = self.i.payload.write
 
         advance = Signal()
         last = Signal()
@@ -81,24 +83,24 @@ class Writer(wiring.Component):
 
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
-            last.eq(index == (write.planes - 1)[: len(index)]),
+            last.eq(index == (layer.planes - 1)[: len(index)]),
             self.i.ready.eq(~active | (advance & last)),
             take.eq(self.i.valid & self.i.ready),
             chunk.eq(held[index]),
             self.busy.eq(active | self.o.valid),
         ]
-        with m.Switch(write.granules):
-            for log in reversed(range(len(write.granules))):
+        with m.Switch(layer.granules):
+            for log in reversed(range(len(layer.granules))):
                 length = self._granule << log
                 with m.Default() if log == 0 else m.Case(1 << log):
                     m.d.comb += repeated.eq(chunk[:length].replicate(len(repeated) // length))
         for granule, bit in enumerate(enable):
-            m.d.comb += bit.eq((granule & -write.granules)[: len(write.place)] == write.place)
+            m.d.comb += bit.eq((granule & -layer.granules)[: len(write.place)] == write.place)
 
         with m.If(active & advance):
             m.d.sync += [
                 index.eq(index + 1),
-                write.addr.eq(write.addr + write.stride),
+                write.addr.eq(write.addr + layer.stride),
                 self.o.payload.addr.eq(write.addr),
                 self.o.payload.data.eq(repeated),
                 self.o.payload.enable.eq(enable),

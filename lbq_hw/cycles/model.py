@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.cycles.work import Block, LayerWork, Levels
 
-LAYER_START = 5
-"""Cycles from a start, or from the end of the layer before, until windows move; `_layer_start` adds
-what depends on the layer.
-"""
-STEPS_AHEAD = 8
+STEPS_AHEAD = 17
 """Steps that wait for their sums; one of them is in a register behind the queue's memory."""
 SLOTS = 2
 """Steps whose windows the walker keeps."""
-SEGMENTS_AHEAD = 3
+SEGMENTS_AHEAD = 2
 """Segments on their way to where their runs are read."""
-RUNS_AHEAD = 5
+RUNS_AHEAD = 4
 """Runs on their way from there to where they become requests."""
 BOUNDS = ("events", "scanner", "walker", "neurons")
 COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
@@ -169,7 +166,7 @@ class _Walk:
                 for _ in range(size):
                     self._cut(next(requests))
             self.lanes.end(first=t == 0, emits=last)
-            # The slot is free when its END has moved on twice, with the segment before it read.
+            # The slot is free when its END has moved on, with the segment before it read.
             self._left.append(self._moves[self._starts[-2] - RUNS_AHEAD])
 
     def _open(self, skipped: int) -> None:
@@ -205,7 +202,10 @@ class _Walk:
 
 
 def _layer_start(work: LayerWork) -> int:
-    """Cycle in which the walker begins to move windows: it has added up planes and frames."""
-    layer = work.layer
+    """Cycle in which the walker begins to move windows: it has read the layer's records, slice by
+    slice, and added up planes and frames.
+    """
+    layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0
-    return LAYER_START + layer["planes_last"] + frames
+    paths = len(work.paths) * isa.PATH.slices(config)
+    return isa.LAYER.slices(config) + max(paths + 6, layer["planes_last"] + frames + 5)

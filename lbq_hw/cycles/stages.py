@@ -16,8 +16,10 @@ from lbq_hw.config import CoreConfig
 
 CHUNK_QUEUE = 2
 """Requests that wait in the scanner for their words."""
-WORD_QUEUE = 8
-"""Words that wait in the scanner for their events."""
+WORD_QUEUE = 17
+"""Words that wait in the scanner for their events; one of them is in a register behind the queue's
+memory.
+"""
 ADDS_A_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
 
@@ -179,32 +181,33 @@ class Scanner:
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
-        self._accepted = self._flags_read = self._flags_left = _NEVER
-        self._issued = self._read = self._left = self._made = _NEVER
+        self._accepted = self._flags_left = _NEVER
+        self._issued = self._read = self._left = self._taken = self._made = _NEVER
         self._chunks = deque([_NEVER] * CHUNK_QUEUE, maxlen=CHUNK_QUEUE)
-        self._words = deque([_NEVER] * WORD_QUEUE, maxlen=WORD_QUEUE)
+        self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
 
     def take(self, cycle: int, words: list[int]) -> int:
         """Take a request offered from `cycle` on; the cycle in which it is taken.
 
         `words` has the events of each of its words with a flag; 0: it has no bit in range.
         """
-        self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_read)
-        self._flags_read = max(accepted + 1, self._flags_left)
-        self._flags_left = max(self._flags_read, self._chunks[0]) + 1
+        self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_left)
+        self._flags_left = arrived = max(accepted, self._chunks[0]) + 1
         if not words:
             return accepted
-        issued, read, left, made = self._issued, self._read, self._left, self._made
-        chunk = max(self._flags_left + 1, issued)
-        self._chunks.append(chunk)
+        issued, read, left = self._issued, self._read, self._left
+        taken, made = self._taken, self._made
         queue, word = self._words, self._lanes.word
         for count in words:
-            issued = max(max(issued, chunk) + 1, read)
+            issued = max(max(issued, arrived) + 1, read)
             read = max(issued + 1, left)
             left = max(read, queue[0]) + 1
             if count:
-                taken = max(left + 1, made)
-                queue.append(taken)
+                offered = max(left + 1, taken)
+                queue.append(offered)
+                taken = max(offered + 1, made)
                 made = word(taken, count)
-        self._issued, self._read, self._left, self._made = issued, read, left, made
+        self._chunks.append(issued)
+        self._issued, self._read, self._left = issued, read, left
+        self._taken, self._made = taken, made
         return accepted

@@ -9,10 +9,9 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw import isa
-from lbq_hw.core.records import Table
 from lbq_hw.core.walker import Walker
 from sim.benches.harness import Bench, Settings
-from sim.models.programs import SHAPES, Tables, draw_tables, without_rest
+from sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
 from sim.models.walks import walk
 
 
@@ -54,12 +53,7 @@ async def an_illegal_layer_is_told_and_nothing_is_asked(dut: Any) -> None:
 
 
 async def load(bench: Bench, tables: Tables) -> None:
-    records = [
-        {"table": table, "entry": entry, "data": word}
-        for table, name in zip(Table, isa.TABLES, strict=True)
-        for entry, word in enumerate(tables[name])
-    ]
-    await bench.drive("i_record", records).done.wait()
+    await bench.drive("i_record", slices(bench.block.config, tables)).done.wait()
 
 
 async def walked(bench: Bench) -> tuple[int, int]:

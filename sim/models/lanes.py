@@ -24,6 +24,12 @@ def random_weights(source: random.Random, *, lanes: int, rows: int, weight_bits:
     return [[source.randrange(-half, half) for _ in range(lanes)] for _ in range(rows)]
 
 
+def packed(rows: list[list[int]], weight_bits: int) -> list[int]:
+    """Rows as one number each, lane 0 lowest."""
+    mask = (1 << weight_bits) - 1
+    return [sum((value & mask) << weight_bits * i for i, value in enumerate(row)) for row in rows]
+
+
 def random_events(source: random.Random, steps: int, *, lanes: int, rows: int) -> list[dict]:
     """Steps of 1 to 12 events: some of one event, most with doublings and partial masks."""
     events = []

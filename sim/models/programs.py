@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.tables import Table
 from sim.models.walks import walk
 
 Tables = dict[str, list[int]]
@@ -19,6 +20,7 @@ SMALL = CoreConfig(
     units=2,
     timesteps=5,
     side=6,
+    window=6,
     row_words=4,
     plane_words=200,
     weight_rows=100,
@@ -35,6 +37,7 @@ SHAPES = [
     SMALL,
     SMALL.with_(lanes=4, word=8, summary=1, units=4, layer_paths=4, decay_bits=0, fraction_bits=0),
     SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=128, channels=8, layer_paths=1),
+    SMALL.with_(timesteps=1, window=1, layer_paths=1),
 ]
 
 
@@ -59,7 +62,7 @@ class Draw:
         paths = [self.path() for _ in range(draw.randint(1, min(2, config.layer_paths)))]
         segments = [self.segment(len(paths)) for _ in range(draw.randint(1, 3))]
         planes, plane = draw.randint(1, config.planes), draw.randint(0, 4)
-        window = draw.choice((0, 0, 1, 2))
+        window = min(draw.choice((0, 0, 1, 2)), config.window - 1)
         tiles = self.most("layers", "tiles_last", 2)
         readout = int(last and draw.random() < 0.5)
         self.add(
@@ -75,11 +78,11 @@ class Draw:
                 "window_rows_last": window,
                 "window_columns_last": draw.randint(0, window),
                 "window_row_init": -draw.randint(0, window),
-                "window_column_init": -draw.randint(0, 1),
-                "window_row_step": draw.randint(0, 2),
-                "window_column_step": draw.randint(0, 2),
+                "window_column_init": -draw.randint(0, 1) if config.window > 1 else 0,
+                "window_row_step": draw.randint(0, 2) if config.window > 1 else 1,
+                "window_column_step": draw.randint(0, 2) if config.window > 1 else 1,
                 "conv_rows_last": draw.randint(2, 5),
-                "conv_columns_last": draw.randint(1, 5),
+                "conv_columns_last": draw.randint(2, 5),
                 "capacity": self.most("layers", "capacity", 99),
                 "planes_last": planes - 1,
                 "decay": self.most("layers", "decay", 999),
@@ -164,6 +167,21 @@ def draw_tables(config: CoreConfig, seed: int, layers: int = 2, most: int = 900)
         if found.error == isa.Error.NONE and 10 < sum(found.costs) + sum(found.moves) < most:
             return draw.tables
         seed += 1000
+
+
+def slices(config: CoreConfig, tables: Mapping[str, Sequence[int]]) -> list[dict]:
+    """Tables as the walker's `RecordSlice`s."""
+    mask = (1 << isa.SLICE) - 1
+    return [
+        {
+            "table": table,
+            "address": entry << table.part_bits(config) | part,
+            "data": word >> isa.SLICE * part & mask,
+        }
+        for table in Table
+        for entry, word in enumerate(tables[table.kind])
+        for part in range(table.record.slices(config))
+    ]
 
 
 def without_rest(requests: list[dict]) -> list[dict]:

@@ -82,7 +82,8 @@ class _Walker:
             if isa.PATH.violations(config, self.tables["paths"][path]):
                 raise Stopped(isa.Error.PATH, path)
         frames = layer["time_last"] if layer["static"] else 0
-        self.walk.setup += 24 + layer["planes_last"] + frames + len(paths)
+        look = max(len(paths) * isa.PATH.slices(config) + 5, layer["planes_last"] + frames + 4)
+        self.walk.setup += isa.LAYER.slices(config) + len(paths) + look + 18
         moves = 1
         for step in self.steps(layer):
             if step is None:

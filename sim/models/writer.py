@@ -19,19 +19,19 @@ def build(*, lanes: int, word: int, planes: int) -> Writer:
 def random_planes(
     source: random.Random, count: int, *, lanes: int, word: int, planes: int
 ) -> list[dict]:
-    """Chunks of all lengths and places; some are followed by further timesteps."""
+    """A layer's chunks at all places; some are followed by further timesteps."""
     granule = min(8, lanes)
+    granules = 1 << source.randrange((lanes // granule).bit_length())
+    layer = {"granules": granules, "planes": source.randrange(1, planes + 1)}
+    layer["stride"] = source.randrange(20)
     payloads: list[dict] = []
     write: dict = {}
     for i in range(count):
         restart = int(i == 0 or source.randrange(3) == 0)
         if restart:
-            granules = 1 << source.randrange((lanes // granule).bit_length())
-            write = {"granules": granules, "planes": source.randrange(1, planes + 1)}
-            write["place"] = source.randrange(0, word // granule, granules)
-            write["first"] = int(write["place"] == 0)
+            place = source.randrange(0, word // granule, granules)
+            write = layer | {"place": place, "first": int(place == 0)}
             write["addr"] = source.randrange(1 << PLANE_BITS - 1)
-            write["stride"] = source.randrange(20)
         levels = [source.getrandbits(lanes) for _ in range(planes)]
         payloads.append({"planes": levels, "restart": restart, "write": write})
     return payloads

@@ -11,7 +11,7 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.lanes import LaneArray
-from sim.models.lanes import golden, random_events, random_weights
+from sim.models.lanes import golden, packed, random_events, random_weights
 from sim.models.traffic import stalls
 from sim.verilog import ports
 
@@ -29,7 +29,7 @@ def test_sums_equal_golden_under_random_stalls(sizes: dict, rate: float) -> None
     weights = random_weights(source, **shape, weight_bits=sizes["weight_bits"])
     events = random_events(source, 60, **shape)
     expected = golden(events, weights, sizes["acc_bits"])
-    lanes = LaneArray(**sizes, init=weights)
+    lanes = LaneArray(**sizes, init=packed(weights, sizes["weight_bits"]))
     bench = Bench(lanes)
     bench.drive(lanes.i_event, events, stall=stalls(1, rate))
     sums = bench.monitor(lanes.o_sum, len(expected), stall=stalls(2, rate))
@@ -71,12 +71,11 @@ def test_events_wait_exactly_while_a_sum_is_not_taken() -> None:
 
 def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None:
     sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16}
-    lanes = LaneArray(**sizes, init=[[1, 2, 3, 4], [5, 6, 7, 8]])
+    lanes = LaneArray(**sizes, init=packed([[1, 2, 3, 4], [5, 6, 7, 8]], 8))
     bench = Bench(lanes)
-    new = [-1, -128, 127, 9]
-    packed = sum((value & 255) << 8 * i for i, value in enumerate(new))
+    [row] = packed([[-1, -128, 127, 9]], 8)
     port = lanes.weights
-    write = {"addr": 1, "data": packed, "en": 0b0110}
+    write = {"addr": 1, "data": row, "en": 0b0110}
     bench.script({"addr": port.addr, "data": port.data.as_value(), "en": port.en}, [write, {}])
     event = {"row": 1, "mask": 15, "clear": 1, "double": 0, "end": 0}
     events = [event, {"row": 0, "mask": 0, "clear": 0, "double": 0, "end": 1}]

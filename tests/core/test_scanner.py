@@ -23,7 +23,7 @@ from sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
-    {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100, "word_queue": 2},
+    {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100, "word_queue": 3},
     {"lanes": 16, "word": 16, "summary": 1, "words": 24, "rows": 1 << 12},
     {"lanes": 16, "word": 32, "summary": 16, "words": 64, "rows": 512, "chunk_queue": 3},
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
@@ -35,43 +35,45 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     """Cycle of each event where requests always wait and events are always taken.
 
     Each stage takes the next thing when it has arrived and the place it goes to is free; a queue
-    of n has a place for the thing that comes n after the one just taken from it.
+    of n has a place for the thing that comes n after the one just taken from it. Of the places for
+    words the last is a register, which takes its word from the others.
     """
     chunk_queue = sizes.get("chunk_queue", 2)
-    word_queue = sizes.get("word_queue", 8)
-    accepted = flags_read = flags_left = -1
+    word_queue = sizes.get("word_queue", 17) - 1
+    accepted = flags_left = -1
     word_issued = word_read = word_left = event_made = -1
+    word_taken = -1
     chunk_taken: list[int] = []
-    word_taken: list[int] = []
+    word_offered: list[int] = []
     events: list[int] = []
     level: int | None = None
     for request in requests:
         end = request["kind"] is ScanKind.END
         found = [[0]] if end else spots(request, words, sizes)
-        accepted = max(accepted + 1, flags_read)
-        flags_read = max(accepted + 1, flags_left)
-        flags_left = flags_read + 1
+        accepted = max(accepted + 1, flags_left)
+        flags_left = accepted + 1
         if len(chunk_taken) >= chunk_queue:
             flags_left = max(flags_left, chunk_taken[-chunk_queue] + 1)
         if not found:
             continue
-        chunk_taken.append(max(flags_left + 1, word_issued))
         for places in found:
-            word_issued = max(word_issued + 1, chunk_taken[-1] + 1, word_read)
+            word_issued = max(word_issued + 1, flags_left + 1, word_read)
             word_read = max(word_issued + 1, word_left)
             word_left = word_read + 1
-            if len(word_taken) >= word_queue:
-                word_left = max(word_left, word_taken[-word_queue] + 1)
+            if len(word_offered) >= word_queue:
+                word_left = max(word_left, word_offered[-word_queue] + 1)
             if not places:
                 continue
-            word_taken.append(max(word_left + 1, event_made))
+            word_offered.append(max(word_left + 1, word_taken))
+            word_taken = max(word_offered[-1] + 1, event_made)
             exponent = 0 if end else request["exponent"]
             nulls = max(0, level - exponent - 1) if level is not None else 0
             level = None if end else exponent
             count = nulls + (len(places) if request["kind"] is ScanKind.CONV else 1)
             for _ in range(count):
-                event_made = max(event_made + 1, word_taken[-1] + 1)
+                event_made = max(event_made + 1, word_taken + 1)
                 events.append(event_made + 1)
+        chunk_taken.append(word_issued)
     return events
 
 
@@ -256,7 +258,7 @@ def test_the_scanner_reads_what_was_written_to_the_plane_memory() -> None:
         ({"rows": True}, TypeError, "rows must be an integer, not True"),
         ({"granule": 16}, ValueError, "granule must be at most the 8 bits of a word, not 16"),
         ({"chunk_queue": 1}, ValueError, "chunk_queue must be at least 2, not 1"),
-        ({"word_queue": 1}, ValueError, "word_queue must be at least 2, not 1"),
+        ({"word_queue": 1}, ValueError, "word_queue must be at least 3, not 1"),
     ],
 )
 def test_a_wrong_size_is_refused(change: dict, error: type[Exception], text: str) -> None:

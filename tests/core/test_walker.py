@@ -17,9 +17,8 @@ from lbq_hw import isa
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.records import Table
 from lbq_hw.core.walker import Walker
-from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, without_rest
+from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
 from sim.models.traffic import Stall, never, stalls
 from sim.models.walks import Walk, walk
 from sim.verilog import ports
@@ -30,14 +29,7 @@ class Host:
 
     def __init__(self, walker: Walker, *programs: Tables, stall: Stall = never) -> None:
         self.walker, self.stall = walker, stall
-        self.programs = [
-            [
-                {"table": table, "entry": entry, "data": word}
-                for table, name in zip(Table, isa.TABLES, strict=True)
-                for entry, word in enumerate(tables[name])
-            ]
-            for tables in programs
-        ]
+        self.programs = [slices(walker.config, tables) for tables in programs]
         self.records = self.programs.pop(0)
         self.samples = [walker.o_busy, walker.o_done, walker.layer_done, walker.o_layer]
         self.samples += [walker.o_error, walker.o_error_at]
@@ -184,7 +176,8 @@ def test_requests_come_without_a_gap_and_as_soon_as_stated():
     requests, steps, host, cycles = run(config, tables)
     assert (requests, steps) == (expected.requests, expected.steps)
     assert len(requests) > 200
-    assert cycles[0] - host.started == 17
+    parts = isa.LAYER.slices(config) + isa.PATH.slices(config)
+    assert cycles[0] - host.started == parts + 16
     assert cycles[-1] - cycles[0] <= len(cycles) + 1  # the first steps come before they are needed
     half = len(cycles) // 2
     assert cycles[-1] - cycles[half] == len(cycles) - 1 - half

@@ -19,8 +19,8 @@ from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
 
 SIZES = (
     "acc_bits", "membrane_bits", "planes", "decay_bits", "fraction_bits", "timesteps", "side",
-    "row_words", "plane_words", "weight_rows", "channels", "logits", "layers", "paths", "segments",
-    "runs", "layer_paths",
+    "window", "row_words", "plane_words", "weight_rows", "channels", "logits", "layers", "paths",
+    "segments", "runs", "layer_paths",
 )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from cores import random_core
 from networks import random_images, random_network
 from numpy.typing import NDArray
 
-from lbq_hw import golden, interpreter
+from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
+from lbq_hw.config import CoreConfig
 from lbq_hw.core import scanner, segments, walker
 from lbq_hw.core.neuron import NeuronArray
 from lbq_hw.counts import Counter
@@ -27,7 +28,12 @@ from lbq_hw.host import Counters
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
 
 FAST = NeuronTiming(groups=1, loop=4, depth=6)
-FIRST_REQUEST = 16  # see Walker: and a cycle for each plane after the first, and for each path
+
+
+def first_request(config: CoreConfig, planes: int) -> int:
+    """Of a layer with one path, see `Walker`."""
+    look = max(isa.PATH.slices(config) + 5, planes + 3)
+    return isa.LAYER.slices(config) + 1 + 10 + look
 
 
 def neurons(timing: NeuronTiming = FAST, **layer: int) -> Neurons:
@@ -82,7 +88,7 @@ def test_a_readout_of_one_step_is_counted_by_hand(bits: int) -> None:
     image = np.where(np.arange(100) < bits, 255, 0).astype(np.uint8).reshape(100, 1, 1)
     (layer,) = activity(program, image)
     timing = NeuronTiming.of(program.config)
-    request = FIRST_REQUEST + 0 + 1
+    request = first_request(program.config, 1)
     # END comes with the request after; with no event before it, a cycle behind the empty one.
     last = request + scanner.LATENCY + max(bits, 1)
     taken = last + 2  # by the lanes, behind the event FIFO
@@ -100,7 +106,7 @@ def test_a_layer_ends_when_its_planes_are_written(capacity: int) -> None:
     program = compile_network(network, smallest_for(network, lanes=4, word=8))
     timing, planes = NeuronTiming.of(program.config), capacity.bit_length()
     layer = activity(program, np.full((8, 1, 1), 255, np.uint8))[0]
-    taken = (FIRST_REQUEST + planes - 1 + 1) + scanner.LATENCY + 8 + 2
+    taken = first_request(program.config, planes) + scanner.LATENCY + 8 + 2
     collected = taken + 3 + timing.groups + timing.depth
     # The writer takes them a cycle later, writes from two cycles on, and all is quiet twice.
     assert layer.cycles == collected + 1 + (planes + 1) + 2

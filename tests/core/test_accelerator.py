@@ -1,0 +1,95 @@
+# amaranth: UnusedElaboratable=no
+"""The whole core at its port, as far as it needs no other simulator than Amaranth's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+from cores import random_core
+from networks import random_images, random_network
+
+from lbq_hw import golden, isa
+from lbq_hw.compiler import Program, compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.isa import Region
+from lbq_hw.network import INPUT
+
+CONTROL, STATUS = (isa.REGISTERS[name].address for name in ("control", "status"))
+LIMIT = 5000  # cycles
+
+
+async def access(ctx: Any, port: Any, address: int, word: int | None = None) -> int:
+    """Write a word, or read one."""
+    ctx.set(port.valid, 1)
+    ctx.set(port.addr, address)
+    ctx.set(port.write, word is not None)
+    ctx.set(port.w_data, word or 0)
+    await ctx.tick().until(port.ready)
+    ctx.set(port.valid, 0)
+    return ctx.get(port.r_data)
+
+
+def run(core: Accelerator, program: Program, image: np.ndarray) -> np.ndarray:
+    """Logits of an image, without loading anything else."""
+    config, logits = core.config, []
+
+    async def host(ctx: Any) -> None:
+        base = program.tensors[INPUT].base
+        for entry, slices in enumerate(program.load_image(image).tolist(), base):
+            for part, word in enumerate(slices):
+                address = isa.address(config, Region.PLANES, entry, part)
+                await access(ctx, core.port, address, word)
+        await access(ctx, core.port, CONTROL, 1)
+        for _ in range(LIMIT):
+            await ctx.tick()
+            if not ctx.get(core.busy):
+                break
+        assert await access(ctx, core.port, STATUS) == 2
+        for entry in range(program.logit_words):
+            word = await access(ctx, core.port, isa.address(config, Region.LOGITS, entry))
+            logits.append(word - (word >> 31 << 32))
+
+    simulator = Simulator(core)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(host)
+    simulator.run()
+    return program.logits(np.array(logits))
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_core_with_an_image_runs_without_a_load(seed: int) -> None:
+    network = random_network(seed, timesteps=1 + seed % 2, layers=1)
+    program = compile_network(network, random_core(network, seed))
+    core = Accelerator(program.config, image=program.image())
+    [image] = random_images(network, 1, seed)
+    expected = golden.run(network, image[None]).logits[0]
+    assert np.array_equal(run(core, program, image), expected)
+
+
+def test_an_image_has_what_a_load_writes() -> None:
+    network = random_network(1, layers=1)
+    program = compile_network(network, random_core(network, 1))
+    image, config = program.image(), program.config
+    part = config.weight_bits * isa.weight_slice_lanes(config)
+    for row, slices in zip(image[Region.WEIGHTS], program.weight_slices().tolist(), strict=True):
+        assert [row >> part * i & (1 << part) - 1 for i in range(len(slices))] == slices
+    for region in (Region.LAYERS, Region.PATHS, Region.SEGMENTS, Region.RUNS, Region.PARAMS):
+        assert image[region] == list(getattr(program, region.name.lower()))
+
+
+@pytest.mark.parametrize(
+    ("image", "text"),
+    [
+        ({Region.PLANES: [1]}, "an image must be of tables, weights or parameters, not "
+         "<Region.PLANES: 7>"),
+        ({Region.RUNS: [0] * 257}, "the image of RUNS must have at most 256 entries, not 257"),
+    ],
+)  # fmt: skip
+def test_an_image_that_does_not_fit_is_refused(image: dict, text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        Accelerator(CoreConfig(), image=image)
