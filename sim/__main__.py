@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from lbq_hw import file, zoo
+import boards
+from lbq_hw import file, fit, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -30,6 +31,8 @@ examples:
   python -m sim
       the digits network of the zoo on 16 lanes
   python -m sim --model mnist --lanes 16 --data folder/of/mnist --images 5
+  python -m sim --model mnist --board icebreaker --data folder/of/mnist
+      the core that python -m lbq_hw.build would put on that board
   python -m sim --simulator icarus --images 1
       the same checks through cocotb: about 1,000 cycles a second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
@@ -47,6 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
     cores = parser.add_mutually_exclusive_group()
     cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
+    cores.add_argument("--board", metavar="NAME", help="the core that a build sizes for a board")
     cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
     parser.add_argument("--dataset", help="default: the one the model was trained on")
     parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
@@ -65,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         facts = _simulate(args)
-    except (OSError, ValueError, DatasetError, DeviceError, SimulatorError) as error:
+    except (OSError, ValueError, fit.FitError, DatasetError, DeviceError, SimulatorError) as error:
         print(f"sim: {error}", file=sys.stderr)
         return 2
     if args.json:
@@ -83,6 +87,8 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
         images = load_dataset(network, args.dataset, args.data, args.images).images
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
+    elif args.board is not None:
+        config = fit.size(network, boards.find(args.board), images=images).config
     else:
         config = smallest_for(network, lanes=args.lanes)
     program = compile_network(network, config)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lbq_hw import package
+from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
+from lbq_hw.host import __main__ as host
 from lbq_hw.package import Package, PackageError
 from sim.verilator import CACHE, SimulatorError, build_bench
 from sim.verilog import convert
@@ -24,13 +26,16 @@ examples:
   python -m sim.board --package build/digits
       prints the terminal's name; then, in another shell:
   python -m lbq_hw.host --port NAME --package build/digits
+  python -m sim.board --package build/digits --host --images 20 --compare
+      or both at once: what follows --host are arguments of lbq_hw.host
 Runs until it is killed, or with --once until the host hangs up.
 """
 
 
 def build(packed: Package, *, cache: Path = CACHE) -> Path:
     """Compile the simulation of a package's board."""
-    system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud)
+    image = compile_network(packed.network, packed.config).image() if packed.baked else None
+    system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
     return build_bench(convert(system, name="system"), BENCH, top="system", cache=cache)
 
 
@@ -80,6 +85,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--link", type=Path, metavar="F", help="make a symbolic link to the port")
     parser.add_argument("--once", action="store_true", help="end when the host hangs up")
     parser.add_argument("--json", action="store_true", help='print {"port": NAME}')
+    parser.add_argument(
+        "--host", nargs=argparse.REMAINDER, metavar="...", help="run lbq_hw.host on it, and end"
+    )
     args = parser.parse_args(argv)
     try:
         packed = package.read(args.package)
@@ -88,6 +96,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"sim.board: {error}", file=sys.stderr)
         return 2
     try:
+        if args.host is not None:
+            return host.main(["--port", board.name, "--package", args.package, *args.host])
         if args.link is not None:
             args.link.unlink(missing_ok=True)
             args.link.symlink_to(board.name)

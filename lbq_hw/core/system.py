@@ -61,8 +61,7 @@ class System(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        image = {} if self._image is None else {"image": self._image}
-        m.submodules.core = core = Accelerator(self._config, **image)
+        m.submodules.core = core = Accelerator(self._config, image=self._image)
         tag = 0 if self._image is None else isa.tag(self._image)
         m.submodules.link = link = Link(divisor=self._divisor, tag=tag)
         m.submodules.receiver = receiver = uart.UartReceiver()

@@ -72,19 +72,7 @@ class Device:
     @cached_property
     def tag(self) -> int:
         """`isa.tag` of the program: what a bitstream with this program in it has."""
-        program, bits = self.program, self.config.weight_bits
-        codes = (program.weights & ((1 << bits) - 1)).tolist()
-        rows = [sum(code << (bits * lane) for lane, code in enumerate(row)) for row in codes]
-        return isa.tag(
-            {
-                Region.LAYERS: program.layers,
-                Region.PATHS: program.paths,
-                Region.SEGMENTS: program.segments,
-                Region.RUNS: program.runs,
-                Region.WEIGHTS: rows,
-                Region.PARAMS: program.params,
-            }
-        )
+        return isa.tag(self.program.image())
 
     def load(self) -> None:
         """Write the tables, weights and parameters; raises what the core refuses."""

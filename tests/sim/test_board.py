@@ -198,3 +198,23 @@ def test_a_package_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["--port", "x", "--package", str(tmp_path)]) == 2
     text = f"host: {tmp_path} is no package: it has no package.json\n"
     assert capsys.readouterr().err == text
+
+
+def test_a_model_in_the_bitstream_runs_without_an_upload(
+    packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "baked"
+    package.write(
+        folder,
+        board="sim",
+        config=packed.config,
+        model=zoo.find("digits"),
+        clock_hz=CLOCK_HZ,
+        baud=BAUD,
+        baked=True,
+        bitstream=None,
+    )
+    options = ["--no-load", "--images", "2", "--compare", "--json"]
+    assert board.main(["--package", str(folder), "--host", *options]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["uploaded"], facts["images"], facts["equal"]) == (False, 2, True)
