@@ -13,11 +13,13 @@ help: ## show this list
 
 setup: $(STAMP) ## create .venv with the pinned dependencies
 
-demo: $(STAMP) ## train on the embedded digits, export, check the integer network
+demo: $(STAMP) ## train on the embedded digits, build for an iCEBreaker, run it in simulation; report
 	rm -rf build/demo
-	$(VENV)/python -m train --config digits --out build/demo/run
+	$(VENV)/python -m train --config digits-t1 --out build/demo/run
 	$(VENV)/python -m train.export build/demo/run --out build/demo/net.lbq
-	$(VENV)/python -m lbq_hw.evaluate --model build/demo/net.lbq --dataset digits
+	$(VENV)/python -m lbq_hw.build --board icebreaker --model build/demo/net.lbq --build-dir build/demo/icebreaker
+	$(VENV)/python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
+	@echo "bitstream: build/demo/icebreaker/package; open build/demo/icebreaker/report/report.html"
 
 # One thread a process: pytest-xdist already uses every core.
 test test-all: export OMP_NUM_THREADS = 1
