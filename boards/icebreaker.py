@@ -1,0 +1,21 @@
+"""1BitSquared iCEBreaker: UP5K with single-port memories that hold the weights."""
+
+from boards import Board
+
+BOARD = Board(
+    name="icebreaker",
+    title="iCEBreaker",
+    device="iCE40UP5K-SG48",
+    family="ice40",
+    platform="amaranth_boards.icebreaker:ICEBreakerPlatform",
+    luts=5280,
+    block_rams=30,
+    sprams=4,
+    clock="clk12",
+    clock_hz=12_000_000,
+    pll="sb_pll40_pad",
+    target_hz=30_000_000,
+    baud=1_000_000,
+    place=("--up5k", "--package", "sg48"),
+    program="iceprog {}",
+)

@@ -1,0 +1,21 @@
+"""Sipeed Tang Nano 20K."""
+
+from boards import Board
+
+BOARD = Board(
+    name="tang-nano-20k",
+    title="Tang Nano 20K",
+    device="GW2AR-LV18QN88C8/I7",
+    family="gowin",
+    platform="boards.platforms:TangNano20kPlatform",
+    luts=20736,
+    block_rams=46,
+    clock="clk27",
+    clock_hz=27_000_000,
+    pll="rpll_gw2ar",
+    target_hz=60_000_000,
+    baud=115_200,
+    place=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
+    pack=("-d", "GW2A-18C", "--sspi_as_gpio", "--mspi_as_gpio"),
+    program="openFPGALoader -b tangnano20k {}",
+)

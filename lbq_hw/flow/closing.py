@@ -1,0 +1,164 @@
+"""The last step: everything that the build has found out, as the report's facts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lbq_hw import golden, report, zoo
+from lbq_hw.counts import Counter
+from lbq_hw.flow import families
+from lbq_hw.flow.job import Job
+from lbq_hw.flow.tools import locate
+from lbq_hw.golden import Trace
+from lbq_hw.report import collect, facts, logs
+
+# What nextpnr calls the cells of each family that the fit estimates.
+_ESTIMATED = {
+    "ice40": {"LC": "luts", "EBR": "block_rams", "SPRAM": "sprams"},
+    "ecp5": {"LUT": "luts", "EBR": "block_rams"},
+    "gowin": {"LUT": "luts", "EBR": "block_rams"},
+}
+_LIBRARIES = ("amaranth", "amaranth-boards")
+
+
+def write_report(job: Job, work: Path) -> str:
+    """Write report.html and its JSON files."""
+    simulated = job.json("simulate.json")
+    ran = "skipped" not in simulated
+    placed = _placed(job) if job.board.family is not None else {}
+    counter, levels = Counter(job.network), collect.Levels(job.network)
+
+    def observe(trace: Trace) -> None:
+        counter(trace)
+        levels(trace)
+
+    golden.run(job.network, job.images.raw, observe=observe)
+    page = report.write(
+        work / "report",
+        facts.Facts(
+            model=collect.model(job.network, evaluation=_evaluation(job)),
+            board=_board(job),
+            core=collect.core(job.config),
+            fit=_fit(job),
+            cycles=collect.cycles(simulated) if ran else None,
+            operations=collect.operations(counter.counts()),
+            neurons=levels.neurons(),
+            memory=collect.memory(job.program),
+            proofs=collect.proofs(job.program),
+            simulation=collect.simulation(simulated, simulator="Verilator") if ran else None,
+            build=_build(job),
+            **placed,
+        ),
+    )
+    return str(job.folder / "report" / page.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One figure: what the fit thought, what came out, and what the board has."""
+
+    name: str
+    estimate: float | None
+    result: float | None
+    available: float | None
+
+
+def results(job: Job) -> list[Row]:
+    """Estimate and result side by side, of the steps that this run has reached."""
+    reached = {outcome.step for outcome in job.outcomes}
+    if "fit" not in reached:
+        return []
+    fitted = job.json("core.json")
+    ran = job.json("simulate.json") if "simulate" in reached else {}
+    cycles = Row(
+        name="cycles an image",
+        estimate=fitted["cycles"],
+        result=ran.get("cycles"),
+        available=None,
+    )
+    if job.board.family is None:
+        return [cycles]
+    guess, used, fmax = fitted["estimate"], {}, None
+    if "place" in reached:
+        placed = _placed(job)
+        used = {resource.kind: resource.used for resource in placed["resources"]}
+        fmax = min(clock.fmax_hz for clock in placed["timing"].clocks) / 1e6
+    rows = [
+        Row(
+            name=facts.KINDS[kind],
+            estimate=guess[name],
+            result=used.get(kind),
+            available=getattr(job.board, name),
+        )
+        for kind, name in _ESTIMATED[job.board.family].items()
+    ]
+    clock = Row(
+        name="Fmax (MHz)",
+        estimate=guess["fmax_hz"] / 1e6,
+        result=fmax,
+        available=job.clock_hz / 1e6,
+    )
+    return [*rows, clock, cycles]
+
+
+def _placed(job: Job) -> dict[str, Any]:
+    placed = logs.parse((job.folder / "place.json").read_text(encoding="utf-8"), name="place.json")
+    seeds = job.json("seeds.json")
+    return {"resources": logs.resources(placed), "timing": logs.timing(placed, **seeds)}
+
+
+def _board(job: Job) -> facts.Board:
+    board = job.board
+    names = _ESTIMATED.get(board.family or "", {})
+    return facts.Board(
+        name=board.name,
+        title=board.title,
+        fabric=board.device if board.family else "",
+        clock_hz=job.clock_hz,
+        available={kind: getattr(board, name) for kind, name in names.items()},
+    )
+
+
+def _fit(job: Job) -> facts.Fit:
+    fitted = job.json("core.json")
+    guess = fitted["estimate"] or {}
+    names = _ESTIMATED.get(job.board.family or "", {})
+    return facts.Fit(
+        fits=True,
+        resources={kind: guess[name] for kind, name in names.items()},
+        fmax_hz=guess.get("fmax_hz") or None,
+        cycles=fitted["cycles"],
+    )
+
+
+def _build(job: Job) -> facts.Build:
+    tools = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+    used = ["verilator"]
+    if job.board.family is not None:
+        family = families.of(job.board)
+        used += ["yosys", family.placer, family.packer]
+    for name in used:
+        found = locate(name)
+        if found is not None:
+            tools[name] = found.version
+    package = sorted(path for path in (job.folder / "package").rglob("*") if path.is_file())
+    return facts.Build(
+        tools=tools,
+        digests=collect.digests(package),
+        steps=tuple(
+            facts.Step(name=done.step, seconds=done.seconds, cached=done.cached)
+            for done in job.outcomes
+        ),
+        seed=job.json("seeds.json")["seed"] if job.board.family is not None else None,
+    )
+
+
+def _evaluation(job: Job) -> dict[str, Any] | None:
+    """What is known of a zoo network's accuracy; `collect.model` sees whether it is this one."""
+    if job.network.name not in zoo.names():
+        return None
+    return json.loads(zoo.evaluation(job.network.name).read_text(encoding="utf-8"))

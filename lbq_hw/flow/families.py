@@ -1,0 +1,113 @@
+"""What each family of fabrics asks of the tools: their command lines, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from boards import Board
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Tools of a family by their names in `flow.tools`, file suffixes, and command lines.
+
+    `constraints`, `placed`, `bitstream`: suffixes of the files that hold pins, the routed design
+    and the bits. `synth` is the Yosys command for a board; `place` gives nextpnr's arguments for
+    its netlist, pins and output; `pack` those of the packer.
+    """
+
+    placer: str
+    packer: str
+    constraints: str
+    placed: str
+    bitstream: str
+    synth: Callable[[Board], str]
+    place: Callable[[str, str, str], list[str]]
+    pack: Callable[[Board, str, str], list[str]]
+
+
+def _synth_ice40(board: Board) -> str:
+    device = "u" if board.sprams else "hx"
+    return f"synth_ice40 -device {device} -top top -json netlist.json"
+
+
+def _synth_ecp5(_board: Board) -> str:
+    # abc9 refuses the names that Amaranth gives to elements of arrays
+    return "rename -hide w:*[*; synth_ecp5 -top top -json netlist.json"
+
+
+def _synth_gowin(board: Board) -> str:
+    family = "gw2a" if board.device.startswith("GW2A") else "gw1n"
+    # nextpnr finds no legal place for memories in logic once a good part of the device is used
+    return f"synth_gowin -family {family} -nolutram -top top -json netlist.json"
+
+
+FAMILIES = {
+    "ice40": Family(
+        placer="nextpnr-ice40",
+        packer="icepack",
+        constraints="pcf",
+        placed="asc",
+        bitstream="bin",
+        synth=_synth_ice40,
+        place=lambda netlist, pins, out: ["--json", netlist, "--pcf", pins, "--asc", out],
+        pack=lambda board, placed, out: [*board.pack, placed, out],
+    ),
+    "ecp5": Family(
+        placer="nextpnr-ecp5",
+        packer="ecppack",
+        constraints="lpf",
+        placed="config",
+        bitstream="bit",
+        synth=_synth_ecp5,
+        place=lambda netlist, pins, out: ["--json", netlist, "--lpf", pins, "--textcfg", out],
+        pack=lambda board, placed, out: [*board.pack, "--input", placed, "--bit", out],
+    ),
+    "gowin": Family(
+        placer="nextpnr-gowin",
+        packer="gowin_pack",
+        constraints="cst",
+        placed="json",
+        bitstream="fs",
+        synth=_synth_gowin,
+        place=lambda netlist, pins, out: [
+            "--json", netlist, "--vopt", f"cst={pins}", "--write", out
+        ],
+        pack=lambda board, placed, out: [*board.pack, "-o", out, placed],
+    ),
+}  # fmt: skip
+
+
+def of(board: Board) -> Family:
+    """The family of a board with a fabric."""
+    if board.family is None:
+        raise ValueError(f"board {board.name!r} has no fabric")
+    return FAMILIES[board.family]
+
+
+def script(board: Board) -> str:
+    """The Yosys script: from Verilog, since attributes such as no_rw_check work only there."""
+    return f"read_verilog top.v; {of(board).synth(board)}; tee -q -o cells.json stat -json"
+
+
+def place_arguments(board: Board, *, clock_hz: int, seed: int) -> list[str]:
+    """nextpnr's arguments for the files of a build. A clock that is missed is ours to judge."""
+    family = of(board)
+    files = family.place("netlist.json", f"top.{family.constraints}", f"placed.{family.placed}")
+    return [
+        *board.place,
+        *files,
+        "--freq",
+        f"{clock_hz / 1e6:g}",
+        "--seed",
+        str(seed),
+        "--report",
+        "place.json",
+        "--timing-allow-fail",
+    ]
+
+
+def pack_arguments(board: Board) -> list[str]:
+    family = of(board)
+    return family.pack(board, f"placed.{family.placed}", f"top.{family.bitstream}")

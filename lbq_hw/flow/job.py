@@ -1,0 +1,139 @@
+"""What a build was asked for, its folder, and what its steps leave there for later ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from boards import Board
+from lbq_hw import file
+from lbq_hw.compiler import Program, compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.datasets import DatasetError
+from lbq_hw.evaluate import load_dataset
+from lbq_hw.network import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A step that is done; `cached` if its product was there already."""
+
+    step: str
+    seconds: float
+    cached: bool
+    note: str
+
+
+SAMPLE = 64  # images that tell a mean within a few percent
+
+
+class FlowError(RuntimeError):
+    """A step that cannot be done; one sentence, and what tells why on the lines after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked for. None: the flow chooses.
+
+    `model`, an .lbq file; `lanes`, `weight_bits` and `freq` (MHz) override the fit; `seed` is the
+    first of `tries` that place and route may use; `images` drawn from the test split of `dataset`,
+    in the folder `data`, are what the build is checked with.
+    """
+
+    model: Path
+    lanes: int | None = None
+    weight_bits: int | None = None
+    freq: float | None = None
+    seed: int = 1
+    tries: int = 4
+    dataset: str | None = None
+    data: str | None = None
+    images: int = 3
+
+    def __post_init__(self) -> None:
+        for name, low in (("lanes", 4), ("weight_bits", 2), ("seed", 0), ("tries", 1)):
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise ValueError(f"{name} must be at least {low}, not {value!r}")
+        if self.freq is not None and not self.freq > 0:
+            raise ValueError(f"freq must be above 0 MHz, not {self.freq!r}")
+        if self.images < 1:
+            raise ValueError(f"images must be at least 1, not {self.images!r}")
+        if self.lanes is not None and (self.lanes & (self.lanes - 1) or self.lanes > 256):
+            raise ValueError(f"lanes must be a power of two up to 256, not {self.lanes!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """Raw images that a build is checked with, and where they are from: a dataset or noise."""
+
+    raw: NDArray[np.uint8]
+    source: str
+
+
+class Job:
+    """One build in its folder; properties read what its steps have left there."""
+
+    def __init__(self, options: Options, board: Board, folder: Path) -> None:
+        self.options, self.board, self.folder = options, board, folder
+        self.outcomes: list[Outcome] = []
+
+    def json(self, name: str) -> dict[str, Any]:
+        """A product that is JSON."""
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+    def log(self, name: str) -> Path:
+        """The file of a tool's log."""
+        return self.folder / "logs" / f"{name}.log"
+
+    @cached_property
+    def network(self) -> Network:
+        return file.load(self.folder / "net.lbq")
+
+    @cached_property
+    def config(self) -> CoreConfig:
+        return CoreConfig.from_dict(self.json("config.json"))
+
+    @cached_property
+    def clock_hz(self) -> int:
+        """What the core runs at."""
+        return self.json("clock.json")["clock_hz"]
+
+    @cached_property
+    def program(self) -> Program:
+        return compile_network(self.network, self.config)
+
+    @cached_property
+    def images(self) -> Images:
+        """What the build is checked with: drawn from the whole test split, the same every time.
+
+        Its first images would mislead, for neighbours are alike. Noise where the dataset's files
+        are not there: equality must hold on any input. A dataset that was asked for and is not
+        there is an error.
+        """
+        return self._draw(self.options.images)
+
+    @cached_property
+    def sample(self) -> Images:
+        """As `images`, but enough of them to tell a mean."""
+        return self._draw(max(SAMPLE, self.options.images))
+
+    def _draw(self, count: int) -> Images:
+        options, network = self.options, self.network
+        random = np.random.default_rng(0)
+        try:
+            found = load_dataset(network, options.dataset, options.data)
+        except (DatasetError, ValueError):
+            if options.dataset or options.data:
+                raise
+            frames = () if network.input.static else (network.timesteps,)
+            shape = (count, *frames, *network.input.shape)
+            return Images(raw=random.integers(0, 256, shape, np.uint8), source="noise")
+        chosen = random.permutation(len(found.images))[:count]
+        return Images(raw=found.images[chosen], source=found.name)

@@ -1,0 +1,68 @@
+"""The build as it goes: a line a step, with the time it took and the time it was to take."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from lbq_hw.flow.runner import Step
+
+_LONG = 10  # seconds from which on a step is announced where there is no bar
+
+
+class ConsoleDisplay:
+    """Shows steps on a console; a bar only where it is a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description:10}"),
+            BarColumn(bar_width=24),
+            TimeElapsedColumn(),
+            TextColumn("of about {task.fields[expected]}"),
+            TextColumn("[dim]{task.fields[meaning]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ConsoleDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def start(self, step: Step, expected: float) -> None:
+        """A step begins that should take `expected` seconds."""
+        meaning = step.meaning.rstrip(".")
+        if step.tools:
+            meaning += " (a tool's first call takes a minute more)"
+        self._task = self._progress.add_task(
+            step.name, total=None, expected=duration(expected), meaning=meaning
+        )
+        if not self._console.is_terminal and expected >= _LONG:
+            self._console.print(f"{step.name:10} about {duration(expected):>6}  {meaning}")
+
+    def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None:
+        """A step is done, or was before."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+        time = "saved" if cached else duration(seconds)
+        self._console.print(f"{step.name:10} {time:>8}  {note}", highlight=False, markup=False)
+
+
+def duration(seconds: float) -> str:
+    """12 s, or 3:05."""
+    if seconds < 100:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02} min"

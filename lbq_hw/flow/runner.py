@@ -1,0 +1,239 @@
+"""Executes the steps of a build: in order, each at most once for the same inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import boards
+import lbq_hw
+from boards import Board
+from lbq_hw.flow import families
+from lbq_hw.flow.job import FlowError, Job, Outcome
+from lbq_hw.flow.tools import locate, need
+
+RECORD = "steps.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of the flow.
+
+    `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
+    files or folders of the build, with ``{constraints}``, ``{placed}`` and ``{bitstream}`` as the
+    board's family has them. `options` name the fields of `Options` that it obeys; `tools` and
+    `optional_tools` what it calls; `command` gives the text that it gives to them. `own_code`: it
+    depends on the project's code beyond that. `fabric`: boards without one skip it.
+
+    `seconds`, and `seconds_a_lut` of the estimate, say how long it takes on a usual machine.
+    """
+
+    name: str
+    run: Callable[[Job, Path], str]
+    needs: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    optional_tools: tuple[str, ...] = ()
+    command: Callable[[Board], str] | None = None
+    own_code: bool = True
+    fabric: bool = False
+    seconds: float = 1.0
+    seconds_a_lut: float = 0.0
+
+    @property
+    def meaning(self) -> str:
+        """What it does, in one sentence."""
+        return (self.run.__doc__ or "").strip().splitlines()[0]
+
+    def on(self, board: Board) -> bool:
+        """Whether a board has this step."""
+        return not self.fabric or board.family is not None
+
+    def filled(self, names: Sequence[str], board: Board) -> list[str]:
+        """Names with the family's suffixes; those of a fabric fall away where there is none."""
+        if board.family is None:
+            return [name for name in names if "{" not in name and name not in _FABRIC_PRODUCTS]
+        family = families.of(board)
+        return [name.format(**vars(family)) for name in names]
+
+
+_FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.json", "seeds.json")
+
+
+class Display(Protocol):
+    """Whoever shows the progress."""
+
+    def start(self, step: Step, expected: float) -> None: ...
+
+    def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None: ...
+
+
+def run(
+    job: Job, steps: Sequence[Step], display: Display, *, first: str, last: str, fresh: bool
+) -> None:
+    """Run the steps up to `last`; the job's `outcomes` grow with each that is done.
+
+    A step is skipped if its inputs, options, tools and code are those of its saved product. Steps
+    before `first` must be: FlowError if one is not. With `fresh`, those from `first` on run anew.
+    """
+    mine = [step for step in steps if step.on(job.board)]
+    order = [step.name for step in mine]
+    for name in (first, last):
+        if name not in order:
+            raise FlowError(f"board {job.board.name!r} has no step {name!r}")
+    if order.index(first) > order.index(last):
+        raise FlowError(f"step {first!r} must not come after step {last!r}")
+    chosen = mine[: order.index(last) + 1]
+    for step in chosen[order.index(first) :]:
+        for tool in step.filled(step.tools, job.board):
+            need(tool)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    saved = _read(job.folder)
+    for step in chosen:
+        before = order.index(step.name) < order.index(first)
+        made = saved.get(step.name)
+        key = _key(job, step)
+        valid = made is not None and made["key"] == key and _intact(job.folder, made["products"])
+        if before and not valid:
+            raise FlowError(
+                f"step {step.name!r} has no saved product for these inputs in {job.folder}: "
+                f"start with --from {step.name}"
+            )
+        if made is not None and valid and (before or not fresh):
+            outcome = Outcome(
+                step=step.name, seconds=made["seconds"], cached=True, note=made["note"]
+            )
+        else:
+            outcome = _execute(job, step, display, expected(job, step, saved))
+            saved[step.name] = {
+                "key": key,
+                "seconds": outcome.seconds,
+                "note": outcome.note,
+                "products": {
+                    name: _digest(job.folder / name) for name in step.filled(step.makes, job.board)
+                },
+            }
+            _write(job.folder, saved)
+        display.done(step, outcome.seconds, outcome.note, cached=outcome.cached)
+        job.outcomes.append(outcome)
+
+
+def _execute(job: Job, step: Step, display: Display, seconds: float) -> Outcome:
+    """Do a step; its products appear in the build's folder only when all of it is done."""
+    display.start(step, seconds)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f".{step.name}-", dir=job.folder) as name:
+        work = Path(name)
+        note = step.run(job, work)
+        for product in step.filled(step.makes, job.board):
+            if not (work / product).exists():
+                raise FlowError(f"step {step.name!r} did not make {product}")
+        for product in step.filled(step.makes, job.board):
+            target = job.folder / product
+            if target.is_dir():
+                target.replace(work / f"{product}.old")
+            (work / product).replace(target)
+    return Outcome(step=step.name, seconds=time.monotonic() - began, cached=False, note=note)
+
+
+def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
+    """Seconds that a step will take: as the last time, or by the size of the core."""
+    if step.name in saved:
+        return saved[step.name]["seconds"]
+    luts = 0
+    if step.seconds_a_lut and (job.folder / "core.json").is_file():
+        luts = job.json("core.json")["estimate"]["luts"]
+    return step.seconds + step.seconds_a_lut * luts
+
+
+def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
+    """Every step of the board with its state, as far as it can be told without running one."""
+    saved, known, lines = _read(job.folder), True, []
+    for step in steps:
+        if not step.on(job.board):
+            continue
+        made = saved.get(step.name)
+        if known and made is not None:
+            known = made["key"] == _key(job, step) and _intact(job.folder, made["products"])
+        else:
+            known = False
+        seconds = expected(job, step, saved)
+        lines.append((step, "saved" if known else f"to be run, about {seconds:.0f} s"))
+    return lines
+
+
+def _key(job: Job, step: Step) -> str:
+    """Names everything that a step's product depends on."""
+    options = {name: str(getattr(job.options, name)) for name in step.options}
+    if "model" in options:
+        options["model"] = _digest(job.options.model)
+    versions = {}
+    for name in step.filled((*step.tools, *step.optional_tools), job.board):
+        found = locate(name)
+        versions[name] = None if found is None else (Path(found.path).name, found.version)
+    facts = {
+        "step": step.name,
+        "board": job.board.facts(),
+        "options": options,
+        "needs": {
+            name: _digest(job.folder / name)
+            for name in step.filled(step.needs, job.board)
+            if (job.folder / name).exists()
+        },
+        "tools": versions,
+        "command": step.command(job.board) if step.command else None,
+        "code": _code() if step.own_code else None,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """The digest of the project's own sources."""
+    total = hashlib.sha256()
+    for package in (lbq_hw, boards):
+        folder = Path(package.__path__[0])
+        for path in sorted(folder.rglob("*.py")):
+            total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's files with their names."""
+    total = hashlib.sha256()
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for file in files:
+        if file.is_file():
+            total.update(str(file.relative_to(path.parent)).encode() + b"\0")
+            with file.open("rb") as stream:
+                total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def _intact(folder: Path, products: dict[str, str]) -> bool:
+    return all(
+        (folder / name).exists() and _digest(folder / name) == digest
+        for name, digest in products.items()
+    )
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+
+
+def _write(folder: Path, saved: dict[str, Any]) -> None:
+    new = folder / f"{RECORD}.new"
+    new.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    shutil.move(new, folder / RECORD)

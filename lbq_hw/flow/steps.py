@@ -1,0 +1,231 @@
+"""What each step of a build does: it reads products of earlier steps and writes its own to `work`.
+
+`flow.STEPS` lists them in order. A step returns a note for the user, and raises `FlowError`, or
+what the functions it calls raise, if it cannot be done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from boards import clocks
+from lbq_hw import fit, golden, interpreter
+from lbq_hw.compiler import listing
+from lbq_hw.file import load as load_network
+from lbq_hw.flow import families
+from lbq_hw.flow.job import FlowError, Job
+from lbq_hw.flow.process import call
+from lbq_hw.flow.tools import locate, need
+from lbq_hw.report import logs
+
+
+def load(job: Job, work: Path) -> str:
+    """Read and check the network."""
+    network = load_network(job.options.model)
+    shutil.copyfile(job.options.model, work / "net.lbq")
+    bits, steps = network.weight_bits, network.timesteps
+    return f"{network.name}: {network.parameters:,} parameters of {bits} bits, T = {steps}"
+
+
+def fit_core(job: Job, work: Path) -> str:
+    """Size the core for the board."""
+    options = job.options
+    fitted = fit.size(
+        job.network,
+        job.board,
+        lanes=options.lanes,
+        weight_bits=options.weight_bits,
+        target_hz=None if options.freq is None else round(options.freq * 1e6),
+        images=job.sample.raw if job.sample.source != "noise" else None,
+    )
+    _write(work / "core.json", fitted.to_dict())
+    _write(work / "config.json", fitted.to_dict()["config"])
+    _write(work / "clock.json", {"clock_hz": fitted.clock_hz})
+    np.save(work / "images.npy", job.images.raw)
+    return fitted.summary
+
+
+def compile_program(job: Job, work: Path) -> str:
+    """Compile the network for that core."""
+    (work / "program.txt").write_text(listing.text(job.program), encoding="utf-8")
+    _write(work / "program.json", listing.summary(job.program))
+    used = job.program.usage
+    return f"{used['weight_rows']:,} weight rows, {used['plane_words']:,} plane words"
+
+
+def check(job: Job, work: Path) -> str:
+    """Execute the program in numpy and compare it with the golden model."""
+    expected = golden.run(job.network, job.images.raw, keep="levels")
+    lane_cycles = 0
+    for number, raw in enumerate(job.images.raw):
+        found = interpreter.run(job.program, raw)
+        lane_cycles += sum(layer.lane_cycles for layer in found.work)
+        for name, levels in found.levels.items():
+            wanted = expected.traces[name].output
+            assert wanted is not None
+            if (wanted[:, number] != levels).any():
+                raise FlowError(
+                    f"the program differs from the golden model: image {number}, layer {name!r}"
+                )
+        if (found.logits != expected.logits[number]).any():
+            raise FlowError(f"the program differs from the golden model: image {number}, logits")
+    count = len(job.images.raw)
+    _write(
+        work / "check.json",
+        {"images": count, "source": job.images.source, "lane_cycles": lane_cycles / count},
+    )
+    return f"equal on {count} images of {job.images.source}, {lane_cycles // count:,} lane cycles"
+
+
+def rtl(job: Job, work: Path) -> str:
+    """Write the board's design as Verilog, with the constraints of its pins."""
+    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+    from boards.top import Top
+    from lbq_hw.core import fabric
+    from lbq_hw.core.system import System
+
+    board = job.board
+    platform = board.make_platform()
+    baked = fabric.initialised(getattr(platform, "device", None))
+    system = System(
+        job.config,
+        clock_hz=job.clock_hz,
+        baud=board.baud,
+        image=job.program.image() if baked else None,
+    )
+    setting = clocks.solve(board.pll, board.clock_hz, job.clock_hz)
+    plan = platform.prepare(
+        Top(board=board, system=system, setting=setting), "top", debug_verilog=True, emit_src=False
+    )
+    family = families.of(board)
+    for name, product in (
+        ("top.debug.v", "top.v"),
+        (f"top.{family.constraints}", f"top.{family.constraints}"),
+    ):
+        text = plan.files[name]
+        data = text.encode() if isinstance(text, str) else text
+        (work / product).write_bytes(data)
+    _write(work / "rtl.json", {"baked": baked})
+    size = (work / "top.v").stat().st_size
+    return f"{size / 1e6:.1f} MB of Verilog, the model {'' if baked else 'not '}baked in"
+
+
+def simulate(job: Job, work: Path) -> str:
+    """Run the core's RTL in Verilator and compare every layer with the golden model."""
+    if locate("verilator") is None:
+        _write(work / "simulate.json", {"skipped": "Verilator is missing"})
+        return "skipped, for Verilator is missing: sudo apt install verilator g++"
+    command = [sys.executable, "-m", "sim", "--json", "--images", str(job.options.images)]
+    for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
+        command += [f"--{option}", str(job.folder / name)]
+    root = str(Path(__file__).parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    log = job.log("simulate")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(done.stderr, encoding="utf-8")
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise FlowError(f"the simulation failed; its log is {log}\n{done.stderr.strip()[-1500:]}")
+    facts = json.loads(done.stdout)
+    if not facts["bit_exact"]:
+        raise FlowError(f"the RTL differs from the golden model: {facts['difference']}")
+    _write(work / "simulate.json", facts)
+    micros = facts["cycles"] / job.clock_hz * 1e6
+    mean = f"{facts['cycles']:,.0f} cycles an image ({micros:,.0f} us)"
+    return f"bit-exact; {mean}, the mean of {facts['images']} of {job.images.source}"
+
+
+def synth(job: Job, work: Path) -> str:
+    """Turn the Verilog into the fabric's cells."""
+    shutil.copyfile(job.folder / "top.v", work / "top.v")
+    call(need("yosys"), ["-p", families.script(job.board)], folder=work, log=job.log("synth"))
+    cells = logs.cells(logs.parse(_text(work / "cells.json"), name="cells.json"))
+    return f"{sum(cells.values()):,} cells"
+
+
+def place(job: Job, work: Path) -> str:
+    """Place and route, with other seeds while the clock is missed."""
+    family, options = families.of(job.board), job.options
+    for name in ("netlist.json", f"top.{family.constraints}"):
+        shutil.copyfile(job.folder / name, work / name)
+    tried: dict[str, float] = {}
+    path = ""
+    for seed in range(options.seed, options.seed + options.tries):
+        arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed)
+        call(need(family.placer), arguments, folder=work, log=job.log(f"place-seed{seed}"))
+        timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
+        fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)
+        if fmax >= job.clock_hz:
+            _write(work / "seeds.json", {"seed": seed, "seeds": tried})
+            return f"{fmax / 1e6:.1f} MHz of {job.clock_hz / 1e6:g} with seed {seed}"
+        if fmax == max(tried.values()):
+            path = "\n".join(f"  {line}" for line in _critical(timing))
+    best = max(tried.values()) / 1e6
+    raise FlowError(
+        f"the clock of {job.clock_hz / 1e6:g} MHz is missed with the seeds {', '.join(tried)}; "
+        f"the best reaches {best:.1f} MHz: try --freq {int(best)} or fewer --lanes\n"
+        f"its critical path:\n{path}"
+    )
+
+
+def pack(job: Job, work: Path) -> str:
+    """Turn the routed design into a bitstream."""
+    family = families.of(job.board)
+    placed = f"placed.{family.placed}"
+    shutil.copyfile(job.folder / placed, work / placed)
+    arguments = families.pack_arguments(job.board)
+    call(need(family.packer), arguments, folder=work, log=job.log("pack"))
+    bitstream = work / f"top.{family.bitstream}"
+    return f"{bitstream.name}, {bitstream.stat().st_size / 1024:,.0f} KB"
+
+
+def package(job: Job, work: Path) -> str:
+    """Gather what the host needs."""
+    from lbq_hw import package as packages
+
+    board = job.board
+    has_fabric = board.family is not None
+    packages.write(
+        work / "package",
+        board=board.name,
+        config=job.config,
+        model=job.folder / "net.lbq",
+        clock_hz=job.clock_hz,
+        baud=board.baud,
+        baked=has_fabric and job.json("rtl.json")["baked"],
+        bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
+    )
+    return str(job.folder / "package")
+
+
+def _critical(timing: logs.Timing) -> list[str]:
+    """The longest path as lines."""
+    path = max(timing.paths, key=lambda path: path.delay_ns, default=None)
+    if path is None:
+        return ["none was reported"]
+    return [f"{path.delay_ns:.1f} ns from {path.source} to {path.sink}"] + [
+        f"{segment.delay_ns:6.2f} ns  {segment.kind:8}  {segment.net or segment.source}"
+        for segment in path.segments
+    ]
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")

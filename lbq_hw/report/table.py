@@ -1,0 +1,43 @@
+"""Builds side by side, from their ``summary.json``: the table that README.md carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    "board", "model", "accuracy", "lanes", "logic", "block RAM", "Fmax", "clock", "cycles",
+    "time an image",
+)  # fmt: skip
+_LOGIC = ("LC", "LUT")
+
+
+def row(summary: dict[str, Any]) -> tuple[str, ...]:
+    """One build; cycles are those that the RTL counted, the time follows from the clock."""
+    used = summary["resources"]
+    return (
+        summary["board"],
+        summary["model"],
+        f"{summary['accuracy']:.2f} %",
+        str(summary["lanes"]),
+        next(f"{used[kind]:,} {kind}" for kind in _LOGIC if kind in used),
+        str(used["EBR"]),
+        f"{summary['fmax_hz'] / 1e6:.1f} MHz",
+        f"{summary['clock_hz'] / 1e6:g} MHz",
+        f"{summary['cycles']:,.0f}",
+        f"{summary['seconds_per_image'] * 1e6:,.0f} us",
+    )
+
+
+def markdown(files: Sequence[Path]) -> str:
+    """A line a file; those of builds that were simulated, placed and made their clock only."""
+    lines = [" | ".join(COLUMNS), "|".join("---" if c in COLUMNS[:2] else "--:" for c in COLUMNS)]
+    for file in files:
+        summary = json.loads(file.read_text(encoding="utf-8"))
+        for key in ("fits", "timing_met", "bit_exact"):
+            if summary[key] is not True:
+                raise ValueError(f"{file} must have {key} true, not {summary[key]!r}")
+        lines.append(" | ".join(row(summary)))
+    return "".join(f"| {line} |\n" for line in lines)

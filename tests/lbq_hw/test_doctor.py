@@ -1,0 +1,84 @@
+"""The doctor: what it finds, what it misses, and the remedy."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from lbq_hw import doctor
+from lbq_hw.flow import tools
+from lbq_hw.flow.tools import MissingToolError
+
+
+def plant(folder: Path, name: str, says: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!{sys.executable}\nprint({says!r})\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def found(name: str) -> doctor.Finding:
+    (finding,) = [finding for finding in doctor.examine() if finding.name == name]
+    return finding
+
+
+def test_everything_that_a_build_needs_is_on_this_machine(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert doctor.main(["--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["healthy"]
+    states = {tool["name"]: tool["state"] for tool in facts["tools"]}
+    assert {states[name] for name in tools.TOOLS if name != "verilator"} == {"ok"}
+    assert doctor.main([]) == 0
+    assert "Everything that a build needs is there." in capsys.readouterr().out
+
+
+def test_a_variable_chooses_another_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = plant(tmp_path, "mine", "Yosys 0.41 (git sha1 abc)")
+    monkeypatch.setenv("YOSYS", str(path))
+    finding = found("yosys")
+    assert (finding.state, finding.version, finding.path) == ("ok", "0.41", str(path))
+
+
+def test_an_old_tool_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = plant(tmp_path, "yosys", "Yosys 0.23 (git sha1 7ce5011c24b)")
+    monkeypatch.setenv("YOSYS", str(path))
+    assert found("yosys").state == "old"
+    with pytest.raises(MissingToolError) as error:
+        tools.need("yosys")
+    assert str(error.value) == (
+        f"synthesis needs yosys 0.40 or newer, not 0.23 ({path}): pip install -e '.[hw]'"
+    )
+
+
+def test_a_missing_tool_fails_the_examination_and_a_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ICEPACK", "/nowhere/icepack")
+    assert doctor.main([]) == 1
+    assert "A build lacks: icepack." in capsys.readouterr().out
+    with pytest.raises(MissingToolError) as error:
+        tools.need("icepack")
+    assert str(error.value) == (
+        "packing for iCE40 needs icepack, but ICEPACK=/nowhere/icepack is no program: "
+        "pip install -e '.[hw]'"
+    )
+    monkeypatch.delenv("ICEPACK")
+    monkeypatch.setattr(tools.sys, "executable", "/nowhere/python")
+    monkeypatch.setenv("PATH", "")
+    assert tools.locate("icepack") is None
+
+
+def test_an_optional_tool_that_is_missing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    findings = doctor.examine()
+    (verilator,) = [finding for finding in findings if finding.name == "verilator"]
+    assert (verilator.state, verilator.needed) == ("missing", False)
+    assert verilator.remedy == "sudo apt install verilator g++"
+    assert doctor.healthy(findings)

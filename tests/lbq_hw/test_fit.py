@@ -1,0 +1,150 @@
+"""The fit: what it chooses, what it refuses, and how near its model is to place and route."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import boards
+from lbq_hw import fit, resources, zoo
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.file import load
+from lbq_hw.fit import FitError
+from lbq_hw.network import Input, Layer, Network, Path
+from lbq_hw.resources import Memory
+
+POINTS = resources.measured()
+
+
+@pytest.mark.parametrize("family", boards.FAMILIES)
+def test_the_model_is_near_place_and_route(family: str) -> None:
+    rows = [row for row in resources.compare(POINTS) if boards.find(row["board"]).family == family]
+    if len(rows) < 4:
+        pytest.xfail(f"{len(rows)} measured builds are too few to judge a model by")
+    errors = [row["estimate"]["luts"] / row["luts"] - 1 for row in rows]
+    assert max(map(abs, errors)) < 0.12
+    clocks = [
+        row["estimate"]["fmax_hz"] / 1e6 / row["fmax_mhz"] - 1 for row in rows if row["fmax_mhz"]
+    ]
+    assert clocks
+    assert max(map(abs, clocks)) < 0.2
+
+
+def test_block_rams_are_counted_as_they_were_found() -> None:
+    for row in resources.compare(POINTS):
+        assert abs(row["estimate"]["block_rams"] - row["block_rams"]) <= 2
+
+
+TOO_SMALL = [("digits", "icebreaker"), ("digits", "ice40-hx8k"), ("mnist-4bit", "ice40-hx8k")]
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (model, name)
+        for model in ("digits", "mnist-4bit")
+        for name in boards.names()
+        if (model, name) not in TOO_SMALL
+    ],
+)
+def test_small_networks_fit_most_boards(model: str, name: str) -> None:
+    board = boards.find(name)
+    network = load(zoo.find(model))
+    fitted = fit.size(network, board)
+    compile_network(network, fitted.config)  # raises if the core lacks anything
+    assert fitted.clock_hz <= board.target_hz
+    if fitted.estimate is not None:
+        assert fitted.estimate.short(board) == []
+
+
+def test_a_shortcut_is_too_much_for_the_smallest_board() -> None:
+    """Two paths a layer: their state would be registers, as an iCE40 has no small memories."""
+    with pytest.raises(FitError, match=r"the core needs about [\d,]+ (of 5,280 )?LUTs"):
+        fit.size(load(zoo.find("digits")), boards.find("icebreaker"))
+
+
+def test_options_are_kept() -> None:
+    network = load(zoo.find("digits"))
+    board = boards.find("ulx3s-85f")
+    fitted = fit.size(network, board, lanes=32, weight_bits=8, target_hz=50_000_000)
+    assert (fitted.config.lanes, fitted.config.weight_bits) == (32, 8)
+    assert fitted.clock_hz == 50_000_000
+
+
+def test_more_room_gives_a_faster_core() -> None:
+    network = load(zoo.find("mnist"))
+    small, large = (fit.size(network, boards.find(f"ulx3s-{size}")) for size in ("12f", "85f"))
+    assert large.seconds <= small.seconds
+    assert large.config.lanes >= small.config.lanes
+
+
+def test_images_replace_the_assumed_activity() -> None:
+    network = load(zoo.find("digits"))
+    board = boards.find("ulx3s-85f")
+    blank = np.zeros((1, *network.input.shape), np.uint8)
+    assert not fit.size(network, board).measured
+    assert fit.size(network, board, images=blank).measured
+    assert fit.accumulations(network, blank)[0] == 0
+    assert min(fit.accumulations(network, None)) > 0
+
+
+def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
+    weight = np.ones((1024, 1024, 1, 1), np.int64)
+    readout = Layer(
+        name="fc",
+        shape=(1024, 1, 1),
+        paths=(Path(source="input", weight=weight),),
+        bias=np.zeros(1024, np.int64),
+        fraction_bits=0,
+        neuron=None,
+    )
+    network = Network(
+        name="large",
+        input=Input(shape=(1024, 1, 1), static=True, bits=8),
+        timesteps=1,
+        weight_bits=8,
+        layers=(readout,),
+    )
+    began = time.monotonic()
+    message = (
+        "network 'large' does not fit iCEBreaker\n- the weights need 8,396,800 bits, its memories "
+        "have 1,171,456 (7,225,344 short)"
+    )
+    with pytest.raises(FitError, match=f"^{re.escape(message)}$"):
+        fit.size(network, boards.find("icebreaker"))
+    assert time.monotonic() - began < 5
+
+
+def test_weights_lie_in_single_port_rams_where_they_fit() -> None:
+    board = boards.find("icebreaker")
+    config = CoreConfig(lanes=8, weight_bits=8, weight_rows=16384)
+    assert resources.sprams(config, board) == 4
+    assert resources.sprams(config.with_(weight_rows=16385), board) == 0
+    assert resources.sprams(config.with_(lanes=16, weight_bits=4, units=4), board) == 4
+    assert resources.sprams(config, boards.find("ice40-hx8k")) == 0
+
+
+@pytest.mark.parametrize(
+    ("family", "depth", "width", "granule", "blocks"),
+    [
+        ("ice40", 256, 16, 16, 1),
+        ("ice40", 257, 17, 17, 3),
+        ("ice40", 8, 16, 16, 1),
+        ("ice40", 3, 16, 16, 0),
+        ("ecp5", 512, 36, 36, 1),
+        ("ecp5", 2048, 18, 18, 2),
+        ("ecp5", 16, 64, 64, 0),
+        ("ecp5", 2048, 16, 4, 4),  # an enable a byte holds 4 of its bits
+    ],
+)
+def test_blocks_take_the_best_shape(
+    family: str, depth: int, width: int, granule: int, blocks: int
+) -> None:
+    memory = Memory(name="m", depth=depth, width=width, granule=granule)
+    assert resources.blocks(memory, family) == blocks
+    assert resources.blocks(replace(memory, clocked=False), family) == 0

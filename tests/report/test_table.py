@@ -1,0 +1,34 @@
+"""The table of builds, and that README.md shows it as it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lbq_hw.report.__main__ import main
+from lbq_hw.report.table import markdown
+
+ROOT = Path(__file__).parents[2]
+BUILDS = sorted((ROOT / "docs" / "builds").glob("*.json"))
+
+
+def test_the_readme_shows_the_builds_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert BUILDS
+    assert main(["--markdown", *map(str, BUILDS)]) == 0
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("docs/builds/*.json -->\n")[2].partition("<!-- /builds -->")[0]
+    assert shown == capsys.readouterr().out
+
+
+def test_a_build_that_missed_its_clock_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = json.loads(BUILDS[0].read_text(encoding="utf-8")) | {"timing_met": False}
+    file = tmp_path / "summary.json"
+    file.write_text(json.dumps(summary), encoding="utf-8")
+    with pytest.raises(ValueError, match="must have timing_met true, not False"):
+        markdown([file])
+    assert main(["--markdown", str(file)]) == 2
+    assert capsys.readouterr().err == f"error: {file} must have timing_met true, not False\n"
