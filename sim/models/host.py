@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.records import Table
+from lbq_hw.core.tables import Table
 from lbq_hw.isa import Error, Region
 
 START, CLEAR = 1, 2
-TABLES = {Region.LAYERS: "layers", Region.PATHS: "paths", Region.SEGMENTS: "segments",
-          Region.RUNS: "runs"}  # fmt: skip
-STEADY = ("id", "digest", "control", "status", "error", "error_at", "layer", "model")
+TABLES = {Region.LAYERS: Table.LAYERS, Region.PATHS: Table.PATHS,
+          Region.SEGMENTS: Table.SEGMENTS, Region.RUNS: Table.RUNS}  # fmt: skip
+STEADY = ("id", "digest", "control", "status", "error", "error_at", "layer")
 """Registers that do not count."""
 
 
@@ -56,7 +56,6 @@ class HostModel:
     done: bool = False
     error: Error = Error.NONE
     error_at: int = 0
-    model: int = 0
     staged: list[int] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     passed: dict[str, list[dict]] = field(
@@ -111,7 +110,7 @@ class HostModel:
         status = self.busy | self.done << 1 | (self.error != Error.NONE) << 2
         values = {"id": isa.MAGIC, "digest": int(self.config.digest[:8], 16), "control": 0}
         values |= {"status": status, "error": self.error.value, "error_at": self.error_at}
-        values |= {"layer": self.layer, "model": self.model}
+        values |= {"layer": self.layer}
         return values[list(isa.REGISTERS)[address]]
 
     def _write(self, address: int, data: int) -> None:
@@ -125,19 +124,23 @@ class HostModel:
             self._pass_weights(entry, part, data)
         elif region == Region.LOGITS:
             self._fail(Error.ADDRESS, self.layer)
+        elif region in TABLES:
+            bits = max(table.bits(self.config) for table in Table)
+            message = {"table": TABLES[region], "address": address % (1 << bits), "data": data}
+            self.passed["records"].append(message)
+        elif region == Region.PLANES:
+            self._pass_plane_slice(entry, part, data)
         else:
             self.staged = [*self.staged[:part], data]
             if part == isa.region_slices(self.config)[region] - 1:
                 word = sum(slice_ << isa.SLICE * i for i, slice_ in enumerate(self.staged))
-                self._store(region, entry, word)
+                self._store(entry, word)
 
     def _write_register(self, name: str, data: int) -> None:
         if name == "control" and data & CLEAR:
             self.done, self.error, self.error_at = False, Error.NONE, 0
         elif name == "control" and data & START:
             self.busy, self.done = True, False
-        elif name == "model":
-            self.model = data
         else:
             self._fail(Error.ADDRESS, self.layer)
 
@@ -146,26 +149,26 @@ class HostModel:
         values = {part * each + i: _signed(data >> i * bits, bits) for i in range(each)}
         self.passed["weights"].append({"addr": row, "data": values})
 
-    def _store(self, region: Region, entry: int, word: int) -> None:
+    def _pass_plane_slice(self, entry: int, part: int, data: int) -> None:
+        """Data at the place of every slice of the word, of which one is enabled."""
         config = self.config
-        if region == Region.PLANES:
-            enable = (1 << config.word // config.granule) - 1
-            message = {"addr": entry, "data": word % (1 << config.word), "enable": enable}
-            self.passed["plane_write"].append(message | {"first": 1})
-        elif region == Region.PARAMS:
-            address, unit = divmod(entry, config.units)
-            found = isa.PARAM.decode(config, word)
-            names = ("bias", "theta", "reset")
-            values = {
-                3 * unit + i: _signed(found[name], config.membrane_bits)
-                for i, name in enumerate(names)
-            }
-            self.passed["params"].append({"addr": address, "data": values})
-        else:
-            name = TABLES[region]
-            data = word % (1 << isa.TABLES[name].width(config))
-            table = list(Table)[list(isa.TABLES).index(name)]
-            self.passed["records"].append({"table": table, "entry": entry, "data": data})
+        slices = isa.region_slices(config)[Region.PLANES]
+        granules = config.word // config.granule // slices
+        copies = sum(data << isa.SLICE * i for i in range(-(-config.word // isa.SLICE)))
+        message = {"addr": entry, "data": copies % (1 << config.word)}
+        enable = ((1 << granules) - 1) << granules * part
+        self.passed["plane_write"].append(message | {"enable": enable, "first": int(part == 0)})
+
+    def _store(self, entry: int, word: int) -> None:
+        """A parameter that is complete."""
+        config = self.config
+        address, unit = divmod(entry, config.units)
+        found = isa.PARAM.decode(config, word)
+        names = ("bias", "theta", "reset")
+        values = {
+            3 * unit + i: _signed(found[name], config.membrane_bits) for i, name in enumerate(names)
+        }
+        self.passed["params"].append({"addr": address, "data": values})
 
 
 def _signed(value: int, bits: int) -> int:
@@ -205,7 +208,7 @@ def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]
         yield source.choice((Read(address=address), Write(address=address, data=1)))
     elif region == Region.REGISTERS:
         yield Read(address=isa.REGISTERS[source.choice(STEADY)].address)
-        yield Write(address=isa.REGISTERS["model"].address, data=source.getrandbits(32))
+        yield Write(address=isa.REGISTERS["layer"].address, data=source.getrandbits(32))
     elif region in (Region.LOGITS, Region.PLANES) and kind < 0.6:
         for part in range(slices[region]):
             yield Read(address=isa.address(config, region, entry, part))
