@@ -65,14 +65,17 @@ clean: ## remove build products and caches; keeps .venv, runs/ and data/
 	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find $(wildcard lbq_hw train sim boards tests) -name __pycache__ -type d -prune -exec rm -rf {} +
 
+HEADERS := import os, sys, sysconfig; sys.exit(not os.path.isfile(sysconfig.get_path("include") + "/Python.h"))
+
 $(STAMP): pyproject.toml .ci/constraints.txt
+	@$(PYTHON) -c '$(HEADERS)' || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \
+	  && apt-get update -qq && apt-get install -qq -y python3-dev > /dev/null; } || true
 	@missing=; \
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null \
 	  || missing="$$missing, Python 3.11 or newer (package python3; another one: make PYTHON=python3.12)"; \
 	$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
 	  || missing="$$missing, Python's venv module (package python3-venv)"; \
-	$(PYTHON) -c 'import os, sys, sysconfig; \
-	  sys.exit(not os.path.isfile(sysconfig.get_path("include") + "/Python.h"))' 2> /dev/null \
+	$(PYTHON) -c '$(HEADERS)' 2> /dev/null \
 	  || missing="$$missing, Python's headers (package python3-dev)"; \
 	command -v g++ > /dev/null || missing="$$missing, a C++ compiler (package g++)"; \
 	if [ -n "$$missing" ]; then \
