@@ -5,6 +5,7 @@
 ``python -m lbq_hw.cycles --help`` prints a table.
 """
 
+from lbq_hw.cycles.means import means
 from lbq_hw.cycles.model import BOUNDS, COUNTERS, LayerCycles, predict
 
-__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "predict"]
+__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "means", "predict"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import operator
 import sys
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from rich.table import Table
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import CompileError, Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
-from lbq_hw.cycles import predict
+from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 
@@ -99,18 +97,7 @@ def _report(program: Program, images: NDArray[np.uint8]) -> dict[str, Any]:
     """One JSON-able object; counts are means per image."""
     found = [predict(program, raw, interpreter.run(program, raw).levels) for raw in images]
     lanes = program.config.lanes
-    totals = [reduce(operator.add, images) for images in zip(*found, strict=True)]
-    layers = [layer.summary(lanes, images=len(found)) for layer in totals]
-    cycles, acs = (sum(layer[name] for layer in layers) for name in ("cycles", "acs_bit_sparse"))
-    return {
-        "model": program.name,
-        "lanes": lanes,
-        "images": len(found),
-        "cycles": cycles,
-        "acs_bit_sparse": acs,
-        "utilisation": acs / (lanes * cycles),
-        "layers": layers,
-    }
+    return {"model": program.name, "lanes": lanes, **means(found, lanes=lanes)}
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ def write_report(job: Job, work: Path) -> str:
     """Write report.html and its JSON files."""
     simulated = job.json("simulate.json")
     ran = "skipped" not in simulated
+    predicted = collect.predicted(job.json("check.json"))
     placed = _placed(job) if job.board.family is not None else {}
     counter, levels = Counter(job.network), collect.Levels(job.network)
 
@@ -44,7 +45,7 @@ def write_report(job: Job, work: Path) -> str:
             board=_board(job),
             core=collect.core(job.config),
             fit=_fit(job),
-            cycles=collect.cycles(simulated) if ran else None,
+            cycles=collect.cycles(simulated, model=predicted) if ran else predicted,
             operations=collect.operations(counter.counts()),
             neurons=levels.neurons(),
             memory=collect.memory(job.program),
@@ -76,7 +77,7 @@ def results(job: Job) -> list[Row]:
     ran = job.json("simulate.json") if "simulate" in reached else {}
     cycles = Row(
         name="cycles an image",
-        estimate=fitted["cycles"],
+        estimate=job.json("check.json")["cycles"] if "check" in reached else fitted["cycles"],
         result=ran.get("cycles"),
         available=None,
     )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from boards import clocks
-from lbq_hw import fit, golden, interpreter
+from lbq_hw import cycles, fit, golden, interpreter
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
@@ -62,12 +62,12 @@ def compile_program(job: Job, work: Path) -> str:
 
 
 def check(job: Job, work: Path) -> str:
-    """Execute the program in numpy and compare it with the golden model."""
+    """Execute the program in numpy, compare it with the golden model, and predict its cycles."""
     expected = golden.run(job.network, job.images.raw, keep="levels")
-    lane_cycles = 0
+    predictions = []
     for number, raw in enumerate(job.images.raw):
         found = interpreter.run(job.program, raw)
-        lane_cycles += sum(layer.lane_cycles for layer in found.work)
+        predictions.append(cycles.predict(job.program, raw, found.levels))
         for name, levels in found.levels.items():
             wanted = expected.traces[name].output
             assert wanted is not None
@@ -77,12 +77,10 @@ def check(job: Job, work: Path) -> str:
                 )
         if (found.logits != expected.logits[number]).any():
             raise FlowError(f"the program differs from the golden model: image {number}, logits")
-    count = len(job.images.raw)
-    _write(
-        work / "check.json",
-        {"images": count, "source": job.images.source, "lane_cycles": lane_cycles / count},
-    )
-    return f"equal on {count} images of {job.images.source}, {lane_cycles // count:,} lane cycles"
+    means = cycles.means(predictions, lanes=job.config.lanes)
+    _write(work / "check.json", {"source": job.images.source, **means})
+    whole = f"{means['cycles']:,.0f} cycles an image"
+    return f"equal on {means['images']} images of {job.images.source}, which will take {whole}"
 
 
 def rtl(job: Job, work: Path) -> str:

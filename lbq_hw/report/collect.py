@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lbq_hw import cycles as cycles_model
 from lbq_hw import energy, file, isa
 from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
@@ -66,17 +63,14 @@ def core(config: CoreConfig) -> Core:
     return Core(config=config, digest=config.digest)
 
 
-def predicted(images: Sequence[Sequence[cycles_model.LayerCycles]], *, lanes: int) -> Cycles:
-    """Means over images of what `lbq_hw.cycles.predict` gives for each."""
-    totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
-    layers = [_layer_cycles(total.summary(lanes, images=len(images))) for total in totals]
-    whole = sum(layer.cycles for layer in layers)
+def predicted(means: Mapping[str, Any]) -> Cycles:
+    """From the object of `lbq_hw.cycles.means`."""
     return Cycles(
         source="model",
-        images=len(images),
-        cycles=whole,
-        utilisation=sum(layer.acs_bit_sparse for layer in layers) / (lanes * whole),
-        layers=tuple(layers),
+        images=means["images"],
+        cycles=means["cycles"],
+        utilisation=means["utilisation"],
+        layers=tuple(_layer_cycles(entry) for entry in means["layers"]),
     )
 
 

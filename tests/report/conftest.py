@@ -10,7 +10,7 @@ import pytest
 from lbq_hw import file, golden, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.counts import Counter, Counts
-from lbq_hw.cycles import predict
+from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import load
 from lbq_hw.network import Network
 from lbq_hw.report import Facts, collect, logs
@@ -45,8 +45,8 @@ def activity(network: Network, program: Program) -> tuple[Counts, Neurons, Cycle
         predict(program, image, {name: output[:, index] for name, output in outputs.items()})
         for index, image in enumerate(images)
     ]
-    lanes = program.config.lanes
-    return counter.counts(), levels.neurons(), collect.predicted(found, lanes=lanes)
+    predicted = collect.predicted(means(found, lanes=program.config.lanes))
+    return counter.counts(), levels.neurons(), predicted
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,24 @@
+"""Several images' predictions as one JSON-able object, in the shape of ``python -m sim --json``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from lbq_hw.cycles.model import LayerCycles
+
+
+def means(images: Sequence[Sequence[LayerCycles]], *, lanes: int) -> dict[str, Any]:
+    """Means over images, of each of which `predict` has found the layers."""
+    totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
+    layers = [total.summary(lanes, images=len(images)) for total in totals]
+    cycles, acs = (sum(layer[name] for layer in layers) for name in ("cycles", "acs_bit_sparse"))
+    return {
+        "images": len(images),
+        "cycles": cycles,
+        "acs_bit_sparse": acs,
+        "utilisation": acs / (lanes * cycles),
+        "layers": layers,
+    }
