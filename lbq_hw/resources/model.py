@@ -1,19 +1,14 @@
-"""What a core takes of a fabric, before synthesis: logic, memory blocks and its fastest clock.
+"""Logic and clock of a core, as linear models of a few of its sizes.
 
-Logic and clock are linear models of a few sizes of the core, fitted by least squares to what place
-and route reported for real builds (`measured.json`); memories are counted. Everything here is an
-estimate: ``python -m lbq_hw.resources`` prints it beside the measurements.
+They are fitted, family by family, by least squares to what place and route has reported for the
+builds of `measured`.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,31 +18,8 @@ import boards
 from boards import Board
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.report import logs
-
-MEASURED = Path(__file__).with_name("measured.json")
-SPRAM_ROWS, SPRAM_BITS = 1 << 14, 16
-
-# Depth and width of one block; how many bits it can write under one enable; Yosys's price of it.
-_SHAPES = {
-    "ice40": ((256, 16), (512, 8), (1024, 4), (2048, 2)),
-    "ecp5": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
-    "gowin": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
-}
-_GRANULE = {"ice40": 1, "ecp5": 9, "gowin": 9}
-_BLOCK_COST = {"ice40": 64, "ecp5": 128, "gowin": 128}
-_SMALL_COST = {"ice40": 0, "ecp5": 4, "gowin": 0}  # of 16 x 4 bits in logic; 0: a bit costs 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Memory:
-    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`."""
-
-    name: str
-    depth: int
-    width: int
-    granule: int
-    clocked: bool = True
+from lbq_hw.resources.measured import measured
+from lbq_hw.resources.memories import Memory, blocks, logic_cost, memories, sprams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,68 +44,6 @@ class Estimate:
             for what, needed, have in pairs
             if needed > have
         ]
-
-
-@lru_cache(maxsize=512)
-def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
-    """Every memory of the design on a board, from its elaboration: what Yosys will see.
-
-    Single-port RAMs are instances already, and not among them.
-    """
-    from amaranth.hdl import Fragment, Shape
-    from amaranth.hdl._mem import MemoryInstance
-
-    from lbq_hw.core.system import System
-
-    found = []
-
-    def walk(fragment: Any, path: tuple[str, ...]) -> None:
-        if isinstance(fragment, MemoryInstance):
-            ports = fragment._write_ports
-            width = Shape.cast(fragment._data.shape).width
-            found.append(
-                Memory(
-                    name=".".join(path),
-                    depth=fragment._data.depth,
-                    width=width,
-                    granule=ports[0]._granularity if ports else width,
-                    clocked=all(port._domain != "comb" for port in fragment._read_ports),
-                )
-            )
-        for inner, name, *_ in fragment.subfragments:
-            walk(inner, (*path, str(name)))
-
-    system = System(config, clock_hz=board.target_hz, baud=board.baud)
-    walk(Fragment.get(system, board.make_platform()), ())
-    return tuple(found)
-
-
-def blocks(memory: Memory, family: str) -> int:
-    """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
-    if not memory.clocked:
-        return 0
-    byte = _GRANULE[family]
-    counts = []
-    for depth, width in _SHAPES[family]:
-        if memory.granule < memory.width and memory.granule < byte:
-            width = max(width // byte, 1) * memory.granule  # an enable a byte, used in part
-        counts.append(-(-memory.depth // depth) * -(-memory.width // width))
-    return min(counts) if _BLOCK_COST[family] * min(counts) < _logic_cost(memory, family) else 0
-
-
-def _logic_cost(memory: Memory, family: str) -> int:
-    small = _SMALL_COST[family]
-    if not small:
-        return memory.depth * memory.width
-    return small * -(-memory.depth // 16) * -(-memory.width // 4)
-
-
-def sprams(config: CoreConfig, board: Board) -> int:
-    """Single-port RAMs that hold the weights; 0 where they do not, or there are none."""
-    lane_bits = -(-config.weight_bits // 4) * 4
-    columns = -(-config.lanes * lane_bits // SPRAM_BITS)
-    needed = columns * -(-config.weight_rows // SPRAM_ROWS)
-    return needed if needed <= board.sprams else 0
 
 
 def least(config: CoreConfig, board: Board) -> Estimate:
@@ -182,7 +92,7 @@ def _small(config: CoreConfig, board: Board) -> float:
     """The price of the memories that become logic."""
     family = board.family or ""
     stores = memories(config, board)
-    return sum(_logic_cost(memory, family) for memory in stores if not blocks(memory, family))
+    return sum(logic_cost(memory, family) for memory in stores if not blocks(memory, family))
 
 
 def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
@@ -203,12 +113,6 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
     """Sizes that a clock period grows with."""
     return np.array([1.0, config.lane_log2, config.membrane_bits])
-
-
-@cache
-def measured() -> list[dict[str, Any]]:
-    """Builds that place and route has finished."""
-    return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
 
 
 @cache
@@ -265,54 +169,3 @@ def compare(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def add(folder: Path) -> None:
-    """Join a finished build to the measurements; one of the same core and board is replaced."""
-    core, placed = (
-        json.loads((folder / name).read_text(encoding="utf-8"))
-        for name in ("core.json", "place.json")
-    )
-    used = {resource.kind: resource.used for resource in logs.resources(placed)}
-    clocks = logs.timing(placed).clocks
-    point = {
-        "board": core["board"],
-        "config": core["config"],
-        "luts": used.get("LC") or used["LUT"],
-        "block_rams": used.get("EBR", 0),
-        "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
-    }
-    known = [
-        other
-        for other in measured()
-        if (other["board"], other["config"]) != (point["board"], point["config"])
-    ]
-    known.append(point)
-    known.sort(key=lambda other: (other["board"], other["config"]["lanes"], other["luts"]))
-    text = json.dumps({"builds": known}, indent=1, sort_keys=True) + "\n"
-    MEASURED.write_text(text, encoding="utf-8")
-    measured.cache_clear()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.resources", description="The estimates beside the measurements."
-    )
-    parser.add_argument(
-        "--add", type=Path, nargs="+", default=[], metavar="DIR", help="finished builds to learn"
-    )
-    for folder in parser.parse_args(argv).add:
-        add(folder)
-    print("board          lanes     LUTs est. / seen  block RAMs   Fmax est. / seen, MHz")
-    for row in compare(measured()):
-        guess = row["estimate"]
-        print(
-            f"{row['board']:14} {row['lanes']:5} {guess['luts']:10,} / {row['luts']:6,}  "
-            f"{guess['block_rams']:4} / {row['block_rams']:3}   "
-            f"{guess['fmax_hz'] / 1e6:6.1f} / {row['fmax_mhz'] or 0:.1f}"
-        )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -40,13 +40,19 @@ def test_block_rams_are_counted_as_they_were_found() -> None:
         assert abs(row["estimate"]["block_rams"] - row["block_rams"]) <= 2
 
 
+QUICK = [
+    ("digits", "sim"),
+    ("digits", "ulx3s-12f"),
+    ("mnist-4bit", "icebreaker"),
+    ("mnist-4bit", "tang-nano-9k"),
+]
 TOO_SMALL = [("digits", "icebreaker"), ("digits", "ice40-hx8k"), ("mnist-4bit", "ice40-hx8k")]
 
 
 @pytest.mark.parametrize(
     ("model", "name"),
     [
-        (model, name)
+        pytest.param(model, name, marks=[] if (model, name) in QUICK else pytest.mark.slow)
         for model in ("digits", "mnist-4bit")
         for name in boards.names()
         if (model, name) not in TOO_SMALL

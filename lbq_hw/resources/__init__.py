@@ -1,0 +1,21 @@
+"""What a core takes of a fabric, before synthesis: logic, memory blocks and its fastest clock.
+
+Logic and clock are a fitted model, memories are counted. Everything here is an estimate:
+``python -m lbq_hw.resources`` prints it beside the measurements.
+"""
+
+from lbq_hw.resources.measured import add, measured
+from lbq_hw.resources.memories import Memory, blocks, sprams
+from lbq_hw.resources.model import Estimate, compare, estimate, least
+
+__all__ = [
+    "Estimate",
+    "Memory",
+    "add",
+    "blocks",
+    "compare",
+    "estimate",
+    "least",
+    "measured",
+    "sprams",
+]

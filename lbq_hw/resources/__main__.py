@@ -1,0 +1,34 @@
+"""The estimates beside the measurements: ``python -m lbq_hw.resources``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lbq_hw.resources import add, compare, measured
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m lbq_hw.resources", description="The estimates beside the measurements."
+    )
+    parser.add_argument(
+        "--add", type=Path, nargs="+", default=[], metavar="DIR", help="finished builds to learn"
+    )
+    for folder in parser.parse_args(argv).add:
+        add(folder)
+    print("board          lanes     LUTs est. / seen  block RAMs   Fmax est. / seen, MHz")
+    for row in compare(measured()):
+        guess = row["estimate"]
+        print(
+            f"{row['board']:14} {row['lanes']:5} {guess['luts']:10,} / {row['luts']:6,}  "
+            f"{guess['block_rams']:4} / {row['block_rams']:3}   "
+            f"{guess['fmax_hz'] / 1e6:6.1f} / {row['fmax_mhz'] or 'not placed'}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

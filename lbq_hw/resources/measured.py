@@ -1,0 +1,45 @@
+"""Builds that place and route has finished: what the model of resources is fitted to."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lbq_hw.report import logs
+
+MEASURED = Path(__file__).with_name("measured.json")
+
+
+@cache
+def measured() -> list[dict[str, Any]]:
+    """Builds that place and route has finished."""
+    return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
+
+
+def add(folder: Path) -> None:
+    """Join a finished build to the measurements; one of the same core and board is replaced."""
+    core, placed = (
+        json.loads((folder / name).read_text(encoding="utf-8"))
+        for name in ("core.json", "place.json")
+    )
+    used = {resource.kind: resource.used for resource in logs.resources(placed)}
+    clocks = logs.timing(placed).clocks
+    point = {
+        "board": core["board"],
+        "config": core["config"],
+        "luts": used.get("LC") or used["LUT"],
+        "block_rams": used.get("EBR", 0),
+        "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
+    }
+    known = [
+        other
+        for other in measured()
+        if (other["board"], other["config"]) != (point["board"], point["config"])
+    ]
+    known.append(point)
+    known.sort(key=lambda other: (other["board"], other["config"]["lanes"], other["luts"]))
+    text = json.dumps({"builds": known}, indent=1, sort_keys=True) + "\n"
+    MEASURED.write_text(text, encoding="utf-8")
+    measured.cache_clear()

@@ -1,0 +1,95 @@
+"""Memories of the design, and the blocks of a fabric that hold them: counted, as Yosys would."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from boards import Board
+from lbq_hw.config import CoreConfig
+
+SPRAM_ROWS, SPRAM_BITS = 1 << 14, 16
+
+# Depth and width of one block; how many bits it can write under one enable; Yosys's price of it.
+_SHAPES = {
+    "ice40": ((256, 16), (512, 8), (1024, 4), (2048, 2)),
+    "ecp5": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
+    "gowin": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
+}
+_GRANULE = {"ice40": 1, "ecp5": 9, "gowin": 9}
+_BLOCK_COST = {"ice40": 64, "ecp5": 128, "gowin": 128}
+_SMALL_COST = {"ice40": 0, "ecp5": 4, "gowin": 0}  # of 16 x 4 bits in logic; 0: a bit costs 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`."""
+
+    name: str
+    depth: int
+    width: int
+    granule: int
+    clocked: bool = True
+
+
+@lru_cache(maxsize=512)
+def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
+    """Every memory of the design on a board, from its elaboration: what Yosys will see.
+
+    Single-port RAMs are instances already, and not among them.
+    """
+    from amaranth.hdl import Fragment, Shape
+    from amaranth.hdl._mem import MemoryInstance
+
+    from lbq_hw.core.system import System
+
+    found = []
+
+    def walk(fragment: Any, path: tuple[str, ...]) -> None:
+        if isinstance(fragment, MemoryInstance):
+            ports = fragment._write_ports
+            width = Shape.cast(fragment._data.shape).width
+            found.append(
+                Memory(
+                    name=".".join(path),
+                    depth=fragment._data.depth,
+                    width=width,
+                    granule=ports[0]._granularity if ports else width,
+                    clocked=all(port._domain != "comb" for port in fragment._read_ports),
+                )
+            )
+        for inner, name, *_ in fragment.subfragments:
+            walk(inner, (*path, str(name)))
+
+    system = System(config, clock_hz=board.target_hz, baud=board.baud)
+    walk(Fragment.get(system, board.make_platform()), ())
+    return tuple(found)
+
+
+def blocks(memory: Memory, family: str) -> int:
+    """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
+    if not memory.clocked:
+        return 0
+    byte = _GRANULE[family]
+    counts = []
+    for depth, width in _SHAPES[family]:
+        if memory.granule < memory.width and memory.granule < byte:
+            width = max(width // byte, 1) * memory.granule  # an enable a byte, used in part
+        counts.append(-(-memory.depth // depth) * -(-memory.width // width))
+    return min(counts) if _BLOCK_COST[family] * min(counts) < logic_cost(memory, family) else 0
+
+
+def logic_cost(memory: Memory, family: str) -> int:
+    small = _SMALL_COST[family]
+    if not small:
+        return memory.depth * memory.width
+    return small * -(-memory.depth // 16) * -(-memory.width // 4)
+
+
+def sprams(config: CoreConfig, board: Board) -> int:
+    """Single-port RAMs that hold the weights; 0 where they do not, or there are none."""
+    lane_bits = -(-config.weight_bits // 4) * 4
+    columns = -(-config.lanes * lane_bits // SPRAM_BITS)
+    needed = columns * -(-config.weight_rows // SPRAM_ROWS)
+    return needed if needed <= board.sprams else 0
