@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression lint bench bench-gpu zoo pin clean
+.PHONY: help setup demo test test-all regression lint bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -45,6 +45,15 @@ bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder, RE
 
 bench-gpu: $(STAMP) ## training steps and neuron kernels on the GPU
 	$(VENV)/python -m train.bench_gpu $(ARGS)
+
+ablation: $(STAMP) ## train each row of the ablation table for 60 epochs (a GPU; DATA=folder with cifar10/)
+	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolder cifar10" >&2; exit 2; }
+	for row in t2 v1 v2 v3 binary ternary-fixed ternary-learned quant-ann ann; do \
+	  $(VENV)/python -m train --config cifar10-resnet20-$$row --data $(DATA)/cifar10 \
+	    --out runs/ablation/$$row --resume --set train.epochs=60 --set train.batch=256 \
+	    --set train.lr=0.1 --set train.warmup_epochs=2 --set train.eval_every=20 \
+	    --set train.compile=reduce-overhead --set train.fuse=true $(ARGS) || exit 1; \
+	done
 
 zoo: $(STAMP) ## train, export and evaluate the networks of the zoo (DATA=folder with mnist/, nmnist/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
