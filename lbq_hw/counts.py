@@ -223,7 +223,7 @@ def _cover(size: int, kernel: int, stride: int, padding: int, outputs: Integers)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Activity:
+class Activity:
     """One tensor's set bits by plane ``(K, H, W)`` and nonzero levels ``(H, W)``, over all else.
 
     `active` and `level_sum` are of the neurons themselves, before max-pooling.
@@ -235,7 +235,7 @@ class _Activity:
     level_sum: int
 
     @classmethod
-    def of(cls, trace: Trace, plane_count: int) -> _Activity:
+    def of(cls, trace: Trace, plane_count: int) -> Activity:
         levels, output = trace.levels, trace.output
         assert levels is not None
         assert output is not None
@@ -247,8 +247,8 @@ class _Activity:
             level_sum=int(levels.sum(dtype=np.int64)),
         )
 
-    def __add__(self, other: _Activity) -> _Activity:
-        return _Activity(
+    def __add__(self, other: Activity) -> Activity:
+        return Activity(
             **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
         )
 
@@ -269,24 +269,31 @@ def _by_position(marks: NDArray[Any]) -> Integers:
 
 
 class Counter:
-    """Counts while golden runs: ``golden.run(network, raw, observe=counter)``."""
+    """Counts while golden runs: ``golden.run(network, raw, observe=counter)``.
+
+    Whoever runs the network otherwise gives the activity of its tensors to :meth:`add`.
+    """
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._images = 0
-        self._tensors: dict[str, _Activity] = {}
+        self._tensors: dict[str, Activity] = {}
 
     def __call__(self, trace: Trace) -> None:
         if trace.output is None:  # the readout
             return
         if trace.name == INPUT:
-            self._images += trace.output.shape[1]
             planes = self._network.input.bits
         else:
             planes = numeric.plane_count(self._network.by_name[trace.name].capacity)
-        activity = _Activity.of(trace, planes)
-        before = self._tensors.get(trace.name)
-        self._tensors[trace.name] = before + activity if before else activity
+        self.add(trace.name, Activity.of(trace, planes), images=trace.output.shape[1])
+
+    def add(self, name: str, activity: Activity, *, images: int) -> None:
+        """Count what `images` images did to a tensor; every tensor must see the same images."""
+        if name == INPUT:
+            self._images += images
+        before = self._tensors.get(name)
+        self._tensors[name] = before + activity if before else activity
 
     def counts(self) -> Counts:
         """Mean counts per image of all that was seen."""

@@ -15,11 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
@@ -30,9 +27,6 @@ from lbq_hw import datasets
 from train.checkpoint import load_run
 from train.data import DeviceLoader
 from train.neurons import Neuron
-
-FIGURES = ("gamma.png", "selectivity.png", "levels.png")
-BLUE, ORANGE = "#2456a6", "#d9701e"
 
 
 class Histograms:
@@ -120,53 +114,7 @@ def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> d
     }
 
 
-def draw(facts: Mapping[str, Any], folder: Path) -> None:
-    """The three figures."""
-    matplotlib.use("Agg")
-    style: dict[Any, Any] = {"axes.spines.top": False, "axes.spines.right": False}
-    style |= {"axes.grid": True, "grid.alpha": 0.3, "figure.dpi": 150, "font.size": 9}
-    with plt.rc_context(style):
-        for name, figure in zip(FIGURES, (_gamma, _selectivity, _levels), strict=True):
-            canvas, axes = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
-            axes.set_axisbelow(True)
-            figure(axes, facts)
-            canvas.savefig(folder / name)
-            plt.close(canvas)
-
-
-def _gamma(axes: Any, facts: Mapping[str, Any]) -> None:
-    gammas = [layer["gamma"] for layer in facts["layers"]]
-    axes.plot(range(1, len(gammas) + 1), gammas, marker="o", color=BLUE)
-    axes.set(xlabel="neuron layer", ylabel="step $\\gamma$", ylim=(0, None))
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_title(f"learned step, coefficient of variation {facts['summary']['gamma_cv']:.2f}")
-
-
-def _selectivity(axes: Any, facts: Mapping[str, Any]) -> None:
-    points = [(layer["active_ratio"], layer["entropy"]) for layer in facts["layers"]]
-    axes.scatter(*zip(*points, strict=True), s=18, color=BLUE, label="one layer")
-    mean = facts["summary"]
-    axes.scatter(mean["active_ratio"], mean["entropy"], s=90, color=ORANGE, label="mean")
-    axes.set(xlabel="active ratio", ylabel="normalized conditional entropy", ylim=(0, 1.02))
-    axes.set(xlim=(0, None), title="how often, and how variously, neurons fire")
-    axes.legend(frameon=False)
-
-
-def _levels(axes: Any, facts: Mapping[str, Any]) -> None:
-    layers = facts["layers"]
-    depth = max(len(layer["distribution"]) for layer in layers)
-    colors = plt.get_cmap("viridis")(np.linspace(0.15, 0.95, depth))
-    places, below = np.arange(1, len(layers) + 1), np.zeros(len(layers))
-    for k in range(depth):
-        share = np.array([(*layer["distribution"], *[0.0] * depth)[k] for layer in layers])
-        axes.bar(places, share, bottom=below, color=colors[k], label=f"k = {k + 1}")
-        below += share
-    axes.set(xlabel="neuron layer", ylabel="P(k | k > 0)", title="levels of active neurons")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7, frameon=False)
-
-
-def _show(facts: Mapping[str, Any], folder: Path) -> None:
+def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> None:
     table = Table(title=f"{facts['accuracy']:.2f} % of {facts['images']:,} images")
     for heading in ("layer", "gamma", "active", "entropy", "P(k | k > 0)"):
         table.add_column(heading, justify="left" if heading == "layer" else "right")
@@ -180,10 +128,12 @@ def _show(facts: Mapping[str, Any], folder: Path) -> None:
         table.add_row(layer["name"], *numbers, f"{shares} %")
     console = Console()
     console.print(table)
-    console.print(f"wrote {', '.join(('analysis.json', *FIGURES))} in {folder}")
+    console.print(f"wrote {', '.join(('analysis.json', *figures))} in {folder}")
 
 
 def main(argv: list[str] | None = None) -> int:
+    from train import figures  # brings matplotlib, which those who only measure need not have
+
     parser = argparse.ArgumentParser(
         prog="python -m train.analyze",
         description="Draw the layer figures of a trained run and write their numbers as JSON.",
@@ -204,11 +154,11 @@ def main(argv: list[str] | None = None) -> int:
     folder = args.out or args.run / "analysis"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "analysis.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    draw(facts, folder)
+    figures.draw(facts, folder)
     if args.json:
         print(json.dumps(facts))
     else:
-        _show(facts, folder)
+        _show(facts, folder, figures.FIGURES)
     return 0
 
 

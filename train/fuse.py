@@ -67,7 +67,7 @@ class NormedNeuron(nn.Module):
             norm.bias,
             y,
             *second,
-            neuron.gamma,
+            neuron.step_for(x),
             neuron.lam,
             static=repeat is not None,
             timesteps=timesteps,

@@ -38,7 +38,7 @@ class IntegerNetwork(nn.Module):
     def forward(self, raw: Tensor, observe: Observer | None = None) -> Tensor:
         """Logits ``(n, classes)`` int64. `observe` sees each layer's levels ``(T, n, C, H, W)``,
         before its max-pool."""
-        tensors = {INPUT: self._quantize(raw)}
+        tensors = {INPUT: self.quantize(raw)}
         for index, layer in enumerate(self.network.layers):
             current = self._current(index, layer, tensors)
             if layer.neuron is None:
@@ -47,10 +47,11 @@ class IntegerNetwork(nn.Module):
             levels = self._fire(index, layer, current)
             if observe is not None:
                 observe(layer, levels)
-            tensors[layer.name] = _max_pool(levels, layer.pool) if layer.pool else levels
+            tensors[layer.name] = max_pool(levels, layer.pool) if layer.pool else levels
         raise AssertionError("a checked network ends in a readout")
 
-    def _quantize(self, raw: Tensor) -> Tensor:
+    def quantize(self, raw: Tensor) -> Tensor:
+        """The levels ``(T', n, C, H, W)`` that the first layers read; T' is 1 for images."""
         spec = self.network.input
         frames = raw[None] if spec.static else raw.transpose(0, 1)
         levels = (frames >> spec.shift).clamp(max=spec.capacity).long()
@@ -99,7 +100,8 @@ def _path_sum(levels: Tensor, weight: Tensor, path: Path) -> Tensor:
     return y.long().unflatten(0, (steps, -1))
 
 
-def _max_pool(levels: Tensor, window: Window) -> Tensor:
+def max_pool(levels: Tensor, window: Window) -> Tensor:
+    """Levels on their way out of a layer that pools them."""
     x = levels.flatten(0, 1).float()  # levels below 2**24 are exact
     y = F.max_pool2d(F.pad(x, _sides(window)), window.kernel, window.stride)
     return y.long().unflatten(0, (levels.shape[0], -1))

@@ -147,12 +147,14 @@ class Neuron(nn.Module):
     lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
     signed         levels go down to -N
     stateful       False: each timestep is seen alone
+    scale_step     the gradient of gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
     =============  ============================================================================
     """
 
     stateful: bool = True
+    scale_step: bool = False
     step: Tensor
 
     def __init__(
@@ -208,6 +210,15 @@ class Neuron(nn.Module):
     def gamma(self) -> Tensor:
         return F.softplus(self.rho) + self.eps if self.learn_gamma else self.step
 
+    def step_for(self, current: Tensor) -> Tensor:
+        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons an image."""
+        gamma = self.gamma
+        if not self.scale_step:
+            return gamma
+        features = current.numel() // current.shape[0]
+        fixed = gamma.detach()
+        return fixed + (features * self.capacity) ** -0.5 * (gamma - fixed)
+
     @property
     def beta(self) -> float | Tensor:
         return self.beta_logit.sigmoid() if self.learn_beta else self._beta
@@ -235,8 +246,8 @@ class Neuron(nn.Module):
         }
         fixed = not (self.learn_beta or self.learn_alpha)
         if self.fused and fixed and kernels.available(current, options["timesteps"]):
-            return kernels.recurrence(current, self.gamma, self.lam, **options)
-        return recurrence(current, self.gamma, self.lam, **options)
+            return kernels.recurrence(current, self.step_for(current), self.lam, **options)
+        return recurrence(current, self.step_for(current), self.lam, **options)
 
     def extra_repr(self) -> str:
         learned = ", ".join(name for name, _ in self.named_parameters()) or "nothing"
@@ -330,10 +341,13 @@ class Ternary(Neuron):
 class QuantReLU(Neuron):
     """ReLU of N + 1 levels, the quantized ANN: what LBQ sends at T = 1, with no state.
 
-    Straight-through: slope 1 on ``0 <= r <= N``, 0 outside.
+    Straight-through: slope 1 on ``0 <= r <= N``, 0 outside. The step's gradient is a sum over all
+    F neurons of the layer and is scaled by 1 / sqrt(F * N), as in learned step size quantization
+    (LSQ): unscaled, the steps of a ResNet-20 diverge.
     """
 
     stateful = False
+    scale_step = True
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from train import analyze
+from train import analyze, figures
 from train.__main__ import main as train_main
 
 
@@ -64,7 +64,7 @@ def test_a_run_becomes_json_and_three_pictures(run, capsys):
         counts = np.array(layer["histogram"])
         assert counts.shape == (2, 6)
         assert counts.sum() % (2 * 64) == 0
-    for name in analyze.FIGURES:
+    for name in figures.FIGURES:
         assert (run / "analysis" / name).read_bytes().startswith(b"\x89PNG")
 
 

@@ -299,6 +299,20 @@ def test_quantized_relu_sends_what_lbq_sends_at_one_timestep_and_sees_each_step_
         assert one_step(r, quantized.quantizer)[:3] == want
 
 
+def test_the_step_of_a_quantized_relu_learns_by_a_scaled_gradient():
+    x = torch.randn(8, 3, 4, 5, generator=torch.Generator().manual_seed(1))
+    neuron = neurons.QuantReLU(timesteps=1, capacity=5, gamma0=0.4)
+    options: dict[str, Any] = {"timesteps": 1, "beta": 0.0, "alpha": 0.0, "emit_levels": True}
+    plain = neurons.recurrence(x, neuron.gamma, None, quantizer=neuron.quantizer, **options)
+    (unscaled,) = torch.autograd.grad(plain.sum(), neuron.rho)
+    neuron.emit_levels = True
+    scaled = neuron(x)
+    assert torch.equal(scaled, plain)
+    scaled.sum().backward()
+    assert unscaled != 0
+    torch.testing.assert_close(neuron.rho.grad, unscaled / (3 * 4 * 5 * 5) ** 0.5)
+
+
 def test_relu_is_relu_with_a_neurons_attributes():
     neuron = neurons.ReLU(timesteps=2)
     x = torch.tensor([-1.0, 2.5])

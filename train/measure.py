@@ -1,0 +1,224 @@
+"""Accuracy, activity and cost of an integer network: ``python -m train.measure NET.lbq``.
+
+The network runs in torch, on the GPU where there is one, and is counted there: only sums come back.
+The figures are those of ``python -m lbq_hw.evaluate``, number for number, and beside them how each
+layer uses its levels. ``--compare-golden`` proves the logits of the first images equal to golden's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from lbq_hw import counts, datasets, evaluate, file, golden, zoo
+from lbq_hw.datasets import Dataset, DatasetError
+from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.evaluate import Evaluation
+from lbq_hw.network import Network
+from train import analyze
+from train.checkpoint import load_run
+from train.data import DeviceLoader
+from train.device_counts import DeviceCounter
+from train.integer import IntegerNetwork
+from train.neurons import Neuron
+
+_EPILOG = """\
+examples:
+  python -m train.measure net.lbq --data folder/of/cifar10 --out net.json
+  python -m train.measure net.lbq --data folder/of/cifar10 --compare-golden 50 \\
+      --run runs/cifar10-resnet20-t2-fast --out net.json
+      with the run that the network was exported from: its float accuracy, gamma and lambda
+"""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What a dataset did to a network: `histograms` by layer name, `logits` of every image."""
+
+    evaluation: Evaluation
+    histograms: dict[str, NDArray[np.int64]]
+    logits: NDArray[np.int64]
+
+
+def measure(
+    network: Network,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    *,
+    batch: int | None = None,
+    device: torch.device | str = "cpu",
+    quiet: bool = True,
+) -> Measurement:
+    """Run raw images through the torch twin, `batch` at a time, which changes memory and speed
+    alone; a progress bar unless `quiet`."""
+    device = torch.device(device)
+    if batch is None:
+        batch = 250 if device.type == "cuda" else 10
+    model = IntegerNetwork(network).to(device)
+    counter = DeviceCounter(network)
+    logits = []
+    starts = range(0, len(images), batch)
+    console = Console(stderr=True)
+    bar = track(starts, "measuring", console=console, disable=quiet or not console.is_terminal)
+    for start in bar:
+        raw = torch.from_numpy(images[start : start + batch]).to(device)
+        counter.see_input(model.quantize(raw))
+        logits.append(model(raw, counter.see_layer).cpu())  # waits, so that the bar is true
+    found = torch.cat(logits).numpy()
+    histograms = counter.histograms()
+    # numpy's argmax, as golden's: the first of equal logits, which torch does not promise
+    accuracy = 100.0 * float(np.mean(found.argmax(axis=1) == labels))
+    evaluation = Evaluation(accuracy=accuracy, counts=counter.counts())
+    return Measurement(evaluation=evaluation, histograms=histograms, logits=found)
+
+
+def report(model: str, network: Network, dataset: str, measurement: Measurement) -> dict[str, Any]:
+    """`lbq_hw.evaluate`'s report with, by spiking layer, gamma, the use of levels and `popcount`,
+    set bits a neuron and timestep; under ``levels`` the means over layers."""
+    result = evaluate.report(model, network, dataset, measurement.evaluation)
+    described = []
+    for layer in result["layers"]:
+        histogram = measurement.histograms.get(layer["name"])
+        if histogram is None:
+            continue
+        layer |= {"gamma": network.by_name[layer["name"]].gamma, **analyze.layer_facts(histogram)}
+        bits = sum(int(n) * k.bit_count() for k, n in enumerate(histogram.sum(0)))
+        layer["popcount"] = bits / int(histogram.sum())
+        described.append(layer)
+    if described and all(layer["gamma"] is not None for layer in described):
+        result["levels"] = analyze.summarize(described)
+    return result
+
+
+def compare_with_golden(
+    network: Network, images: NDArray[np.uint8], measurement: Measurement
+) -> dict[str, Any]:
+    """Golden on the same first images; ValueError where a logit differs."""
+    expected = golden.run(network, images).logits
+    different = np.flatnonzero((expected != measurement.logits[: len(images)]).any(axis=1))
+    if len(different):
+        raise ValueError(f"logits must equal golden's, and those of image {different[0]} do not")
+    return {"images": len(images), "logits_equal": True}
+
+
+def float_run(
+    folder: Path, network: Network, dataset: Dataset, device: torch.device
+) -> tuple[dict[str, Any], dict[str, float | None]]:
+    """The float network behind an integer one on the same images: its facts without histograms,
+    and lambda by layer. ValueError where the run is another network's."""
+    model, config, spec = load_run(folder)
+    for name, neuron in model.named_modules():
+        if not isinstance(neuron, Neuron):
+            continue
+        gamma = network.by_name[name].gamma if name in network.by_name else None
+        if gamma is None or not math.isclose(gamma, neuron.gamma.item()):
+            raise ValueError(
+                f"{folder} must be the run that the network was exported from, and the gamma of "
+                f"its layer {name!r} is not the network's"
+            )
+    loader = DeviceLoader(dataset, spec, batch=config.train.eval_batch, device=device)
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        facts = analyze.measure(model.to(device), loader, quiet=not sys.stderr.isatty())
+    tails = {layer["name"]: layer["lambda"] for layer in facts["layers"]}
+    return {key: facts[key] for key in ("images", "accuracy", "summary")}, tails
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        network = file.load(zoo.find(args.net))
+        dataset = load_dataset(network, args.dataset, args.data, args.limit)
+        measurement = measure(
+            network,
+            dataset.images,
+            dataset.labels,
+            batch=args.batch,
+            device=device,
+            quiet=False,
+        )
+        result = report(Path(args.net).name, network, dataset.name, measurement)
+        if args.compare_golden:
+            images = dataset.images[: args.compare_golden]
+            result["golden"] = compare_with_golden(network, images, measurement)
+        if args.run is not None:
+            result["float"], tails = float_run(args.run, network, dataset, device)
+            for layer in result["layers"]:
+                layer["lambda"] = tails.get(layer["name"])
+    except (ValueError, OverflowError, OSError, DatasetError) as error:
+        print(f"train.measure: {error}", file=sys.stderr)
+        return 2
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    _show(result, args.out)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m train.measure",
+        description="Run an integer network in torch on a dataset's test images and write its "
+        "accuracy, use of levels, operations and energy as JSON.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    known = ", ".join(datasets.names())
+    parser.add_argument("net", help="an .lbq file or a name of the zoo")
+    parser.add_argument(
+        "--dataset", help=f"default: the one the model was trained on; one of {known}"
+    )
+    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's official files")
+    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--batch",
+        type=_positive,
+        metavar="B",
+        help="images at a time, which changes memory and speed and nothing else",
+    )
+    parser.add_argument(
+        "--compare-golden",
+        type=_positive,
+        metavar="K",
+        help="run the first K images through golden too, and fail unless all logits are equal",
+    )
+    parser.add_argument(
+        "--run", type=Path, metavar="DIR", help="the run behind the network: measure its float form"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON to write")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def _show(result: dict[str, Any], path: Path) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    saved = counts.saved_percent(result["acs_unary"], result["acs_bit_sparse"])
+    console.print(
+        f"{result['accuracy']:.2f} % of {result['images']:,} images, "
+        f"{result['acs_bit_sparse'] / 1e6:,.1f} M bit-sparse ACs an image, {saved:.1f} % saved"
+    )
+    if "float" in result:
+        console.print(f"float: {result['float']['accuracy']:.2f} %")
+    if "golden" in result:
+        console.print(f"logits of the first {result['golden']['images']} images equal golden's")
+    console.print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""The results page, made from JSON: ``python -m train.results docs/results``.
+
+A folder of results holds:
+
+| file | from |
+|---|---|
+| paper.json | the paper's tables |
+| runs/NAME.json | trained networks, one each: ``python -m train.results FOLDER/runs --collect`` |
+| ablation/NAME.json | neurons compared at one budget, likewise |
+| measured/NAME.json | integer networks: ``python -m train.measure`` |
+| bench-gpu.json | ``make bench-gpu ARGS="--json FILE"`` |
+| notes.json | what a reader should know beside the numbers: paragraphs by section |
+
+What is missing is left out of the page, with a sentence that says so.
+"""

@@ -1,0 +1,88 @@
+"""How the layers of a measured network use their levels: a figure and two tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from train.results import costs
+from train.results.store import Results
+from train.results.text import paragraph, table
+
+FIGURE = "layers.svg"
+
+_SUMMARY = {
+    "gamma_min": ("smallest step gamma", 3),
+    "gamma_max": ("largest step gamma", 3),
+    "gamma_cv": ("coefficient of variation of gamma", 2),
+    "active_ratio": ("active ratio, mean of layers", 3),
+    "entropy": ("normalized conditional entropy, mean of layers", 3),
+    "p_first_level": ("P(1), mean of layers", 3),
+}
+
+
+def described(results: Results) -> Mapping[str, Any] | None:
+    """The network of the figure: the paper's T and N, the most weight bits."""
+    nets = results.nets(timesteps=costs.TIMESTEPS, capacity=5)
+    return next((net for net in nets if "levels" in net), None)
+
+
+def facts(net: Mapping[str, Any]) -> dict[str, Any]:
+    """What `train.figures` draws."""
+    layers = [layer for layer in net["layers"] if "distribution" in layer]
+    return {"layers": layers, "summary": net["levels"]}
+
+
+def section(results: Results) -> str | None:
+    """None where no such network was measured."""
+    net = described(results)
+    if net is None:
+        return None
+    layers = facts(net)["layers"]
+    ours, theirs = net["levels"], results.paper["layers"]
+    summary = [
+        (label, f"{ours[key]:.{digits}f}", f"{theirs[key]:.{digits}f}")
+        for key, (label, digits) in _SUMMARY.items()
+    ]
+    tails = all(layer.get("lambda") is not None for layer in layers)
+    headings = ["layer", "gamma", *(["lambda"] if tails else []), "active", "entropy"]
+    headings += [f"P({k})" for k in range(1, net["capacity"] + 1)]
+    headings += ["popcount", "bit-sparse ACs in, M"]
+    rows = (_row(layer, tails=tails) for layer in layers)
+    picture = f"{results.folder.name}/{FIGURE}"
+    return "\n".join(
+        (
+            paragraph(
+                f"{costs.name(net)}, T = {net['timesteps']}, counted from its integers on",
+                f"{net['images']:,} test images. P(k) is the share of level k among active",
+                "neurons, popcount the mean of set bits a neuron and timestep; ACs are those on",
+                "the layer's own inputs, padding taps not counted.",
+                "" if tails else _tail_range(net, results),
+            ),
+            f"![gamma by layer; entropy against active ratio; levels by layer]({picture})\n",
+            table(("", "ours", "paper"), summary),
+            table(headings, rows),
+        )
+    )
+
+
+def _tail_range(net: Mapping[str, Any], results: Results) -> str:
+    """Lambda in words where it was not measured by layer, from the run behind the network."""
+    for run in results.runs.values():
+        if run.accuracy == net["float_accuracy"] and "lambda_min" in run.ranges:
+            low, high = run.ranges["lambda_min"], run.ranges["lambda_max"]
+            return f"Lambda, the tail of the surrogate, ended between {low:.3f} and {high:.3f}."
+    return ""
+
+
+def _row(layer: Mapping[str, Any], *, tails: bool) -> tuple[str, ...]:
+    return (
+        layer["name"],
+        f"{layer['gamma']:.4f}",
+        *((f"{layer['lambda']:.3f}",) if tails else ()),
+        f"{layer['active_ratio']:.3f}",
+        f"{layer['entropy']:.3f}",
+        *(f"{share:.3f}" for share in layer["distribution"]),
+        f"{layer['popcount']:.3f}",
+        f"{layer['acs_bit_sparse'] / 1e6:.2f}",
+    )

@@ -1,0 +1,137 @@
+"""The page: its sections, each from its own JSON, and what is missing said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from train.results import costs, layers, runs
+from train.results.store import Results
+from train.results.text import paragraph, table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page: `make` gives None without its files, and `missing` then says why."""
+
+    title: str
+    make: Callable[[Results], str | None]
+    missing: str
+
+
+def page(results: Results) -> str:
+    """The whole page, as Markdown."""
+    folder = results.folder.name
+    unknown = results.notes.keys() - SECTIONS.keys()
+    if unknown:
+        raise ValueError(f"notes.json must have keys of {', '.join(SECTIONS)}, not {unknown!r}")
+    parts = [
+        "# Results: ResNet-20 on CIFAR-10\n",
+        f"<!-- made by python -m train.results docs/{folder}; change the JSON, not this file -->\n",
+        paragraph(
+            "Ours beside the paper's. Every number comes from the JSON files in",
+            f"[{folder}]({folder}).",
+        ),
+    ]
+    for key, section in SECTIONS.items():
+        parts.append(f"## {section.title}\n")
+        parts.append(section.make(results) or paragraph(section.missing))
+        if key in results.notes:
+            parts.append(paragraph(results.notes[key]))
+    return "\n".join(parts)
+
+
+def _steps(results: Results) -> str | None:
+    bench = results.bench
+    if bench is None:
+        return None
+    steps = []
+    for row in bench["steps"]:
+        if row["ms"] is None:
+            steps.append((row["name"], row["note"], "", "", ""))
+            continue
+        name = f"{row['name']} ({row['note']})" if row.get("note") else row["name"]
+        spread = f"{min(row['rounds_ms']):.2f} to {max(row['rounds_ms']):.2f}"
+        target = f"{row['target']:g}" if row["target"] else ""
+        steps.append((name, f"{row['ms']:.2f}", spread, f"{row['ratio']:.2f}", target))
+    kernels = []
+    for row in bench["neurons"]:
+        for name in ("copy", "forward", "backward"):
+            found = row[name]
+            share = f"{100 * found['of_copy']:.0f} %" if "of_copy" in found else ""
+            speed = f"{found['gb_per_s']:,.0f}"
+            kernels.append((f"{name}, T = {row['timesteps']}", f"{found['ms']:.3f}", speed, share))
+    headings = ("", "ms", "of rounds", "over the ANN", "target, at most")
+    least = f"{100 * bench['target_fraction']:.0f} %"
+    return "\n".join(
+        (
+            paragraph(
+                f"One optimizer step at batch {bench['batch']}, augmentation included, on one",
+                f"{bench['device']} with torch {bench['torch']}: medians of the rounds of one run.",
+                "Norm, sum and neuron are one kernel unless a row has the neuron alone.",
+            ),
+            table(headings, steps),
+            paragraph(
+                "The neuron's kernels against a copy of the same tensor, whose bandwidth is their",
+                f"ceiling; the target is {least} of it.",
+            ),
+            table(("", "ms", "GB/s", "of a copy"), kernels),
+        )
+    )
+
+
+def _commands(results: Results) -> str | None:
+    """How each run was started, and what follows it."""
+    if not results.runs:
+        return None
+    lines = []
+    for name, run in results.runs.items():
+        words = ["python -m train", f"--config {run.name}"]
+        words += [f"--set {change}" for change in run.changes]
+        words += ["--set train.init=RUN"] if run.fine_tuned else []
+        lines.append(" ".join([*words, "--data DIR", f"--out runs/{name}"]))
+    lines += [
+        "python -m train.export runs/NAME --out NAME.lbq",
+        "python -m train.measure NAME.lbq --data DIR --run runs/NAME "
+        f"--compare-golden 50 --out docs/{results.folder.name}/measured/NAME.json",
+        f"python -m train.results docs/{results.folder.name}/runs --collect runs/NAME",
+        f"python -m train.results docs/{results.folder.name}",
+    ]
+    first = "DIR holds the official batches of CIFAR-10"
+    if any(run.fine_tuned for run in results.runs.values()):
+        first += ", RUN is the run whose weights are fine-tuned"
+    return paragraph(f"{first}.") + "\n" + "".join(f"    {line}\n" for line in lines)
+
+
+SECTIONS = {
+    "accuracy": Section(
+        title="Accuracy",
+        make=runs.accuracy,
+        missing="Left out: no run was collected with `python -m train.results`.",
+    ),
+    "costs": Section(
+        title="Cost",
+        make=costs.section,
+        missing="Left out: no network of T = 2 was measured with `python -m train.measure`.",
+    ),
+    "layers": Section(
+        title="Layers",
+        make=layers.section,
+        missing="Left out: no such network with N = 5 was measured.",
+    ),
+    "ablation": Section(
+        title="Ablation",
+        make=runs.ablation,
+        missing="Left out: no run was collected with `python -m train.results`.",
+    ),
+    "steps": Section(
+        title="Training steps",
+        make=_steps,
+        missing="Left out: nothing was timed with `make bench-gpu`.",
+    ),
+    "commands": Section(
+        title="The same again",
+        make=_commands,
+        missing="Left out: no run was collected.",
+    ),
+}

@@ -1,0 +1,36 @@
+"""Markdown tables and numbers as the page writes them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+
+def paragraph(*sentences: str) -> str:
+    """Sentences on lines of at most 100 columns."""
+    words = " ".join(sentence for sentence in sentences if sentence)
+    return textwrap.fill(words, 100, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
+    """The first `text` columns hold words, the others numbers."""
+    rule = ["---" if column < text else "--:" for column in range(len(headings))]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (headings, rule, *rows))
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def points(value: float) -> str:
+    """A difference of percentages, with its sign."""
+    return f"{value:+.2f}"
+
+
+def millions(value: float) -> str:
+    return f"{value / 1e6:,.2f}"
+
+
+def join(items: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
