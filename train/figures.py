@@ -67,7 +67,7 @@ def _selectivity(axes: Any, facts: Mapping[str, Any]) -> None:
     axes.scatter(mean["active_ratio"], mean["entropy"], s=90, color=ORANGE, label="mean")
     axes.set(xlabel="active ratio", ylabel="normalized conditional entropy", ylim=(0, 1.02))
     axes.set(xlim=(0, None), title="how often, and how variously, neurons fire")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower right")
 
 
 def _levels(axes: Any, facts: Mapping[str, Any]) -> None:
