@@ -63,6 +63,13 @@ def main(argv: list[str] | None = None) -> int:
         help="icarus: cocotb drives it, hundreds of times slower (verilator)",
     )
     parser.add_argument(
+        "--limit",
+        type=float,
+        default=icarus.LIMIT,
+        metavar="S",
+        help=f"seconds that icarus may run ({icarus.LIMIT:g})",
+    )
+    parser.add_argument(
         "--waves", type=Path, metavar="F", help="write waves: VCD from verilator, FST from icarus"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
@@ -95,17 +102,19 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("building", total=None)
-        core = _start(config, args.simulator, args.waves)
+        core = _start(config, args.simulator, args.waves, args.limit)
         progress.update(task, description="simulating", total=len(images))
         with core:
             outcome = check(network, program, core, images, advance=lambda: progress.advance(task))
     return outcome.report()
 
 
-def _start(config: CoreConfig, simulator: str, waves: Path | None) -> Verilated | Simulated:
+def _start(
+    config: CoreConfig, simulator: str, waves: Path | None, limit: float
+) -> Verilated | Simulated:
     """Build a core and start it."""
     if simulator == "icarus":
-        return Simulated(icarus.build(config, waves=waves is not None), waves=waves)
+        return Simulated(icarus.build(config, waves=waves is not None), waves=waves, limit=limit)
     return Verilated(verilator.build(config, waves=waves is not None), waves=waves)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import struct
 import tempfile
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -16,6 +19,11 @@ from sim.runner import Design, compile_design, simulate
 from sim.verilator import TOP, rtl
 from sim.verilog import SimulatorError
 
+LIMIT = 3600.0
+"""Seconds of wall clock that a core may run."""
+GRACE = 2.0
+"""Seconds in which a core must end after an error here."""
+
 
 def build(config: CoreConfig, *, waves: bool = False) -> Design:
     """Compile the core; a build of the same text is used again."""
@@ -23,9 +31,12 @@ def build(config: CoreConfig, *, waves: bool = False) -> Design:
 
 
 class Simulated(Commands):
-    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end."""
+    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end.
 
-    def __init__(self, design: Design, *, waves: Path | None = None) -> None:
+    After `limit` seconds the core is ended, and what waits for it raises.
+    """
+
+    def __init__(self, design: Design, *, waves: Path | None = None, limit: float = LIMIT) -> None:
         self._failure: Exception | None = None
         with ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lbq-"))
@@ -34,18 +45,20 @@ class Simulated(Commands):
             server.listen(1)
             server.settimeout(0.1)
             settings = Settings(socket=f"{folder}/port")
-            self._thread = threading.Thread(target=self._run, args=(design, settings, waves))
+            self._thread = threading.Thread(target=self._run, args=(design, settings, waves, limit))
             self._thread.start()
             connection = stack.enter_context(self._accept(server))
             connection.settimeout(None)
             requests = stack.enter_context(connection.makefile("wb"))
             answers = stack.enter_context(connection.makefile("rb"))
             super().__init__(requests, answers)
+            (self._process,) = struct.unpack("<I", self._receive(4))
             self._open = stack.pop_all()
 
-    def _run(self, design: Design, settings: Settings, waves: Path | None) -> None:
+    def _run(self, design: Design, settings: Settings, waves: Path | None, limit: float) -> None:
+        module, variables = "sim.benches.server", settings.to_env()
         try:
-            run = simulate(design, "sim.benches.server", variables=settings.to_env(), waves=waves)
+            run = simulate(design, module, variables=variables, waves=waves, limit=limit)
             if run.failures:
                 raise SimulatorError("; ".join(run.failures.values()))
         except Exception as error:
@@ -68,7 +81,11 @@ class Simulated(Commands):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._open.close()  # the bench ends with its commands
-        self._thread.join()
-        if error is None and self._failure is not None:
-            raise self._failure
+        with suppress(OSError):  # commands that a core which has ended does not take
+            self._open.close()  # the bench ends with its commands, unless it waits for the core
+        self._thread.join(None if error is None else GRACE)
+        if self._thread.is_alive():
+            os.kill(self._process, signal.SIGKILL)
+            self._thread.join()
+        elif self._failure is not None and (error is None or isinstance(error, SimulatorError)):
+            raise self._failure from None

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from sim.benches import BENCHES
 from sim.benches.harness import Settings
-from sim.runner import CACHE, Run, compile_design, missing, simulate
+from sim.runner import CACHE, LIMIT, Run, compile_design, missing, simulate
 from sim.verilog import SimulatorError, convert
 
 SIMULATORS = ("icarus", "verilator")
@@ -52,9 +52,13 @@ def run_bench(
     length: int = 1,
     spoil: bool = False,
     waves: Path | None = None,
+    limit: float = LIMIT,
     cache: Path = CACHE,
 ) -> Result:
-    """Build a bench's block and run all its tests; see `Settings` for what they are told."""
+    """Build a bench's block and run all its tests, for `limit` seconds at most.
+
+    See `Settings` for what they are told.
+    """
     began = time.perf_counter()
     text = convert(block(bench, shape), name=bench)
     design = compile_design(
@@ -62,7 +66,12 @@ def run_bench(
     )
     settings = Settings(shape=shape, length=length, spoil=spoil)
     run = simulate(
-        design, f"sim.benches.{bench}", seed=seed, variables=settings.to_env(), waves=waves
+        design,
+        f"sim.benches.{bench}",
+        seed=seed,
+        variables=settings.to_env(),
+        waves=waves,
+        limit=limit,
     )
     seconds = time.perf_counter() - began
     return Result(bench=bench, shape=shape, simulator=simulator, run=run, seconds=seconds)
@@ -71,13 +80,17 @@ def run_bench(
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sim.regression",
-        description="Run the benches under cocotb; ends with exit code 1 where a test fails.",
+        description="Run the benches under cocotb; ends with exit code 1 where a test fails, 2 "
+        "where a simulator cannot run one.",
     )
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)} (all)")
     parser.add_argument("--simulator", choices=SIMULATORS, help="default: all that can")
     parser.add_argument("--seed", type=int, default=1, help="of the random traffic (1)")
     parser.add_argument("--length", type=int, default=1, help="times the usual traffic (1)")
     parser.add_argument("--all-shapes", action="store_true", help="not only the first of each")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds a bench ({LIMIT:g})"
+    )
     parser.add_argument("--waves", type=Path, metavar="DIR", help="write waves, a file a bench")
     args = parser.parse_args(argv)
     for bench in args.bench:
@@ -85,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
             parser.error(f"BENCH must be one of {', '.join(BENCHES)}, not {bench!r}")
     try:
         return _run_all(args)
-    except SimulatorError as error:
+    except (SimulatorError, ValueError) as error:
         print(f"regression: {error}", file=sys.stderr)
         return 2
 
@@ -109,6 +122,7 @@ def _run_all(args: argparse.Namespace) -> int:
                     kind = "fst" if simulator == "icarus" else "vcd"
                     waves = args.waves and args.waves / f"{bench}-{shape}.{kind}"
                     options = {"seed": args.seed, "length": args.length, "waves": waves}
+                    options |= {"limit": args.limit}
                     results.append(run_bench(bench, simulator=simulator, shape=shape, **options))
     _show(results, console)
     return int(any(result.run.failures for result in results))

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,15 +20,19 @@ from xml.etree import ElementTree
 from cocotb_tools.runner import get_runner
 from find_libpython import find_libpython
 
+from sim.benches import limit as limiter
 from sim.verilog import SimulatorError
 
 CACHE = Path("build/cocotb")
+LIMIT = 600.0
+"""Seconds of wall clock that a run of a bench may take: many times what any of ours does."""
 TIMESCALE = ("1ns", "1ns")
 VERILATOR = (5, 32)  # the oldest that compiles cocotb's side
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
 
 _BARE = re.compile(r"always @\*\n(?!\s*begin)")
+_TRIGGER = re.compile(r"^(  reg (\S+) ) = 0;$", re.MULTILINE)
 
 # Where something goes wrong it is told by an exception; the rest is cocotb's own news.
 for _name in ("Icarus", "Verilator"):
@@ -76,9 +81,11 @@ def compile_design(
     if (reason := missing(simulator)) is not None:
         raise SimulatorError(reason)
     if simulator == "icarus":
-        # Icarus runs no `always @*` before an input of it changes, and leaves X until then. Those
-        # of several statements have an input of their own for that.
+        # An `always @*` first runs when an input changes; until then its output is X. Those of
+        # several statements have an input for that, which must change when all of them wait.
+        # As an `always_comb` they would look at all bits of all inputs, and take twice as long.
         text = _BARE.sub("always_comb\n", text)
+        text = _TRIGGER.sub(r"\1;\n  initial \2 <= 0;", text)
     parts = (text, top, simulator, str(waves), *_ARGUMENTS[simulator])
     folder = cache / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     design = Design(folder=folder.resolve(), top=top, simulator=simulator, waves=waves)
@@ -117,11 +124,15 @@ def simulate(
     seed: int = 1,
     variables: Mapping[str, str] | None = None,
     waves: Path | None = None,
+    limit: float = LIMIT,
 ) -> Run:
     """Run all tests of a bench's module; failures are in the result, a simulator that dies raises.
 
-    `waves` gets an FST file from Icarus, a VCD file from Verilator.
+    `waves` gets an FST file from Icarus, a VCD file from Verilator. A run that takes `limit`
+    seconds is killed, and raises.
     """
+    if not limit > 0:
+        raise ValueError(f"limit must be a positive number of seconds, not {limit!r}")
     with tempfile.TemporaryDirectory(prefix="cocotb-") as temporary:
         work = Path(temporary).resolve()
         results, log = work / "results.xml", work / "sim.log"
@@ -130,22 +141,26 @@ def simulate(
             options = {"plusargs": [f"+dumpfile_path={waves.resolve()}"]}
         elif waves is not None:
             options = {"test_args": ["--trace-file", str(waves.resolve())]}
+        variables = {limiter.VARIABLE: str(limit), **(variables or {})}
         runner = get_runner(design.simulator)
+        began = time.monotonic()
         # It raises for failing tests too, and not always: only the results count.
         with contextlib.suppress(RuntimeError, SystemExit):
             runner.test(
-                test_module=module,
+                test_module=[limiter.__name__, module],
                 hdl_toplevel=design.top,
                 hdl_toplevel_lang="verilog",
                 build_dir=design.folder,
                 test_dir=work,
                 results_xml=str(results),
                 seed=seed,
-                extra_env={"COCOTB_ANSI_OUTPUT": "0", **(variables or {})},
+                extra_env={"COCOTB_ANSI_OUTPUT": "0", **variables},
                 waves=waves is not None,
                 log_file=log,
                 **options,
             )
+        if time.monotonic() - began >= limit:
+            raise SimulatorError(f"{design.simulator} did not end {module} within {limit:g} s")
         # A module that cannot be imported leaves no results, or results without a test.
         run = _read(results) if results.is_file() else Run(tests=(), failures={})
         if not run.tests:

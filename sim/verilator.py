@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -55,20 +56,39 @@ def build_bench(
     if program.is_file():
         return program
     cache.mkdir(parents=True, exist_ok=True)
+    runtime = cache / _runtime(verilator, waves)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
-        source = Path(folder) / f"{top}.v"
+        source, work = Path(folder) / f"{top}.v", Path(folder) / "obj"
         source.write_text(text, encoding="utf-8")
         command = [verilator, "--cc", "--exe", "--build", *FLAGS]
         command += ["--top-module", top, "-o", "bench"]
-        command += ["--Mdir", str(Path(folder) / "obj"), str(source), str(bench.resolve())]
+        command += ["--Mdir", str(work), str(source), str(bench.resolve())]
         command += ["--trace"] if waves else []
+        if runtime.is_dir():
+            shutil.copytree(runtime, work)
+            for compiled in runtime.iterdir():  # its makefile would compile all for a new design
+                command += ["-MAKEFLAGS", f"--old-file={compiled.name}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SimulatorError(f"verilator does not build the core:\n{done.stderr[-2000:]}")
         program.parent.mkdir(exist_ok=True)
-        shutil.copy(Path(folder) / "obj" / "bench", program.with_suffix(".new"))
+        shutil.copy(work / "bench", program.with_suffix(".new"))
         program.with_suffix(".new").replace(program)
+        if not runtime.is_dir():
+            kept = Path(folder) / "runtime"
+            kept.mkdir()
+            for compiled in work.glob("verilated*.o"):
+                compiled.rename(kept / compiled.name)
+            with suppress(OSError):  # another process was faster
+                kept.rename(runtime)
     return program
+
+
+def _runtime(verilator: str, waves: bool) -> str:
+    """Name of the folder of Verilator's own object files, which are the same for all designs."""
+    made = Path(verilator).stat().st_mtime_ns
+    parts = (verilator, str(made), str(waves), *FLAGS)
+    return "runtime-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 class Verilated(Commands):

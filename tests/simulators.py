@@ -62,8 +62,13 @@ def shared_core(shape: Shape, seeds: range = range(25)) -> CoreConfig:
     lanes, word, summary, units = shape
     networks = [digits(), *(drawn(seed, lanes) for seed in seeds)]
     core = common_core(networks, lanes=lanes, word=word, summary=summary, units=units)
-    # So that records can name weight rows and paths that do not exist.
-    return core.with_(weight_rows=core.weight_rows | 1, layer_paths=core.layer_paths + 1)
+    return core.with_(
+        # So that records can name weight rows and paths that do not exist.
+        weight_rows=core.weight_rows | 1,
+        layer_paths=core.layer_paths + 1,
+        # The fewest, where events wait most.
+        fifo_depth=3 if units == 1 else 16,
+    )
 
 
 @cache

@@ -1,7 +1,11 @@
-"""No bench of its own: a core that obeys `sim.commands` from a socket, until that closes."""
+"""No bench of its own: a core that obeys `sim.commands` from a socket, until that closes.
+
+First it sends the number of its process.
+"""
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from typing import Any
@@ -24,6 +28,8 @@ async def serve(dut: Any) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(Settings.from_env().socket)
         with connection.makefile("rwb") as link:
+            link.write(struct.pack("<I", os.getpid()))
+            link.flush()
             # Time stands still while the host thinks.
             while len(command := link.read(12)) == 12:
                 kind, first, second = struct.unpack("<III", command)

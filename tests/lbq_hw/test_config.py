@@ -38,7 +38,7 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
         ({"plane_words": 100}, "plane_words must be a multiple of summary (16), not 100"),
         ({"channels": 24}, "channels must be a multiple of lanes (16), not 24"),
         ({"logits": 10}, "logits must be a multiple of lanes (16), not 10"),
-        ({"fifo_depth": 1}, "fifo_depth must be between 3 and 4096, not 1"),
+        ({"fifo_depth": 2}, "fifo_depth must be between 3 and 4096, not 2"),
     ],
 )
 def test_a_value_out_of_range_is_refused(changes: dict[str, int], message: str) -> None:

@@ -38,7 +38,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Package:
         model=zoo.find("digits"),
         clock_hz=CLOCK_HZ,
         baud=BAUD,
-        baked=False,
+        baked=True,
         bitstream=None,
     )
 
@@ -67,24 +67,26 @@ def host(running: Board, folder: Path, *more: str) -> list[str]:
 
 
 def test_the_host_predicts_over_the_line_as_golden_does(
-    running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
+    program: Path, packed: Package, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = packed.folder
-    assert main(host(running, folder, "--no-load")) == 2
-    text = "host: the bitstream did not bring this model: leave out --no-load\n"
-    assert capsys.readouterr().err == text
-    found = []
-    for more in ([], ["--reload"]):
-        assert main(host(running, folder, "--json", *more)) == 0
-        found.append(json.loads(capsys.readouterr().out))
-    assert [facts["uploaded"] for facts in found] == [True, True]
+    with board.running(program, clock_hz=CLOCK_HZ) as fresh:
+        found = []
+        for more in ([], ["--reload"], []):
+            assert main(host(fresh, folder, "--json", *more)) == 0
+            found.append(json.loads(capsys.readouterr().out))
+        # The upload has taken the place of what the bitstream brought.
+        assert main(host(fresh, folder, "--no-load")) == 2
+        text = "host: the bitstream did not bring this model: leave out --no-load\n"
+        assert capsys.readouterr().err == text
+        assert main(host(fresh, folder)) == 0
+        assert "all logits equal" in capsys.readouterr().out
+    assert [facts["uploaded"] for facts in found] == [False, True, True]
     for facts in found:
         assert (facts["equal"], facts["differing"], facts["images"]) == (True, [], 3)
         assert facts["latency_us"] == pytest.approx(facts["cycles"] / 12, rel=1e-12)
         assert facts["repeated_frames"] == 0
-    assert found[0]["cycles"] == found[1]["cycles"] > 0
-    assert main(host(running, folder)) == 0
-    assert "all logits equal" in capsys.readouterr().out
+    assert found[0]["cycles"] == found[1]["cycles"] == found[2]["cycles"] > 0
 
 
 def test_another_bitstream_is_refused(
@@ -200,21 +202,11 @@ def test_a_package_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == text
 
 
+@pytest.mark.usefixtures("program")  # built
 def test_a_model_in_the_bitstream_runs_without_an_upload(
-    packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    packed: Package, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "baked"
-    package.write(
-        folder,
-        board="sim",
-        config=packed.config,
-        model=zoo.find("digits"),
-        clock_hz=CLOCK_HZ,
-        baud=BAUD,
-        baked=True,
-        bitstream=None,
-    )
     options = ["--no-load", "--images", "2", "--compare", "--json"]
-    assert board.main(["--package", str(folder), "--host", *options]) == 0
+    assert board.main(["--package", str(packed.folder), "--host", *options]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["uploaded"], facts["images"], facts["equal"]) == (False, 2, True)
