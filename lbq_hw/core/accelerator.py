@@ -129,7 +129,7 @@ class Accelerator(wiring.Component):
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late.
         m.d.comb += [
-            writer.o.ready.eq(1),
+            lanes.room.eq(neurons.room),
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
         ]
@@ -205,7 +205,7 @@ class Accelerator(wiring.Component):
             host.ticks.events.eq(taken & working),
             host.ticks.null_events.eq(taken & ~working),
             host.ticks.scanner_stalls.eq(event.ready & ~event.valid),
-            host.ticks.neuron_stalls.eq(lanes.o_sum.valid & ~lanes.o_sum.ready),
+            host.ticks.neuron_stalls.eq(~event.ready),
             host.ticks.words.eq(scanner.word_read),
             host.ticks.empty_requests.eq(scanner.chunk_empty),
         ]

@@ -26,8 +26,8 @@ _CYCLE_BITS = 40  # hours
 
 
 class PortSignature(wiring.Signature):
-    """A request is taken in a cycle with ``valid`` and ``ready``. Every read is answered by one
-    cycle with ``r_valid``, before the next request is taken.
+    """A request is taken in a cycle with ``valid`` and ``ready``, and stays until then. Every read
+    is answered by one cycle with ``r_valid``, before the next request is taken.
     """
 
     def __init__(self):
@@ -52,8 +52,7 @@ class HostPort(wiring.Component):
     registers can be read: anything else is refused with the error BUSY; what does not exist, with
     ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
-    Timing. A request a cycle, but none in the cycle after a clear or the end of a run. A read is
-    answered in the next cycle.
+    Timing. A request every other cycle. A read is answered in the cycle after it is taken.
 
     Members
     -------
@@ -118,34 +117,40 @@ class HostPort(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         port = self.port
-        request, taken, answer, clear, ended = (Signal() for _ in range(5))
-        refused = Signal(4)
-        written, read = Signal(len(Region)), Signal(len(Region))  # by region
-        known, locked, allowed = Signal(), Signal(), Signal()
-        here = [port.addr[isa.REGION_SHIFT :] == kind for kind in Region]
+        regions = [port.addr[isa.REGION_SHIFT :] == kind for kind in Region]
         control = port.addr[:4] == isa.REGISTERS["control"].address
-        reads = Cat(here[kind] for kind in (Region.REGISTERS, Region.PLANES, Region.LOGITS)).any()
-        writes = Cat(here[kind] for kind in _WRITTEN).any() | (here[Region.REGISTERS] & control)
+        reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
+        readable = Cat(regions[kind] for kind in reads).any()
+        writable = Cat(regions[kind] for kind in _WRITTEN).any()
+        writable |= regions[Region.REGISTERS] & control
 
-        m.d.comb += [
-            port.ready.eq(~(answer | clear | ended)),
-            port.r_valid.eq(answer),
-            request.eq(port.valid & port.ready),
-            known.eq(self._known(here)),
-            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
-            allowed.eq(Mux(port.write, writes, reads)),
-            taken.eq(request & known & ~locked & allowed),
-            written.eq(Cat(here) & (taken & port.write).replicate(len(here))),
-            read.eq(Cat(here) & (taken & ~port.write).replicate(len(here))),
-        ]
-        with m.If(request & ~taken):
-            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
-        begin = written[Region.REGISTERS] & port.w_data[0]
+        # A request is looked at, and taken in the cycle after: what follows from its address would
+        # be late for all the memories.
+        looked, known, allowed = Signal(), Signal(), Signal()
+        here, written, read = (Signal(len(Region)) for _ in range(3))
+        request, locked, taken, answer, clear, ended = (Signal() for _ in range(6))
+        refused = Signal(4)
         m.d.sync += [
+            looked.eq(port.valid & ~port.ready),
+            known.eq(self._known(regions)),
+            allowed.eq(Mux(port.write, writable, readable)),
+            here.eq(Cat(regions)),
             answer.eq(request & ~port.write),
             clear.eq(written[Region.REGISTERS] & port.w_data[1]),
             ended.eq(self.busy & self.finished),
         ]
+        m.d.comb += [
+            port.ready.eq(looked & ~ended),
+            port.r_valid.eq(answer),
+            request.eq(port.ready),  # it is still valid
+            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
+            taken.eq(request & known & ~locked & allowed),
+            written.eq(here & (taken & port.write).replicate(len(here))),
+            read.eq(here & (taken & ~port.write).replicate(len(here))),
+        ]
+        with m.If(request & ~taken):
+            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
+        begin = written[Region.REGISTERS] & port.w_data[0]
         self._store(m, written)
         self._answer(m, read, self._registers(m, refused, begin, clear))
         return m

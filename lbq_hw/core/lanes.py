@@ -10,19 +10,23 @@ from lbq_hw.core.payload import Event, check_size
 
 __all__ = ["LaneArray"]
 
+LANES_A_COPY = 16
+"""Lanes that one copy of the register that lets them move is for."""
+
 
 class LaneArray(wiring.Component):
     """Accumulates weight rows event by event, and offers the sums of each step.
 
     An event makes every lane compute ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask[lane] ?
     weight[row][lane] : 0)``, modulo ``2**acc_bits``. One with ``end`` completes a step: its sums
-    are offered, and nothing moves until they are taken.
+    are offered once there is ``room`` for them, and until then nothing moves.
 
     Timing. An event taken in cycle c reads its weights in c + 1 and adds them in c + 2; after an
-    ``end`` the sums are valid in c + 3. An event is taken every cycle, but for those in which a
-    valid sum is not taken: then ``i_event.ready`` is 0. ``i_event.ready`` depends on
-    ``o_sum.ready`` of the same cycle. The sums are the accumulators themselves, so whoever takes
-    them must copy them; the next step begins without a gap.
+    ``end`` the sums are there in c + 3. They are valid for one cycle, the first one with ``room``
+    in the cycle before it. An event is taken every cycle, but for those in which sums are there and
+    not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: all that
+    moves in the lanes does so by a register. The sums are the accumulators themselves, so whoever
+    takes them must copy them; the next step begins without a gap.
 
     Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
     of a write no event is taken: the memory may have one port for both.
@@ -41,7 +45,9 @@ class LaneArray(wiring.Component):
     Members
     -------
     i_event : stream of `Event`
-    o_sum : stream of ``lanes`` signed sums
+    o_sum : stream of ``lanes`` signed sums, always ready
+    room : bit
+        Sums can be taken in the next cycle.
     weights : write port of a row, one enable a lane
     busy : bit
         An event or a sum is on its way.
@@ -58,11 +64,13 @@ class LaneArray(wiring.Component):
         self._init = list(init)
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
+        sums = data.ArrayLayout(signed(acc_bits), lanes)
         weights = memory.WritePort.Signature(addr_width=row_bits, shape=row_shape, granularity=1)
         super().__init__(
             {
                 "i_event": In(stream.Signature(Event(lanes=lanes, row_bits=row_bits))),
-                "o_sum": Out(stream.Signature(data.ArrayLayout(signed(acc_bits), lanes))),
+                "o_sum": Out(stream.Signature(sums, always_ready=True)),
+                "room": In(1),
                 "weights": Out(weights),
                 "busy": Out(1),
             }
@@ -85,43 +93,51 @@ class LaneArray(wiring.Component):
         read, write = store.read, store.write
 
         event = self.i_event.payload
-        advance = Signal()
-        done = Signal()
+        count = len(event.mask)
+        # Copies of one register, each for some of the lanes.
+        copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
+        advance = copies[0]
+        ends, offered = Signal(), Signal()
         fetched = Signal(data.StructLayout({"mask": len(event.mask), "act": _ACT}))
         adding = Signal(_ACT)
         addend = Signal(row_shape, reset_less=True)
         acc = Signal(self.o_sum.payload.shape(), reset_less=True)
 
         m.d.comb += [
-            advance.eq(~done | self.o_sum.ready),
+            ends.eq(adding.valid & adding.end),
             self.i_event.ready.eq(advance),
             write.addr.eq(self.weights.addr),
             write.data.eq(self.weights.data),
             write.en.eq(self.weights.en),
             read.addr.eq(event.row),
             read.en.eq(advance),
-            self.o_sum.valid.eq(done),
+            self.o_sum.valid.eq(offered),
             self.o_sum.payload.eq(acc),
-            self.busy.eq(fetched.act.valid | adding.valid | done),
+            self.busy.eq(fetched.act.valid | adding.valid | ~advance | offered),
         ]
+        m.d.sync += offered.eq(self.room & (~advance | ends))
+        # From themselves, or synthesis would make one of them.
+        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
         with m.If(advance):
             m.d.sync += [
-                fetched.mask.eq(event.mask),
                 fetched.act.valid.eq(self.i_event.valid),
                 fetched.act.clear.eq(event.clear),
                 fetched.act.double.eq(event.double),
                 fetched.act.end.eq(event.end),
                 adding.eq(fetched.act),
-                done.eq(adding.valid & adding.end),
             ]
-            row = data.View(row_shape, read.data)
-            for lane, enabled in enumerate(fetched.mask):
-                m.d.sync += addend[lane].eq(Mux(enabled, row[lane], 0))
-        with m.If(advance & adding.valid):
-            for total, weight in zip(acc, addend, strict=True):
-                # One LUT a bit chooses what the carry chain adds to.
-                start = Mux(adding.double, total << 1, total)[: len(total)]
-                start &= (~adding.clear).replicate(len(total))
+        row = data.View(row_shape, read.data)
+        for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
+            # One LUT a bit chooses what the carry chain adds to.
+            start = Mux(adding.double, total << 1, total)[: len(total)]
+            start &= (~adding.clear).replicate(len(total))
+            moves = copies[lane // LANES_A_COPY]
+            with m.If(moves):
+                m.d.sync += [
+                    fetched.mask[lane].eq(event.mask[lane]),
+                    weight.eq(Mux(fetched.mask[lane], row[lane], 0)),
+                ]
+            with m.If(moves & adding.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
 

@@ -28,12 +28,12 @@ class NeuronArray(wiring.Component):
     never reach, since their levels are written too.
 
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
-    logits in every cycle from ``c + logits_latency`` on. The next step is taken `groups` *
-    ``updates`` cycles later, with two exceptions. A pass that continues a membrane begins
-    `loop` cycles after the one before, if there are fewer groups than that. And everything stands
-    still while levels are ready to be collected but planes before them are not taken.
-    ``i_sum.ready`` and ``i_step.ready`` depend on both valids and on ``o_planes.ready`` of the same
-    cycle.
+    logits in every cycle from ``c + logits_latency`` on. A pass begins `groups` cycles after the
+    one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
+    continues a membrane, and ``write.planes`` cycles, if there are fewer groups than that and its
+    levels leave. So planes follow each other no faster than they can be written. The next step is
+    taken with the last group of the last pass, but a cycle later if there is only one group:
+    ``room``, in the cycle before, tells that. It depends on ``i_sum.valid`` of the same cycle.
 
     Parameters
     ----------
@@ -56,14 +56,17 @@ class NeuronArray(wiring.Component):
 
     Members
     -------
-    i_sum : stream of ``lanes`` signed sums
+    i_sum : stream of ``lanes`` signed sums, always ready
+        Valid only in cycles after one with ``room``.
+    room : bit
+        Sums can be taken in the next cycle.
     i_step : stream of `StepInfo`
-        ``group`` is a multiple of `groups`. What describes the layer holds while `busy`, even where
-        the stream is not valid.
+        Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
+        What describes the layer holds while `busy`, even where the stream is not valid.
     params : write port of ``3 * units`` values, one enable a value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
-    o_planes : stream of `LevelPlanes`
+    o_planes : stream of `LevelPlanes`, always ready
     o_logits : stream of ``units`` signed membranes, always ready
         In the order of the channels and of the steps.
     busy : bit
@@ -116,13 +119,15 @@ class NeuronArray(wiring.Component):
             shape=data.ArrayLayout(membrane, 3 * units),
             granularity=1,
         )
+        sums = data.ArrayLayout(signed(acc_bits), lanes)
         logits = data.ArrayLayout(membrane, units)
         super().__init__(
             {
-                "i_sum": In(stream.Signature(data.ArrayLayout(signed(acc_bits), lanes))),
+                "i_sum": In(stream.Signature(sums, always_ready=True)),
+                "room": Out(1),
                 "i_step": In(stream.Signature(step)),
                 "params": Out(params),
-                "o_planes": Out(stream.Signature(levels)),
+                "o_planes": Out(stream.Signature(levels, always_ready=True)),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
@@ -152,31 +157,27 @@ class NeuronArray(wiring.Component):
         m = Module()
         positions = self._positions
         units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
-        advance = Signal()
         step = Signal(self.i_step.payload.shape())
-        start, sums = self._issue(m, advance, step)
+        start, sums = self._issue(m, step)
 
         # What a group needs to know on its way, by position.
         at = [start]
         for position in range(1, positions.end + 1):
             at.append(Signal.like(start, name=f"at_{position}"))
-            with m.If(advance):
-                m.d.sync += at[position].eq(at[position - 1])
+            m.d.sync += at[position].eq(at[position - 1])
 
-        self._connect_units(m, advance, at, sums, units)
-        self._collect(m, advance, step, at, units)
+        self._connect_units(m, at, sums, units)
+        self._collect(m, step, at, units)
         logits, logits_valid = Signal.like(self.o_logits.payload), Signal()
         fired = at[positions.fire]
-        with m.If(advance):
-            m.d.sync += [
-                logits_valid.eq(fired.valid & fired.logits),
-                logits.as_value().eq(Cat(unit.next_v for unit in units)),
-            ]
-        # Only level planes stand still, and the readout has none: logits never wait.
+        m.d.sync += [
+            logits_valid.eq(fired.valid & fired.logits),
+            logits.as_value().eq(Cat(unit.next_v for unit in units)),
+        ]
         m.d.comb += [self.o_logits.valid.eq(logits_valid), self.o_logits.payload.eq(logits)]
         return m
 
-    def _issue(self, m, advance, step):
+    def _issue(self, m, step):
         """Take steps and send their groups, one a cycle; the group, and sums from its own on."""
         turn = len(self.o_logits.payload) * len(self.i_sum.payload[0])
         layer = self.i_step.payload
@@ -187,38 +188,43 @@ class NeuronArray(wiring.Component):
         first_update = Signal()
         time = Signal(range(self._timesteps))
         start = Signal(_group_layout(self._groups, self._timesteps, len(self.params.addr)))
-        free = Signal()
+        free = Signal(init=1)
+        leaves = Signal()  # the sums are not needed after the next cycle
         last_group = Signal()
+        fresh, emits, young = Signal(), Signal(), Signal()
 
         m.d.comb += [
-            start.valid.eq(active),
+            fresh.eq(step.first_t & first_update),
+            emits.eq(step.pool_last & ~layer.readout),
+            start.valid.eq(active & ~young),
             start.group.eq(group),
             start.param.eq(Cat(group, step.group[len(group) :])),
             start.time.eq(time),
             start.last.eq(last_group),
             start.restart.eq(first_update),
-            start.fresh.eq(step.first_t & first_update),
+            start.fresh.eq(fresh),
             start.pool_first.eq(step.pool_first),
-            start.emit.eq(step.pool_last & ~layer.readout),
+            start.emit.eq(emits),
             start.logits.eq(layer.readout & step.last_t & (left == 0)),
             last_group.eq(group == self._groups - 1),
-            free.eq(~active | (advance & start.valid & last_group & (left == 0))),
-            self.i_sum.ready.eq(free & self.i_step.valid),
-            self.i_step.ready.eq(free & self.i_sum.valid),
+            leaves.eq(start.valid & (group == max(0, self._groups - 2)) & (left == 0)),
+            self.room.eq(~self.i_sum.valid & (free | leaves)),
+            self.i_step.ready.eq(self.i_sum.valid),
             self.busy.eq(active),
         ]
-        if self._groups < self.loop:
-            age = Signal(range(self.loop + 1))
-            young = Signal()
-            m.d.comb += young.eq((group == 0) & ~start.fresh & (age != self.loop))
-            with m.If(young):
-                m.d.comb += start.valid.eq(0)
-            with m.If(advance & start.valid & (group == 0)):
+        m.d.sync += free.eq(self.room)
+        loop = self.loop if self._timesteps > 1 else 1
+        longest = max(loop, self._positions.planes)
+        if self._groups < longest:
+            age = Signal(range(longest + 1), init=longest)  # of the pass before
+            early = (~fresh & (age < loop)) | (emits & (age < layer.write.planes))
+            m.d.comb += young.eq((group == 0) & early)
+            with m.If(start.valid & (group == 0)):
                 m.d.sync += age.eq(1)
-            with m.Elif(advance & (age != self.loop)):
+            with m.Elif(age != longest):
                 m.d.sync += age.eq(age + 1)
 
-        with m.If(advance & start.valid):
+        with m.If(start.valid):
             # The next group comes to the front; after the last one all are where they were.
             m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(turn))
             m.d.sync += group.eq(Mux(last_group, 0, group + 1))
@@ -226,7 +232,7 @@ class NeuronArray(wiring.Component):
                 m.d.sync += [left.eq(left - 1), time.eq(time + 1), first_update.eq(0)]
                 with m.If(left == 0):
                     m.d.sync += active.eq(0)
-        with m.If(free & self.i_sum.valid & self.i_step.valid):
+        with m.If(self.i_sum.valid):
             m.d.sync += [
                 active.eq(1),
                 step.eq(self.i_step.payload),
@@ -238,7 +244,7 @@ class NeuronArray(wiring.Component):
                 m.d.sync += time.eq(0)
         return start, sums
 
-    def _connect_units(self, m, advance, at, sums, units):
+    def _connect_units(self, m, at, sums, units):
         """Memories around the units, and what reaches them at which position."""
         layer = self.i_step.payload
         positions = self._positions
@@ -250,8 +256,7 @@ class NeuronArray(wiring.Component):
         levels = data.ArrayLayout(positions.planes, count)
         moments = self._groups << ceil_log2(self._timesteps)
 
-        # A group never reads what is being written, unless it has no use for it. One that stands
-        # still writes the same again and again.
+        # A group never reads what is being written, unless it has no use for it.
         unchecked = {"no_rw_check": 1}
         m.submodules.bias = bias = memory.Memory(
             shape=values, depth=depth, init=[word[0::3] for word in self._init], attrs=unchecked
@@ -274,8 +279,6 @@ class NeuronArray(wiring.Component):
             bias_read.addr.eq(at[0].param),
             theta_read.addr.eq(at[positions.theta - 1].param),
         ]
-        for port in (bias_read, theta_read):
-            m.d.comb += port.en.eq(advance)
         decay = Signal(positions.decay_bits + 1)
         for bit, factor in enumerate(decay):
             kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
@@ -284,13 +287,11 @@ class NeuronArray(wiring.Component):
         for i, unit in enumerate(units):
             m.submodules[f"unit_{i}"] = unit
             acc = Signal(unit.acc.shape(), name=f"acc_{i}", reset_less=True)
-            with m.If(advance):
-                m.d.sync += acc.eq(sums[i])
+            m.d.sync += acc.eq(sums[i])
             m.d.comb += [
                 theta_write.en[2 * i : 2 * i + 2].eq(self.params.en[3 * i + 1 : 3 * i + 3]),
                 theta_write.data[2 * i].eq(self.params.data[3 * i + 1]),
                 theta_write.data[2 * i + 1].eq(self.params.data[3 * i + 2]),
-                unit.advance.eq(advance),
                 unit.acc.eq(acc),
                 unit.bias.eq(bias_read.data[i]),
                 unit.theta.eq(theta_read.data[2 * i]),
@@ -311,7 +312,6 @@ class NeuronArray(wiring.Component):
             pool_read = pool.read_port(transparent_for=follow)
             m.d.comb += [
                 pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
-                pool_read.en.eq(advance),
                 pool_write.addr.eq(Cat(ended.group, ended.time)),
                 pool_write.en.eq(ended.valid),
             ]
@@ -328,7 +328,6 @@ class NeuronArray(wiring.Component):
             state_write, state_read = state.write_port(), state.read_port()
             m.d.comb += [
                 state_read.addr.eq(at[positions.v - 1].group),
-                state_read.en.eq(advance),
                 state_write.addr.eq(fired.group),
                 state_write.en.eq(fired.valid),
             ]
@@ -338,16 +337,13 @@ class NeuronArray(wiring.Component):
                     state_write.data[i].eq(unit.next_v),
                 ]
 
-    def _collect(self, m, advance, step, at, units):
+    def _collect(self, m, step, at, units):
         """Shift the levels of a pass into planes, and offer them."""
         out = self.o_planes
         write, layer = out.payload.write, self.i_step.payload.write
         ended = at[-1]
         collect = Signal()
-        m.d.comb += [
-            collect.eq(ended.valid & ended.emit),
-            advance.eq(~(collect & out.valid & ~out.ready)),
-        ]
+        m.d.comb += collect.eq(ended.valid & ended.emit)
         with m.If(Cat(group.valid for group in at[1:]).any() | out.valid):
             m.d.comb += self.busy.eq(1)
         # Passes are at least `groups` cycles apart: so what their last group needs to know moves
@@ -355,19 +351,17 @@ class NeuronArray(wiring.Component):
         place = Cat(step.write.addr, step.write.place, step.write.first)
         for index in range(0, len(at) - 1, self._groups):
             held = Signal(len(place), name=f"place_{index}", reset_less=True)
-            with m.If(advance & at[index].valid & at[index].last):
+            with m.If(at[index].valid & at[index].last):
                 m.d.sync += held.eq(place)
             place = held
 
-        with m.If(out.ready):
-            m.d.sync += out.valid.eq(0)
-        with m.If(collect & advance):
+        m.d.sync += out.valid.eq(collect & ended.last)
+        with m.If(collect):
             for k, plane in enumerate(out.payload.planes):
                 bits = Cat(unit.level[k] for unit in units)
                 m.d.sync += plane.eq(Cat(plane, bits)[len(bits) :])
             with m.If(ended.last):
                 m.d.sync += [
-                    out.valid.eq(1),
                     out.payload.restart.eq(ended.restart),
                     Cat(write.addr, write.place, write.first).eq(place),
                 ]

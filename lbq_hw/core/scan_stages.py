@@ -21,18 +21,23 @@ def take_lowest(bits: Value) -> tuple[Value, Value]:
     return bits & negative, bits & ~negative
 
 
-def several(bits: Value) -> Value:
-    """Whether more than one bit is set: a tree beside the carry chain, and faster than that."""
-    pairs = [(bit, None) for bit in bits]
-    while len(pairs) > 1:
-        merged = []
-        for (low, low_many), (high, high_many) in zip(pairs[::2], pairs[1::2], strict=True):
-            many = low & high
-            if low_many is not None:
-                many |= low_many | high_many
-            merged.append((low | high, many))
-        pairs = merged
-    return pairs[0][1] if len(bits) > 1 else Value.cast(0)
+def at_least(m: Module, count: int, bits: Value) -> Value:
+    """Whether so many bits are set, up to 3: a tree beside the carry chain, and faster than that.
+
+    The number of bits must be a power of two.
+    """
+    one, two, three = bits, Const(0, len(bits)), Const(0, len(bits))
+    while len(one) > 1:
+        half = len(one) // 2
+        merged = [Signal(half, name=f"at_least_{n + 1}_of_{len(bits) // half}") for n in range(3)]
+        (a1, b1), (a2, b2), (a3, b3) = ((v[:half], v[half:]) for v in (one, two, three))
+        m.d.comb += [
+            merged[0].eq(a1 | b1),
+            merged[1].eq(a2 | b2 | (a1 & b1)),
+            merged[2].eq(a3 | b3 | (a1 & b2) | (a2 & b1)),
+        ]
+        one, two, three = merged
+    return (one, two, three)[count - 1]
 
 
 def encode(lowest: Value) -> Value:
@@ -44,7 +49,10 @@ def encode(lowest: Value) -> Value:
 
 
 class Word(data.StructLayout):
-    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end."""
+    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end.
+
+    `many` tells that there are several set bits to make events of.
+    """
 
     def __init__(self, *, word: int, row_bits: int):
         super().__init__(
@@ -55,6 +63,7 @@ class Word(data.StructLayout):
                 "exponent": EXPONENT_BITS,
                 "identity": 1,
                 "end": 1,
+                "many": 1,
             }
         )
 
@@ -140,13 +149,14 @@ class WordFetch(wiring.Component):
             index.eq(encode(lowest)),
             empty.eq(~held.end & ~held.bits.any()),
             self.o.payload.eq(held),
+            self.o.payload.many.eq(~(held.identity | held.end) & at_least(m, 2, held.bits)),
             self.o.valid.eq(held_valid & ~empty),
             held_free.eq(~held_valid | self.o.ready),
             read_free.eq(~read_valid | held_free),
             issue.eq(self.i.valid & read_free),
             self.word.addr.eq(Cat(index, chunk.chunk)),
             self.word.en.eq(issue & ~is_end),
-            self.i.ready.eq(read_free & (is_end | ~several(want))),
+            self.i.ready.eq(read_free & (is_end | ~at_least(m, 2, want))),
         ]
 
         identity = read.kind == ScanKind.IDENTITY
@@ -209,7 +219,7 @@ class EventMaker(wiring.Component):
 
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
-        last = ~doubling & (word.identity | word.end | ~several(word.bits))
+        last = ~doubling & ~word.many
         unit = ceil_log2(self._granule)
         place = Cat(made.lo[unit:])
         lanes = Signal.like(self.o.payload.mask)
@@ -243,6 +253,8 @@ class EventMaker(wiring.Component):
                 m.d.sync += due.eq(due - 1)
             with m.Else():
                 m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
+                # What is left of three are two.
+                m.d.sync += word.many.eq(at_least(m, 3, word.bits))
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),

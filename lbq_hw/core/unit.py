@@ -54,7 +54,7 @@ class Positions:
 
 
 class NeuronUnit(wiring.Component):
-    """One channel a cycle through a pipeline that moves where `advance` is 1.
+    """One channel a cycle through a pipeline.
 
     All arithmetic is modulo ``2**membrane_bits``, so it is exact where U and V' fit, whatever the
     intermediate terms do::
@@ -81,7 +81,6 @@ class NeuronUnit(wiring.Component):
 
     Members
     -------
-    advance : bit
     acc, bias, v, theta, reset : signed
         ``1 <= theta < 2**(membrane_bits - 1)``.
     decay : B + 1 bits
@@ -116,7 +115,6 @@ class NeuronUnit(wiring.Component):
         membrane = signed(membrane_bits)
         super().__init__(
             {
-                "advance": In(1),
                 "acc": In(signed(acc_bits)),
                 "bias": In(membrane),
                 "v": In(membrane),
@@ -144,8 +142,7 @@ class NeuronUnit(wiring.Component):
         def staged(value, name, cycles=1):
             for _ in range(cycles):
                 register = Signal(value.shape(), name=name, reset_less=True)
-                with m.If(self.advance):
-                    m.d.sync += register.eq(value)
+                m.d.sync += register.eq(value)
                 value = register
             return value
 

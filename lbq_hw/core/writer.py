@@ -19,9 +19,8 @@ class Writer(wiring.Component):
     A chunk is a power of two of granules long and aligned to its length. So the word holds the
     chunk over and over, and the enables alone say where it is: there is no shifter.
 
-    Timing. Planes taken in cycle c are offered from cycle c + 2 on, one a cycle. The next ones are
-    taken ``write.planes`` cycles later, without a gap between the writes. ``i.ready`` depends on
-    ``o.ready`` of the same cycle.
+    Timing. Planes taken in cycle c are written from cycle c + 2 on, one a cycle. The next ones must
+    not come sooner than ``write.planes`` cycles later; then there is no gap between the writes.
 
     Parameters
     ----------
@@ -38,9 +37,9 @@ class Writer(wiring.Component):
 
     Members
     -------
-    i : stream of `LevelPlanes`
+    i : stream of `LevelPlanes`, always ready
         ``stride``, ``planes`` and ``granules`` hold while `busy`, even where it is not valid.
-    o : stream of `PlaneWrite`
+    o : stream of `PlaneWrite`, always ready
     busy : bit
         A write is on its way.
     """
@@ -58,7 +57,11 @@ class Writer(wiring.Component):
         levels = LevelPlanes(lanes=lanes, planes=planes, write=write)
         plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         super().__init__(
-            {"i": In(stream.Signature(levels)), "o": Out(stream.Signature(plane)), "busy": Out(1)}
+            {
+                "i": In(stream.Signature(levels, always_ready=True)),
+                "o": Out(stream.Signature(plane, always_ready=True)),
+                "busy": Out(1),
+            }
         )
 
     @property
@@ -74,18 +77,13 @@ class Writer(wiring.Component):
         write = Signal(self.i.payload.write.shape(), reset_less=True)
         layer = self.i.payload.write
 
-        advance = Signal()
         last = Signal()
-        take = Signal()
         chunk = Signal(len(held[0]))
         repeated = Signal(len(self.o.payload.data))
         enable = Signal(len(self.o.payload.enable))
 
         m.d.comb += [
-            advance.eq(~self.o.valid | self.o.ready),
             last.eq(index == (layer.planes - 1)[: len(index)]),
-            self.i.ready.eq(~active | (advance & last)),
-            take.eq(self.i.valid & self.i.ready),
             chunk.eq(held[index]),
             self.busy.eq(active | self.o.valid),
         ]
@@ -97,7 +95,8 @@ class Writer(wiring.Component):
         for granule, bit in enumerate(enable):
             m.d.comb += bit.eq((granule & -layer.granules)[: len(write.place)] == write.place)
 
-        with m.If(active & advance):
+        m.d.sync += self.o.valid.eq(active)
+        with m.If(active):
             m.d.sync += [
                 index.eq(index + 1),
                 write.addr.eq(write.addr + layer.stride),
@@ -108,9 +107,7 @@ class Writer(wiring.Component):
             ]
             with m.If(last):
                 m.d.sync += [active.eq(0), index.eq(0)]
-        with m.If(advance):
-            m.d.sync += self.o.valid.eq(active)
-        with m.If(take):
+        with m.If(self.i.valid):
             m.d.sync += [active.eq(1), held.eq(self.i.payload.planes)]
             with m.If(self.i.payload.restart):
                 m.d.sync += write.eq(self.i.payload.write)

@@ -45,71 +45,47 @@ class NeuronTiming:
 class Neurons:
     """Neuron units and writer, of one layer.
 
-    The units are a rigid pipeline that stands still while levels are to be collected but the planes
-    before them are not taken. Groups are therefore numbered by the cycles in which it moves:
-    `_lags` tells for each such number how many cycles it has stood still before, or from where on.
+    Nothing waits in them: a pass begins late enough for its membranes to be there, and for the
+    writer to take its planes at once.
     """
 
     def __init__(self, timing: NeuronTiming, *, updates: int, planes: int, readout: bool) -> None:
         self._timing, self._updates = timing, updates
         self._planes, self._readout = planes, readout
-        self._lags: deque[tuple[int, int]] = deque([(_NEVER, 0)])
-        self._began = _NEVER  # when, in moves, the last pass began
-        self._taken = _NEVER  # cycle in which the writer took the last planes
-        self._collected = _NEVER
+        self._began = _NEVER  # cycle of the first group of the last pass
         self._free = 0
-        self._passing = self._writing = 0
+        self._passing = 0
 
     def take(self, ready: int, *, first: bool, emits: bool) -> int:
         """Cycle in which sums that are ready from a cycle on are taken.
 
         `first`: the membrane starts at 0; `emits`: levels leave, as at the last window position.
         """
-        timing, lags = self._timing, self._lags
+        timing = self._timing
         cycle = max(ready, self._free)
-        began = self._move(cycle + 1)
+        began = cycle + 1
         for update in range(self._updates):
-            apart = timing.groups if first and not update else max(timing.groups, timing.loop)
+            apart = timing.groups
+            if update or not first:
+                apart = max(apart, timing.loop)
+            if emits and not self._readout:
+                apart = max(apart, self._planes)
             self._passing += apart
             self._began = began = max(began, self._began + apart)
-            collect = began + timing.depth
-            writes = emits and not self._readout
-            if writes and self._taken > collect + lags[-1][1]:
-                lags.append((collect, self._taken - collect))
-            self._collected = collect + lags[-1][1] + timing.groups - 1
-            if writes:
-                self._taken = max(self._collected + 1, self._taken + self._planes)
-                self._writing += self._planes
-        self._free = self._cycle(self._began + timing.groups - 1)
+        # Sums are replaced while their last group is sent, but the only group is sent first.
+        self._free = began + max(1, timing.groups - 1)
         return cycle
 
     @property
     def least(self) -> int:
-        """Cycles that all passes, or all writes, would take on their own."""
-        return max(self._passing, self._writing)
+        """Cycles that all passes would take on their own."""
+        return self._passing
 
     def idle(self) -> int:
         """First cycle in which nothing is on its way, once all steps are taken."""
+        taken = self._began + self._timing.groups + self._timing.depth
         # The writer offers its last plane a cycle after it has left its register.
-        return self._collected + 1 if self._readout else self._taken + self._planes + 2
-
-    def _cycle(self, move: int) -> int:
-        """Cycle of a move; moves are asked for in order."""
-        lags = self._lags
-        while len(lags) > 1 and lags[1][0] <= move:
-            lags.popleft()
-        return move + lags[0][1]
-
-    def _move(self, cycle: int) -> int:
-        """The first move in a cycle or after it."""
-        lag = self._lags[0][1]
-        for start, later in self._lags:
-            if start > cycle - lag:
-                break
-            lag = later
-            if start > cycle - lag:
-                return start
-        return cycle - lag
+        return taken if self._readout else taken + self._planes + 2
 
 
 class Lanes:

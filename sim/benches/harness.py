@@ -151,6 +151,20 @@ class StreamMonitor:
                 self.board.put(self.view(payload))
 
 
+class Permit:
+    """Drives a bit: 1 but for stalls. Nothing waits for it."""
+
+    def __init__(self, clk: Any, bit: Any, stall: Stall) -> None:
+        self.clk, self.bit, self.stall = clk, bit, stall
+        cocotb.start_soon(self._run())
+
+    async def _run(self) -> None:
+        edge = RisingEdge(self.clk)
+        while True:
+            self.bit.value = not self.stall()
+            await edge
+
+
 async def reset(dut: Any, inputs: Iterable[str]) -> None:
     """Set inputs to 0, start the clock and pulse reset."""
     for name in inputs:
@@ -217,6 +231,10 @@ class Bench:
         board = self.expect(name, expected)
         StreamMonitor(self._stream(name), board, stall, view)
         return board
+
+    def permit(self, name: str, *, stall: Stall = never) -> Permit:
+        """Drive a bit: 1 but for stalls."""
+        return Permit(self.dut.clk, getattr(self.dut, name), stall)
 
     async def cycles(self, count: int) -> None:
         await ClockCycles(self.dut.clk, count)

@@ -15,6 +15,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
     {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
     {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
+    {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
 )
 
 
@@ -38,9 +39,10 @@ async def levels_and_logits_of_random_sums(dut: Any, kind: str) -> None:
     layer = random_layer(bench.random, sizes, LAYERS[kind])
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
     traffic = random_traffic(bench.random, layer, params, **shape, pixels=4 * bench.settings.length)
-    bench.drive("i_sum", traffic.sums, stall=bench.stalls(0.3))
-    bench.drive("i_step", traffic.steps, stall=bench.stalls(0.3))
-    bench.monitor("o_planes", traffic.planes, stall=bench.stalls(0.3))
+    idle = bench.stalls(0.3)
+    bench.drive("i_sum", traffic.sums, stall=lambda: idle() or not dut.room.value)
+    bench.drive("i_step", traffic.steps)
+    bench.monitor("o_planes", traffic.planes)
     bench.monitor("o_logits", traffic.logits)
     await bench.finish(extra=60)
     assert not dut.busy.value

@@ -9,6 +9,7 @@ import cocotb
 
 from lbq_hw.core.writer import Writer
 from sim.benches.harness import Bench, Settings
+from sim.models.traffic import apart
 from sim.models.writer import build, decode, golden, random_planes
 
 SHAPES = (
@@ -28,12 +29,8 @@ async def writes_of_random_planes(dut: Any) -> None:
     lanes = sizes["lanes"]
     bench = await Bench.start(dut, build(**sizes))
     payloads = random_planes(bench.random, 60 * bench.settings.length, **sizes)
-    bench.drive("i", payloads, stall=bench.stalls(0.3))
-    bench.monitor(
-        "o",
-        golden(payloads, lanes),
-        stall=bench.stalls(0.3),
-        view=lambda write: decode(write, lanes),
-    )
+    planes = payloads[0]["write"]["planes"]
+    bench.drive("i", payloads, stall=apart(planes, bench.stalls(0.3)))
+    bench.monitor("o", golden(payloads, lanes), view=lambda write: decode(write, lanes))
     await bench.finish()
     assert not dut.busy.value

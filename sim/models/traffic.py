@@ -30,6 +30,23 @@ def stalls(seed: int, rate: float) -> Stall:
     return spells().__next__
 
 
+def apart(cycles: int, stall: Stall = never) -> Stall:
+    """Stalls of an end that acts every so many cycles at most."""
+    left = 0
+
+    def stalled() -> bool:
+        nonlocal left
+        if left:
+            left -= 1
+            return True
+        if stall():
+            return True
+        left = cycles - 1
+        return False
+
+    return stalled
+
+
 def plain(value: Any) -> Any:
     """A payload as integers: dicts for structs, lists for arrays, members of enums as they are."""
     if isinstance(value, data.Const):

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from amaranth import Value
+from amaranth import Const, Value
 from amaranth.sim import Simulator
 
 from sim.models.traffic import Stall, never, plain
@@ -62,6 +62,9 @@ class Monitor:
         return self.count is None or len(self.payloads) >= self.count
 
     def set(self, ctx: Any) -> None:
+        if isinstance(Value.cast(self.port.ready), Const):
+            self.ready = True
+            return
         self.ready = not self.stall()
         ctx.set(self.port.ready, self.ready)
 
@@ -90,6 +93,21 @@ class Probe:
         del cycle
         for name, value in zip(self.names, values, strict=True):
             self.history[name].append(value)
+
+
+class Permit:
+    """Drives a bit: 1 but for stalls."""
+
+    def __init__(self, signal: Any, stall: Stall) -> None:
+        self.signal, self.stall = signal, stall
+        self.samples: list[Any] = []
+        self.done = True
+
+    def set(self, ctx: Any) -> None:
+        ctx.set(self.signal, not self.stall())
+
+    def see(self, cycle: int) -> None:
+        """Watch nothing."""
 
 
 class Script:
@@ -135,6 +153,10 @@ class Bench:
     def monitor(self, port: Any, count: int | None = None, *, stall: Stall = never) -> Monitor:
         """Empty a stream; done after `count` payloads, which are kept with their cycles."""
         return self.add(Monitor(port, count, stall))
+
+    def permit(self, signal: Any, *, stall: Stall = never) -> Permit:
+        """Drive a bit: 1 but for stalls."""
+        return self.add(Permit(signal, stall))
 
     def probe(self, **signals: Any) -> dict[str, list[int]]:
         """Values of signals, one a cycle."""

@@ -32,7 +32,8 @@ def test_sums_equal_golden_under_random_stalls(sizes: dict, rate: float) -> None
     lanes = LaneArray(**sizes, init=packed(weights, sizes["weight_bits"]))
     bench = Bench(lanes)
     bench.drive(lanes.i_event, events, stall=stalls(1, rate))
-    sums = bench.monitor(lanes.o_sum, len(expected), stall=stalls(2, rate))
+    bench.permit(lanes.room, stall=stalls(2, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected))
     bench.run(extra=5)
     assert sums.payloads == expected
 
@@ -43,6 +44,7 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
     bench = Bench(lanes)
     taken = bench.drive(lanes.i_event, events)
+    bench.permit(lanes.room)
     sums = bench.monitor(lanes.o_sum, sum(event["end"] for event in events))
     busy = bench.probe(busy=lanes.busy)["busy"]
     bench.run(extra=2)
@@ -53,20 +55,28 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
-def test_events_wait_exactly_while_a_sum_is_not_taken() -> None:
+def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
     source = random.Random(2)
     events = random_events(source, 30, lanes=4, rows=8)
     lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
     bench = Bench(lanes)
-    bench.drive(lanes.i_event, events)
-    bench.monitor(lanes.o_sum, sum(event["end"] for event in events), stall=stalls(3, 0.5))
-    seen = bench.probe(
-        ready=lanes.i_event.ready, sum_valid=lanes.o_sum.valid, sum_ready=lanes.o_sum.ready
-    )
-    bench.run()
-    waits = [v and not r for v, r in zip(seen["sum_valid"], seen["sum_ready"], strict=True)]
-    assert any(waits)
-    assert seen["ready"] == [not wait for wait in waits]
+    taken = bench.drive(lanes.i_event, events)
+    bench.permit(lanes.room, stall=stalls(3, 0.5))
+    sums = bench.monitor(lanes.o_sum, sum(event["end"] for event in events))
+    seen = bench.probe(ready=lanes.i_event.ready, room=lanes.room)
+    bench.run(extra=3)
+    ready = [True] * len(seen["ready"])
+    found = []
+    for cycle, event in zip(taken.cycles, events, strict=True):
+        if event["end"]:
+            moves = [later for later in range(cycle + 1, len(ready)) if ready[later]]
+            there = moves[1] + 1
+            offered = next(c for c in range(there, len(ready)) if seen["room"][c - 1])
+            ready[there:offered] = [False] * (offered - there)
+            found.append(offered)
+    assert found == sums.cycles
+    assert not all(ready)
+    assert seen["ready"] == ready
 
 
 def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None:
@@ -81,6 +91,7 @@ def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None
     events = [event, {"row": 0, "mask": 0, "clear": 0, "double": 0, "end": 1}]
     cycles = iter(range(1000))
     bench.drive(lanes.i_event, events, stall=lambda: next(cycles) < 1)
+    bench.permit(lanes.room)
     sums = bench.monitor(lanes.o_sum, 1)
     bench.run()
     assert sums.payloads == [[5, -128, 127, 8]]

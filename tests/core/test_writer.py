@@ -12,7 +12,7 @@ from core.harness import Bench
 
 from lbq_hw.core.payload import WriteInfo
 from lbq_hw.core.writer import Writer
-from sim.models.traffic import stalls
+from sim.models.traffic import apart, stalls
 from sim.models.writer import PLANE_BITS, build, decode, golden, random_planes
 from sim.verilog import ports
 
@@ -24,6 +24,11 @@ SIZES = [
 ]
 
 
+def counts(payloads: list[dict]) -> list[int]:
+    """Planes to write of each payload: of one layer, all the same."""
+    return [payload["write"]["planes"] for payload in payloads]
+
+
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 @pytest.mark.parametrize("layer", range(4))
@@ -32,8 +37,8 @@ def test_writes_equal_golden_under_random_stalls(sizes: dict, rate: float, layer
     expected = golden(payloads, sizes["lanes"])
     writer = build(**sizes)
     bench = Bench(writer)
-    bench.drive(writer.i, payloads, stall=stalls(1, rate))
-    writes = bench.monitor(writer.o, len(expected), stall=stalls(2, rate))
+    bench.drive(writer.i, payloads, stall=apart(counts(payloads)[0], stalls(1, rate)))
+    writes = bench.monitor(writer.o, len(expected))
     bench.run(extra=5)
     assert [decode(write, sizes["lanes"]) for write in writes.payloads] == expected
 
@@ -42,14 +47,14 @@ def test_writes_follow_two_cycles_later_without_a_gap() -> None:
     payloads = random_planes(random.Random(6), 40, **SIZES[2])
     writer = build(**SIZES[2])
     bench = Bench(writer)
-    taken = bench.drive(writer.i, payloads)
-    counts = [payload["write"]["planes"] for payload in payloads]
-    writes = bench.monitor(writer.o, sum(counts))
+    planes = counts(payloads)
+    taken = bench.drive(writer.i, payloads, stall=apart(planes[0]))
+    writes = bench.monitor(writer.o, sum(planes))
     busy = bench.probe(busy=writer.busy)["busy"]
     bench.run(extra=2)
     first = taken.cycles[0]
-    assert writes.cycles == list(range(first + 2, first + 2 + sum(counts)))
-    assert taken.cycles == [first + sum(counts[:i]) for i in range(len(counts))]
+    assert taken.cycles == [first + sum(planes[:i]) for i in range(len(planes))]
+    assert writes.cycles == list(range(first + 2, first + 2 + sum(planes)))
     busy_cycles = [cycle for cycle, bit in enumerate(busy) if bit]
     assert busy_cycles == list(range(first + 1, writes.cycles[-1] + 1))
 
