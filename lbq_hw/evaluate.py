@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lbq_hw import counts, datasets, energy, file, golden, zoo
+from lbq_hw.arguments import positive
 from lbq_hw.counts import Counts, LayerCounts
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
@@ -131,10 +132,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
     )
-    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N test images")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
     parser.add_argument(
         "--batch",
-        type=_positive,
+        type=positive,
         metavar="B",
         help="images at a time, which changes memory and speed and nothing else",
     )
@@ -142,13 +143,6 @@ def _parser() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
     return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
 
 
 def _with_progress(network: Network, dataset: Dataset, batch: int | None) -> Evaluation:

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.progress import track
 
 from lbq_hw import counts, datasets, evaluate, file, golden, zoo
+from lbq_hw.arguments import positive
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.evaluate import Evaluation
@@ -179,16 +180,16 @@ def _parser() -> argparse.ArgumentParser:
         "--dataset", help=f"default: the one the model was trained on; one of {known}"
     )
     parser.add_argument("--data", metavar="DIR", help="folder of the dataset's official files")
-    parser.add_argument("--limit", type=_positive, metavar="N", help="only the first N test images")
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
     parser.add_argument(
         "--batch",
-        type=_positive,
+        type=positive,
         metavar="B",
         help="images at a time, which changes memory and speed and nothing else",
     )
     parser.add_argument(
         "--compare-golden",
-        type=_positive,
+        type=positive,
         metavar="K",
         help="run the first K images through golden too, and fail unless all logits are equal",
     )
@@ -197,13 +198,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON to write")
     return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
 
 
 def _show(result: dict[str, Any], path: Path) -> None:

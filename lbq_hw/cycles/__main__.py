@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import file, interpreter, zoo
+from lbq_hw.arguments import positive
 from lbq_hw.compiler import CompileError, Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import means, predict
@@ -80,17 +81,10 @@ def _parser() -> argparse.ArgumentParser:
         "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
     )
     parser.add_argument(
-        "--images", type=_positive, default=1, metavar="N", help="first test images (default: 1)"
+        "--images", type=positive, default=1, metavar="N", help="first test images (default: 1)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
 
 
 def _report(program: Program, images: NDArray[np.uint8]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from lbq_hw import golden, package
+from lbq_hw.arguments import positive
 from lbq_hw.compiler import CompileError, compile_network
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.evaluate import load_dataset
@@ -168,22 +169,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
     parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
-    parser.add_argument("--images", type=_count, metavar="N", help="only the first N test images")
+    parser.add_argument("--images", type=positive, metavar="N", help="only the first N test images")
     parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     loading = parser.add_mutually_exclusive_group()
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
     loading.add_argument("--reload", action="store_true", help="upload even what is baked in")
-    parser.add_argument("--baud", type=_count, help="default: the package's")
+    parser.add_argument("--baud", type=positive, help="default: the package's")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="until a repeat (1; sim: 10)")
     return parser
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return value
 
 
 def _seconds(text: str) -> float:
