@@ -23,7 +23,7 @@ from lbq_hw.flow.progress import ConsoleDisplay
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _EPILOG = """
 examples:
-  python -m lbq_hw.build --board icebreaker --model digits
+  python -m lbq_hw.build --board icebreaker --model mnist-4bit --data folder/of/mnist
       fit, compile, check, simulate, synthesise, place, pack; then package/ and report/report.html
   python -m lbq_hw.build --board ulx3s-85f --model net.lbq --lanes 64 --freq 80
   python -m lbq_hw.build --board icebreaker --model net.lbq --until fit

@@ -7,6 +7,7 @@ counted by the golden model on given images, or assumed if there are none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.lower import LoweredLayer
 from lbq_hw.config import CoreConfig
 from lbq_hw.counts import Counter
+from lbq_hw.cycles.stages import NeuronTiming
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
 
@@ -190,11 +192,20 @@ def cycles(
         channels, height, width = lowered.layer.shape
         runs = 1 if lowered.static else timesteps
         steps = lowered.tiles * height * width * runs
-        updates = timesteps if lowered.static else 1
         requests = sum(len(lowered.paths[segment.path].runs) for segment in lowered.segments)
         lanes = lowered.tiles * accumulated / channels + 2 * steps
-        total += max(lanes, steps * (requests + 1), steps * config.groups * updates)
+        total += max(lanes, steps * (requests + 1), _passes(lowered, config, steps, timesteps))
     return total + _LAYER_CYCLES * len(layers)
+
+
+def _passes(lowered: LoweredLayer, config: CoreConfig, steps: int, timesteps: int) -> int:
+    """Cycles of the neuron units: passes wait for membranes, and for the planes before them."""
+    layer, timing = lowered.layer, NeuronTiming.of(config)
+    passes = steps * (timesteps if lowered.static else 1)
+    emitting = passes * math.prod(layer.output_shape) // math.prod(layer.shape)
+    waits = max(0, layer.capacity.bit_length() - timing.groups) * emitting
+    continued = passes * (timesteps - 1) // timesteps
+    return passes * timing.groups + max(waits, continued * max(0, timing.loop - timing.groups))
 
 
 def _judge(

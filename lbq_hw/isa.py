@@ -3,8 +3,8 @@
 Encoders, decoders, the RTL's layouts and the documentation (``python -m lbq_hw.isa``) come from it.
 
 A program is a list of LAYER records, executed from 0 to the one marked `last`. A record is packed
-into one word, first field in the lowest bits; the core reads it whole. The loops of a layer,
-outermost first, where every product has been made by the compiler, so that the core only adds::
+into one word, first field in the lowest bits. The loops of a layer, outermost first, where every
+product has been made by the compiler, so that the core only adds::
 
     for output row, output column, tile of P channels, window row, window column, timestep: a STEP
         for segment in segments:            descending exponent
@@ -75,6 +75,7 @@ executed one, and comes first after a reset. A new divisor holds once the reply 
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -562,4 +563,8 @@ def markdown(config: CoreConfig) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="python -m lbq_hw.isa",
+        description="Print the records, registers, regions and errors of a default core.",
+    ).parse_args()
     print(markdown(CoreConfig()), end="")

@@ -50,11 +50,6 @@ def burst_level(u: NDArray[Any], theta: NDArray[Any], capacity: int) -> NDArray[
     return level
 
 
-def popcount(levels: NDArray[Any]) -> NDArray[np.uint8]:
-    """Set bits of each level: the accumulations it costs per synapse."""
-    return np.bitwise_count(levels)
-
-
 def plane_count(capacity: int) -> int:
     """Bit planes needed for levels 0..capacity."""
     return int(capacity).bit_length()

@@ -23,10 +23,10 @@ from sim.verilog import convert
 BENCH = Path(__file__).with_name("board.cpp")
 _EPILOG = """
 examples:
-  python -m sim.board --package build/digits
+  python -m sim.board --package build/demo/icebreaker/package
       prints the terminal's name; then, in another shell:
-  python -m lbq_hw.host --port NAME --package build/digits
-  python -m sim.board --package build/digits --host --images 20 --compare
+  python -m lbq_hw.host --port NAME --package build/demo/icebreaker/package
+  python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
       or both at once: what follows --host are arguments of lbq_hw.host
 Runs until it is killed, or with --once until the host hangs up.
 """

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -149,17 +149,12 @@ def load_run(
     return model.eval(), config, spec
 
 
-def load_npz(
-    model: nn.Module,
-    path: str | os.PathLike[str],
-    rename: Callable[[str], str] | None = None,
-) -> None:
+def load_npz(model: nn.Module, path: str | os.PathLike[str]) -> None:
     """Load arrays by name from an ``.npz`` into a model; every name must find its place, both ways.
 
-    A name that ends in ``:bf16`` holds the upper half of the float32 bits as uint16. ``rename``
-    turns a name of the file into one of the model; by default that of ``resnet_name``.
+    A name that ends in ``:bf16`` holds the upper half of the float32 bits as uint16. What a name
+    of the file is in the model, `resnet_name` tells.
     """
-    rename = rename or resnet_name
     state: dict[str, Tensor] = {}
     with np.load(path) as file:
         for name in file.files:
@@ -167,7 +162,7 @@ def load_npz(
             if name.endswith(":bf16"):
                 name = name.removesuffix(":bf16")
                 array = (array.astype(np.uint32) << 16).view(np.float32)
-            state[rename(name)] = torch.from_numpy(array)
+            state[resnet_name(name)] = torch.from_numpy(array)
     wanted = model.state_dict()
     for word, names in (("lacks", wanted.keys() - state), ("has unknown", state.keys() - wanted)):
         if names:

@@ -32,9 +32,10 @@ class Accelerator(wiring.Component):
     `HostPort`), starts, waits for ``busy`` to fall and reads the logits. Nothing hangs: an illegal
     program ends with an error code in a register.
 
-    Stages, each ahead of the next by a queue: `Walker` (loops) -> `Scanner` (set bits) -> event
-    FIFO -> `LaneArray` (sums) -> `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Between two
-    layers the walker waits until all is written.
+    Stages: `Walker` (loops) -> `Scanner` (set bits) -> event FIFO -> `LaneArray` (sums) ->
+    `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Queues let those before the lanes run
+    ahead; behind the lanes nothing waits, for these hold their sums back until there is room.
+    Between two layers the walker waits until all is written.
 
     Parameters
     ----------
@@ -126,10 +127,10 @@ class Accelerator(wiring.Component):
         connect(m, host.weights, lanes.weights)
         connect(m, host.params, neurons.params)
         connect(m, host.planes, store.host)
+        m.d.comb += lanes.room.eq(neurons.room)
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late.
         m.d.comb += [
-            lanes.room.eq(neurons.room),
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
         ]

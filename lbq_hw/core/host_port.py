@@ -52,7 +52,8 @@ class HostPort(wiring.Component):
     registers can be read: anything else is refused with the error BUSY; what does not exist, with
     ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
-    Timing. A request every other cycle. A read is answered in the cycle after it is taken.
+    Timing. A request every other cycle, each taken in its second cycle; in its third where a run
+    ended in its first. A read is answered in the cycle after it is taken.
 
     Members
     -------

@@ -8,10 +8,10 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.fabric import RowMemory
 from lbq_hw.core.payload import Event, check_size
 
-__all__ = ["LaneArray"]
+__all__ = ["LANES_A_COPY", "LaneArray"]
 
 LANES_A_COPY = 16
-"""Lanes that one copy of the register that lets them move is for."""
+"""Lanes that share one copy of the register that lets them move."""
 
 
 class LaneArray(wiring.Component):

@@ -30,7 +30,7 @@ class Link(wiring.Component):
     No state waits for the host: a request ends after as many cycles as its words take at ``port``
     and its reply at ``o``, and a flag begins a new frame whatever came before it.
 
-    Timing. A word takes 5 cycles to write and 3 to read, and 4 bytes at ``o``.
+    Timing. At a `HostPort`, a word takes 6 cycles to write and 3 to read, and 4 bytes at ``o``.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class Positions:
     """Where in the pipeline of a `NeuronUnit` things happen.
 
     A channel is at position 1 in the cycle in which ``acc`` and ``bias`` are given, and moves by
-    one in every cycle with ``advance``.
+    one every cycle.
     """
 
     planes: int

@@ -35,7 +35,8 @@ the cycles are not estimated: they equal what the core's counters count, for eac
     scanner     there are more words to read, or requests, than events; longer plane words or
                 summary words would help
     walker      steps have fewer events than the walker needs cycles to prepare the next
-    neurons     sums wait for the neuron units or for their levels to be written; more units help
+    neurons     sums wait for the neuron units, or for levels to be written plane by plane; more
+                units help if there are fewer of them than lanes / planes
     overhead    start, end and parts that wait for each other: a small layer
 """
 

@@ -19,14 +19,14 @@ from lbq_hw import golden, package
 from lbq_hw.arguments import positive
 from lbq_hw.compiler import CompileError, compile_network
 from lbq_hw.datasets import Dataset, DatasetError
-from lbq_hw.evaluate import load_dataset
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host.device import Device, DeviceError
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.package import Package, PackageError
 
 _EPILOG = """
 examples:
-  python -m lbq_hw.host --port /dev/ttyUSB1 --package build/mnist --data folder/of/mnist
+  python -m lbq_hw.host --port /dev/ttyUSB1 --package build/mnist/package --data DIR
   python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
 The program is uploaded unless the bitstream has brought it. Latency comes from the cycles that the

@@ -9,18 +9,19 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
 THETA = "\N{GREEK SMALL LETTER THETA}"
 EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+_DIGITS = 3
 _PREFIXES = {9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n", -12: "p"}
 
 
-def quantity(value: float, unit: str = "", *, digits: int = 3) -> str:
-    """``12.3 k``, ``171 µs``: `digits` significant digits and a prefix before the unit."""
+def quantity(value: float, unit: str = "") -> str:
+    """``12.3 k``, ``171 µs``: three significant digits and a prefix before the unit."""
     if value == 0:
         return f"0{SPACE}{unit}" if unit else "0"
     exponent = math.floor(math.log10(abs(value)))
-    if round(abs(value) / 10**exponent, digits - 1) >= 10:  # 999.6 is 1.00 k
+    if round(abs(value) / 10**exponent, _DIGITS - 1) >= 10:  # 999.6 is 1.00 k
         exponent += 1
     power = min(max(3 * (exponent // 3), min(_PREFIXES)), max(_PREFIXES))
-    text = f"{value / 10**power:.{max(digits - 1 - (exponent - power), 0)}f}"
+    text = f"{value / 10**power:.{max(_DIGITS - 1 - (exponent - power), 0)}f}"
     suffix = _PREFIXES[power] + unit
     return f"{text}{SPACE}{suffix}" if suffix else text
 
@@ -36,9 +37,9 @@ def share(value: float, *, decimals: int = 1) -> str:
     return f"{100 * value:.{decimals}f}{SPACE}%"
 
 
-def mega(hertz: float, *, decimals: int = 1) -> str:
+def mega(hertz: float) -> str:
     """``24.0 MHz``."""
-    return f"{hertz / 1e6:.{decimals}f}{SPACE}MHz"
+    return f"{hertz / 1e6:.1f}{SPACE}MHz"
 
 
 def duration(seconds: float) -> str:

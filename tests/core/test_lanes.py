@@ -10,7 +10,7 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.lanes import LaneArray
+from lbq_hw.core.lanes import LANES_A_COPY, LaneArray
 from sim.models.lanes import golden, packed, random_events, random_weights
 from sim.models.traffic import stalls
 from sim.verilog import ports
@@ -18,6 +18,7 @@ from sim.verilog import ports
 SIZES = [
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
     {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},
+    {"lanes": 2 * LANES_A_COPY, "rows": 4, "weight_bits": 4, "acc_bits": 16},
 ]
 
 

@@ -22,7 +22,7 @@ OK, SEQUENCE = Status.OK, Status.SEQUENCE
 
 
 class Memory(wiring.Component):
-    """A link with a port that is always ready and answers a read with its address."""
+    """A link with a port that has the timing of `HostPort` and answers a read with its address."""
 
     def __init__(self) -> None:
         self.link = Link(divisor=12, tag=0xABCD1234)
@@ -42,12 +42,15 @@ class Memory(wiring.Component):
         m.d.comb += [
             link.idle.eq(self.idle),
             self.divisor.eq(link.divisor),
-            port.ready.eq(1),
-            self.writes.eq(port.valid & port.write),
+            self.writes.eq(port.ready & port.write),
             self.address.eq(port.addr),
             self.data.eq(port.w_data),
         ]
-        m.d.sync += [port.r_valid.eq(port.valid & ~port.write), port.r_data.eq(port.addr)]
+        m.d.sync += [
+            port.ready.eq(port.valid & ~port.ready),
+            port.r_valid.eq(port.ready & ~port.write),
+            port.r_data.eq(port.addr),
+        ]
         return m
 
 
@@ -127,11 +130,11 @@ def test_words_are_written_and_read() -> None:
     assert outcome.replies == [reply(254), reply(255), reply(0, OK, *words)]
 
 
-def test_a_word_takes_five_cycles_to_write() -> None:
+def test_a_word_takes_six_cycles_to_write() -> None:
     outcome = Outcome([sync(0), PAUSE, write(1, *range(10))])
     first = outcome.write_cycles[0]
-    assert outcome.write_cycles == [first + 5 * number for number in range(10)]
-    assert first == outcome.taken[-1] + 13
+    assert outcome.write_cycles == [first + 6 * number for number in range(10)]
+    assert first == outcome.taken[-1] + 14
 
 
 def test_a_request_is_executed_once_and_answered_again() -> None:

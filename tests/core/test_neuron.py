@@ -142,7 +142,7 @@ def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dic
     steps, collected = [], []
     began = -100
     for step in traffic.steps:
-        # While the last group of the pass before is sent; of several groups.
+        # While the last group of the pass before is sent; if it is the only one, a cycle later.
         ready = began + max(1, array.groups - 1) if steps else taken.cycles[0]
         steps.append(ready)
         emits = step["pool_last"] and not step["readout"]

@@ -86,11 +86,6 @@ def test_each_channel_has_its_own_step() -> None:
     assert levels.tolist() == [[5, 2], [2, 0]]
 
 
-def test_popcount_of_every_byte() -> None:
-    values = np.arange(256, dtype=np.uint8)
-    assert numeric.popcount(values).tolist() == [value.bit_count() for value in range(256)]
-
-
 @pytest.mark.parametrize(
     ("capacity", "planes"), [(1, 1), (2, 2), (3, 2), (5, 3), (10, 4), (20, 5), (31, 5), (255, 8)]
 )
