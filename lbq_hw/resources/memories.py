@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from boards import Board
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 
 SPRAM_ROWS, SPRAM_BITS = 1 << 14, 16
@@ -48,14 +49,15 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
 
     def walk(fragment: Any, path: tuple[str, ...]) -> None:
         if isinstance(fragment, MemoryInstance):
-            ports = fragment._write_ports
+            ports, name = fragment._write_ports, ".".join(path)
             width = Shape.cast(fragment._data.shape).width
+            granule = ports[0]._granularity if ports else width
             found.append(
                 Memory(
-                    name=".".join(path),
+                    name=name,
                     depth=fragment._data.depth,
                     width=width,
-                    granule=ports[0]._granularity if ports else width,
+                    granule=weight_granule(config) if name.startswith("core.lanes.") else granule,
                     clocked=all(port._domain != "comb" for port in fragment._read_ports),
                 )
             )
@@ -71,13 +73,27 @@ def blocks(memory: Memory, family: str) -> int:
     """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
     if not memory.clocked:
         return 0
-    byte = _GRANULE[family]
-    counts = []
-    for depth, width in _SHAPES[family]:
-        if memory.granule < memory.width and memory.granule < byte:
-            width = max(width // byte, 1) * memory.granule  # an enable a byte, used in part
-        counts.append(-(-memory.depth // depth) * -(-memory.width // width))
+    counts = [
+        -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])
+        for depth, width in _SHAPES[family]
+    ]
     return min(counts) if _BLOCK_COST[family] * min(counts) < logic_cost(memory, family) else 0
+
+
+def _columns(memory: Memory, width: int, byte: int) -> int:
+    """Blocks side by side, of a width and with an enable a byte; of a byte that bits of one enable
+    do not fill, the rest is lost."""
+    if byte == 1 or memory.granule == memory.width:
+        return -(-memory.width // width)
+    granules, together = memory.width // memory.granule, width // byte // -(-memory.granule // byte)
+    if together:
+        return -(-granules // together)
+    return granules * -(-memory.granule // width)
+
+
+def weight_granule(config: CoreConfig) -> int:
+    """Bits of a weight row that are written together: lanes of one word of the host's."""
+    return min(config.lanes, isa.weight_slice_lanes(config)) * config.weight_bits
 
 
 def logic_cost(memory: Memory, family: str) -> int:

@@ -1,7 +1,7 @@
 """Logic and clock of a core, as linear models of a few of its sizes.
 
-They are fitted, family by family, by least squares to what place and route has reported for the
-builds of `measured`.
+They are fitted by least squares, logic by family and clock by series of devices, to what place and
+route has reported for the builds of `measured`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from boards import Board
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.resources.measured import measured
-from lbq_hw.resources.memories import Memory, blocks, logic_cost, memories, sprams
+from lbq_hw.resources.memories import (
+    Memory,
+    blocks,
+    logic_cost,
+    memories,
+    sprams,
+    weight_granule,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +62,10 @@ def least(config: CoreConfig, board: Board) -> Estimate:
     if not single:
         lanes = c.lanes * c.weight_bits
         large.append(
-            Memory(name="weights", depth=c.weight_rows, width=lanes, granule=c.weight_bits)
+            Memory(name="weights", depth=c.weight_rows, width=lanes, granule=weight_granule(c))
         )
     return Estimate(
-        luts=round(float(_logic(c, 0) @ _model(family).luts)),
+        luts=round(float(_logic(c, 0) @ _luts(family))),
         block_rams=sum(blocks(memory, family) for memory in large),
         sprams=single,
         fmax_hz=_fmax(c, board),
@@ -70,7 +77,7 @@ def estimate(config: CoreConfig, board: Board) -> Estimate:
     assert board.family is not None
     counts = [blocks(memory, board.family) for memory in memories(config, board)]
     return Estimate(
-        luts=round(float(_logic(config, _small(config, board)) @ _model(board.family).luts)),
+        luts=round(float(_logic(config, _small(config, board)) @ _luts(board.family))),
         block_rams=sum(counts),
         sprams=sprams(config, board),
         fmax_hz=_fmax(config, board),
@@ -78,14 +85,8 @@ def estimate(config: CoreConfig, board: Board) -> Estimate:
 
 
 def _fmax(config: CoreConfig, board: Board) -> float:
-    period = _model(board.family or "").period
+    period = _period(_series(board))
     return 0.0 if period is None else 1e9 / float(_speed(config) @ period)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Model:
-    luts: NDArray[np.float64]
-    period: NDArray[np.float64] | None
 
 
 def _small(config: CoreConfig, board: Board) -> float:
@@ -116,23 +117,33 @@ def _speed(config: CoreConfig) -> NDArray[np.float64]:
 
 
 @cache
-def _model(family: str) -> _Model:
+def _luts(family: str) -> NDArray[np.float64]:
+    """Coefficients of the LUTs of a family."""
     points = [point for point in measured() if boards.find(point["board"]).family == family]
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
-    luts = _nonnegative(
+    return _nonnegative(
         [
             _logic(config, _small(config, boards.find(point["board"])))
             for config, point in zip(configs, points, strict=True)
         ],
         [point["luts"] for point in points],
     )
+
+
+@cache
+def _period(series: str) -> NDArray[np.float64] | None:
+    """Coefficients of the clock's period on one series of devices; None where none was measured."""
     timed = [
-        (_speed(config), 1e3 / point["fmax_mhz"])
-        for config, point in zip(configs, points, strict=True)
-        if point.get("fmax_mhz")
+        (_speed(CoreConfig.from_dict(point["config"])), 1e3 / point["fmax_mhz"])
+        for point in measured()
+        if point["fmax_mhz"] and _series(boards.find(point["board"])) == series
     ]
-    period = _nonnegative([row for row, _ in timed], [value for _, value in timed])
-    return _Model(luts=luts, period=period if timed else None)
+    return _nonnegative([row for row, _ in timed], [value for _, value in timed]) if timed else None
+
+
+def _series(board: Board) -> str:
+    """What devices of about one speed begin with: iCE40UP5K, LFE5U, GW1NR."""
+    return board.device.partition("-")[0]
 
 
 def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -> Any:
