@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import random
+import re
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -72,9 +73,12 @@ class Stream:
         self.payload.value = pack(self.shape, payload)
         self.valid.value = 1
 
-    @property
-    def message(self) -> Any:
-        return unpack(self.shape, int(self.payload.value))
+    def message(self, bits: str, view: Callable[[Any], Any]) -> Any:
+        """What bits of the payload say. Undefined ones may stand where the view does not look."""
+        low, high = (view(unpack(self.shape, int(re.sub("[^01]", bit, bits), 2))) for bit in "01")
+        if low != high:
+            raise ValueError(f"{self.payload._name} must be defined, not {bits}")
+        return low
 
 
 def pack(shape: Any, value: Any) -> int:
@@ -142,13 +146,13 @@ class StreamMonitor:
             if stream.ready is not None:
                 stream.ready.value = ready
             await edge
-            payload = stream.message if stream.valid.value else None
+            payload = str(stream.payload.value) if stream.valid.value else None
             if pending not in (None, payload):
                 self.board.error = f"{self.board.name}: an offer was changed or withdrawn"
                 self.board.done.set()
             pending = None if ready else payload
             if ready and payload is not None:
-                self.board.put(self.view(payload))
+                self.board.put(stream.message(payload, self.view))
 
 
 class Permit:
