@@ -51,7 +51,7 @@ class System(wiring.Component):
         image: Mapping[Region, Sequence[int]] | None = None,
     ):
         self._config = config
-        self._divisor = uart.divisor(clock_hz=clock_hz, baud=baud)
+        self._divisor = isa.divisor(clock_hz=clock_hz, baud=baud)
         self._image = image
         super().__init__()
 

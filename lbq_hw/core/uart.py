@@ -5,28 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.isa import DIVISOR_BITS, LEAST_DIVISOR
+from lbq_hw.isa import DIVISOR_BITS
 
-__all__ = ["Received", "UartReceiver", "UartTransmitter", "divisor"]
-
-
-def divisor(*, clock_hz: int, baud: int) -> int:
-    """Clock cycles a bit; ValueError where the rate would be off by 2 % or more."""
-    for name, value in (("clock_hz", clock_hz), ("baud", baud)):
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name} must be an integer, not {value!r}")
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, not {value!r}")
-    cycles = round(clock_hz / baud)
-    least, most = LEAST_DIVISOR, (1 << DIVISOR_BITS) - 1
-    if not least <= cycles <= most:
-        low, high = -(-clock_hz // most), clock_hz // least
-        raise ValueError(f"baud must be {low}..{high} at {clock_hz} Hz, not {baud!r}")
-    if abs(clock_hz - cycles * baud) * 50 >= cycles * baud:
-        raise ValueError(
-            f"baud must be within 2 % of {clock_hz} Hz over a whole number, not {baud!r}"
-        )
-    return cycles
+__all__ = ["Received", "UartReceiver", "UartTransmitter"]
 
 
 class Received(data.StructLayout):

@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +23,7 @@ from lbq_hw.compiler import CompileError, compile_network
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host.device import Device, DeviceError
-from lbq_hw.host.line import SerialTransport
+from lbq_hw.host.line import LinkError, SerialTransport
 from lbq_hw.package import Package, PackageError
 
 _EPILOG = """
@@ -96,6 +98,20 @@ def report(
     }
 
 
+@contextmanager
+def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
+    """The line at another rate than the package's, which it has again at the end."""
+    if baud == packed.baud:
+        yield
+        return
+    line.set_rate(baud, clock_hz=packed.clock_hz)
+    try:
+        yield
+    finally:
+        with suppress(LinkError):  # of a line that is gone; the next host sends a break
+            line.set_rate(packed.baud, clock_hz=packed.clock_hz)
+
+
 def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Measured:
     program = compile_network(packed.network, packed.config)
     if not len(dataset.images):
@@ -108,9 +124,12 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
     )
     console = Console(stderr=True)
     bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    baud = args.baud or packed.baud
     timeout = args.timeout or (1.0 if packed.bitstream else 10.0)  # a simulation has its own time
-    with SerialTransport.open(args.port, baud=baud, timeout=timeout) as line, bars:
+    with (
+        SerialTransport.open(args.port, baud=packed.baud, timeout=timeout) as line,
+        _rate(line, args.baud or packed.baud, packed),
+        bars,
+    ):
         task = bars.add_task("upload", total=None)
         device = Device(line, program)
         began = time.perf_counter()
@@ -175,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     loading = parser.add_mutually_exclusive_group()
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
     loading.add_argument("--reload", action="store_true", help="upload even what is baked in")
-    parser.add_argument("--baud", type=positive, help="default: the package's")
+    parser.add_argument("--baud", type=positive, help="rate of the line (the package's)")
     parser.add_argument("--timeout", type=_seconds, metavar="S", help="until a repeat (1; sim: 10)")
     return parser
 

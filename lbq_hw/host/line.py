@@ -19,6 +19,7 @@ from lbq_hw.isa import Command, Status
 ATTEMPTS = 6
 WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
+BREAK = 0.005  # seconds; ten bits at the slowest rate of any core are shorter
 _PAGE = 256  # a frame's address counts up in its low byte only
 
 
@@ -34,6 +35,10 @@ class Port(Protocol):
     def close(self) -> None: ...
     @property
     def in_waiting(self) -> int: ...
+    @property
+    def baudrate(self) -> int: ...
+    @baudrate.setter
+    def baudrate(self, value: int, /) -> None: ...
 
 
 class SerialTransport:
@@ -59,7 +64,8 @@ class SerialTransport:
 
     @classmethod
     def open(cls, name: str, *, baud: int, timeout: float = 1.0) -> SerialTransport:
-        """Open a port by its name, 8N1 without flow control."""
+        """Open a port by its name, 8N1 without flow control, at the rate of the core's reset: a
+        break brings the core back to it, if an earlier host has left it at another."""
         try:
             port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
         except (OSError, ValueError) as error:
@@ -67,6 +73,11 @@ class SerialTransport:
         # Else an FTDI chip keeps answers for up to 16 ms. What is no such chip does not know it.
         with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
             port.set_low_latency_mode(True)
+        # What is no such line, as a pseudo-terminal, knows no break.
+        with contextlib.suppress(OSError):
+            port.break_condition = True
+            time.sleep(BREAK)
+            port.break_condition = False
         try:
             return cls(port, timeout=timeout)
         except BaseException:
@@ -126,10 +137,12 @@ class SerialTransport:
         """`isa.tag` of the program that the bitstream brought, if it is still whole; else 0."""
         return self.read(isa.BAKED, 1)[0]
 
-    def set_divisor(self, divisor: int) -> None:
-        """Change the core's clock cycles a bit; the caller then changes the port's rate."""
+    def set_rate(self, baud: int, *, clock_hz: int) -> None:
+        """Change the rate of both ends; ValueError where the core, at its clock, cannot have it."""
+        divisor = isa.divisor(clock_hz=clock_hz, baud=baud)
         request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
         self._exchange([request])
+        self._port.baudrate = baud
 
     def _next(self) -> int:
         self._sequence = (self._sequence + 1) % 256

@@ -10,7 +10,8 @@ from itertools import pairwise
 import pytest
 from core.harness import Bench
 
-from lbq_hw.core.uart import UartReceiver, UartTransmitter, divisor
+from lbq_hw.core.uart import UartReceiver, UartTransmitter
+from lbq_hw.isa import divisor
 
 
 def waveform(data: list[int], cycles: float, *, stop: int = 1) -> list[int]:

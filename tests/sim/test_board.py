@@ -160,14 +160,24 @@ def test_500_damaged_frames_on_the_pins(running: Board, packed: Package) -> None
 def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Board) -> None:
     with serial.Serial(running.name, BAUD, timeout=0.02) as port:
         line = SerialTransport(port, timeout=TIMEOUT)
-        line.set_divisor(12)
-        port.baudrate = CLOCK_HZ // 12
+        line.set_rate(CLOCK_HZ // 12, clock_hz=CLOCK_HZ)
+        assert port.baudrate == CLOCK_HZ // 12
         assert line.read(0, 1) == [isa.MAGIC]
-        line.set_divisor(CLOCK_HZ // BAUD)
+        line.set_rate(BAUD, clock_hz=CLOCK_HZ)
     with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
         SerialTransport.open(running.name, baud=CLOCK_HZ // 7, timeout=0.05)
     with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
         assert line.read(0, 1) == [isa.MAGIC]
+
+
+def test_the_host_runs_at_another_rate_and_leaves_the_usual_one(
+    running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more in (["--baud", str(CLOCK_HZ // 12)], []):
+        assert main(host(running, packed.folder, "--json", *more)) == 0
+        assert json.loads(capsys.readouterr().out)["equal"]
+    assert main(host(running, packed.folder, "--baud", "100")) == 2
+    assert capsys.readouterr().err.startswith("host: baud must be ")
 
 
 def test_a_board_that_loses_power_is_told(program: Path, packed: Package) -> None:
