@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from lbq_hw import counts, datasets, energy, file, golden, zoo
-from lbq_hw.arguments import positive
+from lbq_hw import counts, energy, file, golden, zoo
+from lbq_hw.arguments import add_dataset, positive
 from lbq_hw.counts import Counts, LayerCounts
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
@@ -122,17 +122,10 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    known = ", ".join(datasets.names())
     parser.add_argument(
         "--model", default="digits", help="an .lbq file or a name of the zoo (default: digits)"
     )
-    parser.add_argument(
-        "--dataset", help=f"default: the one the model was trained on; one of {known}"
-    )
-    parser.add_argument(
-        "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
-    )
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+    add_dataset(parser)
     parser.add_argument(
         "--batch",
         type=positive,

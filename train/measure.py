@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from lbq_hw import counts, datasets, evaluate, file, golden, zoo
-from lbq_hw.arguments import positive
+from lbq_hw import counts, evaluate, file, golden, zoo
+from lbq_hw.arguments import add_dataset, positive
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.evaluate import Evaluation
@@ -174,13 +174,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    known = ", ".join(datasets.names())
     parser.add_argument("net", help="an .lbq file or a name of the zoo")
-    parser.add_argument(
-        "--dataset", help=f"default: the one the model was trained on; one of {known}"
-    )
-    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's official files")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+    add_dataset(parser)
     parser.add_argument(
         "--batch",
         type=positive,

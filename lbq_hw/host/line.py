@@ -70,15 +70,16 @@ class SerialTransport:
             port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
         except (OSError, ValueError) as error:
             raise LinkError(f"the port {name} cannot be opened: {error}") from error
-        # Else an FTDI chip keeps answers for up to 16 ms. What is no such chip does not know it.
-        with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
-            port.set_low_latency_mode(True)
-        # What is no such line, as a pseudo-terminal, knows no break.
-        with contextlib.suppress(OSError):
-            port.break_condition = True
-            time.sleep(BREAK)
-            port.break_condition = False
         try:
+            # Else an FTDI chip keeps answers for up to 16 ms. Where there is no such chip, Linux
+            # raises the first two of these, other systems the last two: the link works without.
+            with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
+                port.set_low_latency_mode(True)
+            # What is no such line, as a pseudo-terminal, knows no break.
+            with contextlib.suppress(OSError):
+                port.break_condition = True
+                time.sleep(BREAK)
+                port.break_condition = False
             return cls(port, timeout=timeout)
         except BaseException:
             port.close()
