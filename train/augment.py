@@ -8,7 +8,7 @@ between processes by slicing the draws, and tested by hand-made draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -57,6 +57,14 @@ class AugmentConfig:
                 raise ValueError(f"{name} must be below 1, not {getattr(self, name)!r}")
         if self.fill not in ("zero", "mean"):
             raise ValueError(f"fill must be 'zero' or 'mean', not {self.fill!r}")
+
+    def mild(self) -> AugmentConfig:
+        """Without autoaugment, cutout, mixup and cutmix: images as they are met in use, moved.
+
+        A network that learned from strongly altered images gains when its last epochs see these:
+        He et al., Data Augmentation Revisited, arXiv:1909.09148.
+        """
+        return replace(self, autoaugment=False, cutout=0, mixup=0.0, cutmix=0.0)
 
 
 class Pipeline(nn.Module):

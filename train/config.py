@@ -118,6 +118,7 @@ class TrainConfig:
     adam_betas: tuple[float, float] = (0.9, 0.999)  # adamw
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup_epochs: float = 0.0  # linear from 0
+    refine_epochs: int = 0  # last ones, on mildly augmented images: AugmentConfig.mild
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
     label_smoothing: float = 0.0
@@ -157,7 +158,8 @@ class Config:
         ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
         for key in (*ones, "log_every"):
             require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
-        for key in ("warmup_epochs", "weight_decay", "grad_clip", "shard_mib", "threads"):
+        zeros = ("warmup_epochs", "refine_epochs", "weight_decay", "grad_clip", "shard_mib")
+        for key in (*zeros, "threads"):
             require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
         for key in ("label_smoothing", "ema", "momentum"):
             ok = 0 <= getattr(train, key) < 1
@@ -167,12 +169,9 @@ class Config:
         require(bits in (0, 2, 3, 4, 6, 8), "train.weight_bits", "0, 2, 3, 4, 6 or 8", bits)
         ok = train.batch % train.accumulate == 0
         require(ok, "train.batch", "a multiple of train.accumulate", train.batch)
-        require(
-            train.warmup_epochs <= train.epochs,
-            "train.warmup_epochs",
-            "at most train.epochs",
-            train.warmup_epochs,
-        )
+        for key in ("warmup_epochs", "refine_epochs"):
+            ok = getattr(train, key) <= train.epochs
+            require(ok, f"train.{key}", "at most train.epochs", getattr(train, key))
         require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
         require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
 

@@ -86,18 +86,23 @@ def _fit(
     # Data: both splits lie on the device as raw bytes; batches are gathered and augmented there.
     train_set, test_set = _datasets(config, root, world, download=download)
     spec = config.data.spec(train_set.shape, static=not train_set.temporal)
-    augment = None
-    if config.augment != AugmentConfig():
-        augment = Pipeline(config.augment, spec, classes=train_set.classes).to(device)
+
+    def pipeline(augment: AugmentConfig) -> Pipeline | None:
+        if augment == AugmentConfig():
+            return None
+        made = Pipeline(augment, spec, classes=train_set.classes).to(device)
         if train.compile != "off":
-            augment.compile()
+            made.compile()
+        return made
+
+    strong, mild = pipeline(config.augment), pipeline(config.augment.mild())
     generator = torch.Generator(device)
     loader = DeviceLoader(
         train_set,
         spec,
         batch=train.batch,
         device=device,
-        augment=augment,
+        augment=strong,
         shuffle=True,
         drop_last=True,
         generator=generator,
@@ -162,6 +167,7 @@ def _fit(
             began = time.perf_counter()
             generator.manual_seed(train.seed * 1_000_003 + epoch)
             torch.manual_seed(train.seed * 1_000_003 + epoch)
+            loader.augment = mild if epoch > train.epochs - train.refine_epochs else strong
             model.train()
             seen = torch.zeros(2, dtype=torch.float64, device=device)
             count, rate = 0, 0.0

@@ -132,6 +132,8 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("train.accumulate=3", "train.batch must be a multiple of train.accumulate, not 64"),
         ("train.adam_betas=[0.9]", "train.adam_betas must be an array of 2, not [0.9]"),
         ("train.warmup_epochs=999", "train.warmup_epochs must be at most train.epochs, not 999.0"),
+        ("train.refine_epochs=-1", "train.refine_epochs must be at least 0, not -1"),
+        ("train.refine_epochs=999", "train.refine_epochs must be at most train.epochs, not 999"),
         ("model.channels=8", "model.channels must be an array, not 8"),
         ("model.channels=[8, 'x']", "model.channels[1] must be an integer, not 'x'"),
         ("model=digits", "model must be a section, not 'digits'"),

@@ -29,6 +29,7 @@ SMALL = (
 )
 RECIPES = {
     "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
+    "refined": ("augment.cutout=2", "train.refine_epochs=1"),
     "adamw 4 bits": ("train.weight_bits=4", "neuron.timesteps=2", "augment.mixup=0.5"),
 }
 
@@ -75,6 +76,22 @@ def test_a_run_in_pieces_equals_an_uninterrupted_one(tmp_path, recipe):
         assert (result["finished"], result["epoch"]) == (False, piece)
     assert fit.fit(chosen, tmp_path / "pieces", resume=True)["finished"]
     assert_same_run(tmp_path / "whole", tmp_path / "pieces")
+
+
+def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
+    mild, strong = ["augment.shift=0.1", "augment.flip=true"], ["augment.cutout=2"]
+    strong += ["augment.mixup=0.5"]
+
+    def run(name: str, *changes: str) -> list[dict]:
+        fit.fit(small("augment.rotate=0", "augment.zoom=0", *changes), tmp_path / name)
+        return metrics(tmp_path / name)
+
+    never, always = run("never", *mild, *strong), run("always", *mild)
+    refined = run("refined", *mild, *strong, "train.refine_epochs=1")
+    assert refined[:2] == never[:2]
+    assert refined[2] != never[2]
+    assert run("all", *mild, *strong, "train.refine_epochs=3") == always
+    assert never[0] != always[0]
 
 
 def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
