@@ -1,4 +1,4 @@
-"""A model of the link, from the words of `lbq_hw.isa` alone, and what happens to frames."""
+"""A model of the link, from the words of `lbq_hw.isa.link` alone, and what happens to frames."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from lbq_hw import isa
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
 from lbq_hw.numeric import Integers
 
@@ -78,26 +79,26 @@ class Program:
 
     def weight_slices(self) -> NDArray[np.uint32]:
         """Weight rows as the 32-bit slices ``(rows, slices)`` of the host port."""
-        lanes, bits = isa.weight_slice_lanes(self.config), self.config.weight_bits
+        lanes, bits = weight_slice_lanes(self.config), self.config.weight_bits
         codes = (self.weights & ((1 << bits) - 1)).astype(np.uint32)
         grouped = codes.reshape(len(codes), -1, lanes)
         shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
         return np.bitwise_or.reduce(grouped << shifts, axis=2)
 
-    def image(self) -> dict[isa.Region, list[int]]:
+    def image(self) -> dict[Region, list[int]]:
         """What `load` would write, entries by region: for a core that has it from the start."""
-        part = isa.weight_slice_lanes(self.config) * self.config.weight_bits
+        part = weight_slice_lanes(self.config) * self.config.weight_bits
         rows = [
             sum(word << part * i for i, word in enumerate(row))
             for row in self.weight_slices().tolist()
         ]
         return {
-            isa.Region.LAYERS: list(self.layers),
-            isa.Region.PATHS: list(self.paths),
-            isa.Region.SEGMENTS: list(self.segments),
-            isa.Region.RUNS: list(self.runs),
-            isa.Region.WEIGHTS: rows,
-            isa.Region.PARAMS: list(self.params),
+            Region.LAYERS: list(self.layers),
+            Region.PATHS: list(self.paths),
+            Region.SEGMENTS: list(self.segments),
+            Region.RUNS: list(self.runs),
+            Region.WEIGHTS: rows,
+            Region.PARAMS: list(self.params),
         }
 
     def logits(self, memory: NDArray[Any]) -> Integers:

@@ -17,7 +17,8 @@ from lbq_hw.core.scanner import Scanner
 from lbq_hw.core.tables import APART
 from lbq_hw.core.walker import Walker
 from lbq_hw.core.writer import Writer
-from lbq_hw.isa import Region
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
 
 __all__ = ["Accelerator"]
 
@@ -40,7 +41,7 @@ class Accelerator(wiring.Component):
     Parameters
     ----------
     config : `CoreConfig`
-    image : mapping of `isa.Region` to entries, or None
+    image : mapping of `regions.Region` to entries, or None
         What tables, parameters and weights hold after configuration, an integer an entry as it is
         packed (a weight row with lane 0 lowest); entries left out are 0.
 
@@ -59,7 +60,7 @@ class Accelerator(wiring.Component):
                 raise ValueError(
                     f"an image must be of tables, weights or parameters, not {region!r}"
                 )
-            most = isa.region_entries(config)[region]
+            most = regions.entries(config)[region]
             if len(entries) > most:
                 raise ValueError(
                     f"the image of {region.name} must have at most {most} entries, "

@@ -9,7 +9,9 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import PlaneWrite
 from lbq_hw.core.tables import Table, slice_stream
-from lbq_hw.isa import SLICE, Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
 
 __all__ = ["COUNTERS", "HostPort", "PortSignature"]
 
@@ -45,7 +47,7 @@ class PortSignature(wiring.Signature):
 
 
 class HostPort(wiring.Component):
-    """Decodes the regions of `lbq_hw.isa`, holds the registers, and starts the core.
+    """Decodes the addresses of `lbq_hw.isa.regions`, holds the registers, and starts the core.
 
     Slices are stored at once, but for those of a parameter, which wait for the last one. The slices
     of a plane word and of a parameter must be written in their order. While the core runs only
@@ -118,12 +120,12 @@ class HostPort(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         port = self.port
-        regions = [port.addr[isa.REGION_SHIFT :] == kind for kind in Region]
-        control = port.addr[:4] == isa.REGISTERS["control"].address
+        named = [port.addr[regions.SHIFT :] == kind for kind in Region]
+        control = port.addr[:4] == regions.REGISTERS["control"].address
         reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
-        readable = Cat(regions[kind] for kind in reads).any()
-        writable = Cat(regions[kind] for kind in _WRITTEN).any()
-        writable |= regions[Region.REGISTERS] & control
+        readable = Cat(named[kind] for kind in reads).any()
+        writable = Cat(named[kind] for kind in _WRITTEN).any()
+        writable |= named[Region.REGISTERS] & control
 
         # A request is looked at, and taken in the cycle after: what follows from its address would
         # be late for all the memories.
@@ -133,9 +135,9 @@ class HostPort(wiring.Component):
         refused = Signal(4)
         m.d.sync += [
             looked.eq(port.valid & ~port.ready),
-            known.eq(self._known(regions)),
+            known.eq(self._known(named)),
             allowed.eq(Mux(port.write, writable, readable)),
-            here.eq(Cat(regions)),
+            here.eq(Cat(named)),
             answer.eq(request & ~port.write),
             clear.eq(written[Region.REGISTERS] & port.w_data[1]),
             ended.eq(self.busy & self.finished),
@@ -158,15 +160,15 @@ class HostPort(wiring.Component):
 
     def _place(self, kind):
         """Slice and entry that an address names in a region."""
-        part_bits = (isa.region_slices(self._config)[kind] - 1).bit_length()
-        return self.port.addr[:part_bits], self.port.addr[part_bits : isa.REGION_SHIFT]
+        part_bits = (regions.slices(self._config)[kind] - 1).bit_length()
+        return self.port.addr[:part_bits], self.port.addr[part_bits : regions.SHIFT]
 
     def _known(self, here):
         """Whether the address names something."""
-        slices, entries = isa.region_slices(self._config), isa.region_entries(self._config)
+        slices, entries = regions.slices(self._config), regions.entries(self._config)
         used = {kind: len(self._place(kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
         low, high = self.port.addr[: max(used.values())], self.port.addr[max(used.values()) :]
-        nowhere = high[: isa.REGION_SHIFT - len(low)].any()
+        nowhere = high[: regions.SHIFT - len(low)].any()
         found = []
         for kind in Region:
             part, entry = self._place(kind)
@@ -192,7 +194,7 @@ class HostPort(wiring.Component):
                 m.d.comb += self.records.payload.table.eq(table)
 
         part, entry = self._place(Region.WEIGHTS)
-        each = isa.weight_slice_lanes(c)
+        each = regions.weight_slice_lanes(c)
         m.d.comb += self.weights.addr.eq(entry)
         for lane in range(c.lanes):
             low = lane % each * c.weight_bits
@@ -202,7 +204,7 @@ class HostPort(wiring.Component):
             ]
 
         part, entry = self._place(Region.PARAMS)
-        slots, slices = isa.PARAM.slots(c), isa.region_slices(c)[Region.PARAMS]
+        slots, slices = isa.PARAM.slots(c), regions.slices(c)[Region.PARAMS]
         stage = Signal((slices - 1) * SLICE)  # of a parameter, all slices but the last
         bits = Cat(stage, word)
         with m.If(written[Region.PARAMS]):
@@ -219,7 +221,7 @@ class HostPort(wiring.Component):
 
         part, entry = self._place(Region.PLANES)
         plane = self.plane_write.payload
-        granules = len(plane.enable) // isa.region_slices(c)[Region.PLANES]
+        granules = len(plane.enable) // regions.slices(c)[Region.PLANES]
         m.d.comb += [
             self.plane_write.valid.eq(written[Region.PLANES]),
             plane.addr.eq(entry),
@@ -264,7 +266,7 @@ class HostPort(wiring.Component):
             with m.Elif(ticks[name]):
                 m.d.sync += counter.eq(counter + 1)
         return counters | {
-            "id": isa.MAGIC,
+            "id": regions.MAGIC,
             "digest": int(c.digest[:8], 16),
             "control": 0,
             "status": Cat(self.busy, done, error != 0),
@@ -281,7 +283,7 @@ class HostPort(wiring.Component):
         source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
         m.d.sync += source.eq(read)
         with m.Switch(self.port.addr[:4]):
-            for name, where in isa.REGISTERS.items():
+            for name, where in regions.REGISTERS.items():
                 with m.Case(where.address):
                     m.d.sync += register.eq(values[name])
 
@@ -290,8 +292,8 @@ class HostPort(wiring.Component):
         unit_bits = ceil_log2(c.units)
         asked = Signal(data.StructLayout({"plane": len(plane_part), "logit": len(logit_part),
                                           "unit": unit_bits}))  # fmt: skip
-        word = Signal(SLICE * isa.region_slices(c)[Region.PLANES])
-        total = Signal(signed(SLICE * isa.region_slices(c)[Region.LOGITS]))
+        word = Signal(SLICE * regions.slices(c)[Region.PLANES])
+        total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
         m.d.sync += [
             asked.plane.eq(plane_part),
             asked.logit.eq(logit_part),

@@ -1,31 +1,33 @@
-"""The link: executes the frames of `lbq_hw.isa` on the core's port."""
+"""The link: executes the frames of `lbq_hw.isa.link` on the core's port."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.host_port import PortSignature
 from lbq_hw.core.link_frames import FrameReceiver, FrameTransmitter
 from lbq_hw.core.records import layout
 from lbq_hw.core.uart import Received
-from lbq_hw.isa import DIVISOR_BITS, LEAST_DIVISOR, SLICE, Command, Region, Status
+from lbq_hw.isa import regions
+from lbq_hw.isa.link import BAKED, DIVISOR_BITS, LEAST_DIVISOR, REPLY, REQUEST, Command, Status
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
 
 __all__ = ["Link"]
 
-_HEAD = layout(isa.REQUEST, CoreConfig(), isa.REQUEST.slots(CoreConfig()))  # of no config
+_HEAD = layout(REQUEST, CoreConfig(), REQUEST.slots(CoreConfig()))  # of no config
 _FIRST, _DATA = 2, 8  # `FrameReceiver`: where the head and the data begin
 _BYTES = SLICE // 8
-_REPLY_BYTES = isa.REPLY.width(CoreConfig()) // 8
+_REPLY_BYTES = REPLY.width(CoreConfig()) // 8
 
 
 class Link(wiring.Component):
     """Takes requests from a line of bytes, reads and writes through ``port``, and replies.
 
     A request is executed only after its CRC was right, once, and in the order of the sequence
-    numbers; `lbq_hw.isa` has the rules. While a request is executed and answered the next one may
-    come in. One that is complete before the answer is, is dropped: the host then repeats it.
+    numbers; `lbq_hw.isa.link` has the rules. While a request is executed and answered the next one
+    may come in. One that is complete before the answer is, is dropped: the host then repeats it.
 
     No state waits for the host: a request ends after as many cycles as its words take at ``port``
     and its reply at ``o``, and a flag begins a new frame whatever came before it.
@@ -37,7 +39,7 @@ class Link(wiring.Component):
     divisor : int
         Clock cycles of a bit after a reset or a break.
     tag : int
-        `isa.tag` of what the memories hold after configuration; 0: of nothing.
+        `regions.tag` of what the memories hold after configuration; 0: of nothing.
 
     Members
     -------
@@ -104,11 +106,11 @@ class Link(wiring.Component):
             reply.payload.data.eq(word[:8]),
             reply.payload.last.eq((part == _BYTES - 1) & ~(reads & accepted & more)),
         ]
-        region = head.address[isa.REGION_SHIFT :]
+        region = head.address[regions.SHIFT :]
         data = (region == Region.REGISTERS) | (region == Region.PLANES)
         with m.If(self.port.valid & writes & ~data):
             m.d.sync += untouched.eq(0)
-        own, moved = region == isa.BAKED >> isa.REGION_SHIFT, Signal()
+        own, moved = region == BAKED >> regions.SHIFT, Signal()
         m.d.comb += moved.eq(self.port.valid & self.port.ready)
         with m.If(moved):
             m.d.sync += [

@@ -1,16 +1,15 @@
-"""Frames of the link, as in `lbq_hw.isa`: from bytes to checked requests, from replies to bytes."""
+"""Frames of the link, see `lbq_hw.isa.link`: bytes to checked requests, replies to bytes."""
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.crc import catalog
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw import isa
 from lbq_hw.core.uart import Received
+from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG
 
 __all__ = ["FrameReceiver", "FrameTransmitter", "ReplyByte"]
 
-CRC_BYTES = 4
 _APART = {"no_rw_check": 1}  # no byte is read while it is written
 _FIRST = 2  # so that data words begin at a multiple of 4, and end before 256
 _LEAST = _FIRST + 6 + CRC_BYTES
@@ -105,10 +104,10 @@ class FrameReceiver(wiring.Component):
         arrived = self.i.payload
 
         m.d.comb += [
-            flag.eq((arrived.data == isa.FLAG) & ~arrived.broken),
-            escape.eq((arrived.data == isa.ESCAPE) & ~arrived.broken),
+            flag.eq((arrived.data == FLAG) & ~arrived.broken),
+            escape.eq((arrived.data == ESCAPE) & ~arrived.broken),
             plain.eq(~(flag | escape | arrived.broken)),
-            check.byte.eq(arrived.data ^ Mux(escaped, isa.ESCAPED, 0)),
+            check.byte.eq(arrived.data ^ Mux(escaped, ESCAPED, 0)),
             check.run.eq(self.i.valid & plain),
             check.clear.eq(self.i.valid & flag),
             self.i.ready.eq(check.last | ~plain),
@@ -185,19 +184,19 @@ class FrameTransmitter(wiring.Component):
             check.clear.eq(~begun),
             check.byte.eq(plain),
             check.drain.eq(tail != 0),
-            special.eq(((plain == isa.FLAG) | (plain == isa.ESCAPE)) & ~escaped & ~closing),
-            self.o.payload.eq(plain ^ Mux(escaped, isa.ESCAPED, 0)),
+            special.eq(((plain == FLAG) | (plain == ESCAPE)) & ~escaped & ~closing),
+            self.o.payload.eq(plain ^ Mux(escaped, ESCAPED, 0)),
             self.busy.eq(begun),
         ]
         with m.If(special):
-            m.d.comb += self.o.payload.eq(isa.ESCAPE)
+            m.d.comb += self.o.payload.eq(ESCAPE)
         with m.FSM():
             with m.State("NEXT"):
                 m.d.comb += self.i.ready.eq(~ended)
                 with m.If(ended):
                     m.d.sync += [plain.eq(check.crc[:8]), tail.eq(tail + 1)]
                     with m.If(tail == CRC_BYTES):
-                        m.d.sync += plain.eq(isa.FLAG)
+                        m.d.sync += plain.eq(FLAG)
                     m.next = "CHECK"
                 with m.Else():
                     m.d.sync += plain.eq(self.i.payload.data)

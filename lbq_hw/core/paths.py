@@ -8,6 +8,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
 from lbq_hw.core.tables import APART, Table
+from lbq_hw.isa.record import SLICE
 
 __all__ = ["MOVE_FIELDS", "SCAN_FIELDS", "Paths"]
 
@@ -56,7 +57,7 @@ class Paths(wiring.Component):
 
     def __init__(self, config: CoreConfig):
         self._config = config
-        table = memory.ReadPort.Signature(addr_width=Table.PATHS.bits(config), shape=isa.SLICE)
+        table = memory.ReadPort.Signature(addr_width=Table.PATHS.bits(config), shape=SLICE)
         number_bits, at_bits = address_bits(config.layer_paths), address_bits(config.paths)
 
         def port(names):
@@ -112,7 +113,7 @@ class Paths(wiring.Component):
                 m.d.sync += asking.eq(at != self.last)
         with m.If(there):
             for i in range(parts):
-                place = record[isa.SLICE * i : isa.SLICE * (i + 1)]
+                place = record[SLICE * i : SLICE * (i + 1)]
                 with m.If(part_there == i):
                     m.d.sync += place.eq(self.table.data)
         with m.If(illegal):

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from amaranth import Cat, Const, Value, signed, unsigned
 from amaranth.lib import data
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.record import Record
 
 __all__ = ["illegal", "layout"]
 
 
 def layout(
-    record: isa.Record, config: CoreConfig, names: Iterable[str] | None = None
+    record: Record, config: CoreConfig, names: Iterable[str] | None = None
 ) -> data.StructLayout:
     """Some fields of a record, in the given order; all of them as they are packed by default."""
     slots = record.slots(config)
@@ -24,8 +24,8 @@ def layout(
     )
 
 
-def illegal(record: isa.Record, config: CoreConfig, view: data.View) -> Value:
-    """1 where the fields in `view` break a rule of `isa.Record.violations`."""
+def illegal(record: Record, config: CoreConfig, view: data.View) -> Value:
+    """1 where the fields in `view` break a rule of `Record.violations`."""
     names = [name for name, _ in view.shape()]
     found = [Const(0)]
     for name, slot in record.slots(config).items():

@@ -6,18 +6,18 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core import uart
 from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.core.link import Link
-from lbq_hw.isa import Region
+from lbq_hw.isa.link import divisor
+from lbq_hw.isa.regions import Region, tag
 
 __all__ = ["System"]
 
 
 class System(wiring.Component):
-    """`Accelerator` + `Link` + UART: speaks the frames of `lbq_hw.isa` on two pins.
+    """`Accelerator` + `Link` + UART: speaks the frames of `lbq_hw.isa.link` on two pins.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class System(wiring.Component):
         image: Mapping[Region, Sequence[int]] | None = None,
     ):
         self._config = config
-        self._divisor = isa.divisor(clock_hz=clock_hz, baud=baud)
+        self._divisor = divisor(clock_hz=clock_hz, baud=baud)
         self._image = image
         super().__init__()
 
@@ -62,8 +62,8 @@ class System(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         m.submodules.core = core = Accelerator(self._config, image=self._image)
-        tag = 0 if self._image is None else isa.tag(self._image)
-        m.submodules.link = link = Link(divisor=self._divisor, tag=tag)
+        baked = 0 if self._image is None else tag(self._image)
+        m.submodules.link = link = Link(divisor=self._divisor, tag=baked)
         m.submodules.receiver = receiver = uart.UartReceiver()
         m.submodules.transmitter = transmitter = uart.UartTransmitter()
         connect(m, receiver.o, link.i)

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
+from lbq_hw.isa.record import SLICE, Record
 
 __all__ = ["APART", "RecordSlice", "RecordTable", "SliceTable", "Table", "slice_stream"]
 
@@ -28,7 +29,7 @@ class Table(enum.Enum, shape=2):
         return list(isa.TABLES)[self.value]
 
     @property
-    def record(self) -> isa.Record:
+    def record(self) -> Record:
         return isa.TABLES[self.kind]
 
     def part_bits(self, config: CoreConfig) -> int:
@@ -53,7 +54,7 @@ class RecordSlice(data.StructLayout):
 
     def __init__(self, config: CoreConfig):
         bits = max(table.bits(config) for table in Table)
-        super().__init__({"table": Table, "address": bits, "data": isa.SLICE})
+        super().__init__({"table": Table, "address": bits, "data": SLICE})
 
 
 def slice_stream(config: CoreConfig) -> stream.Signature:
@@ -83,7 +84,7 @@ class SliceTable(wiring.Component):
 
         def port(table):
             bits = table.bits(config)
-            return Out(memory.ReadPort.Signature(addr_width=bits, shape=isa.SLICE))
+            return Out(memory.ReadPort.Signature(addr_width=bits, shape=SLICE))
 
         super().__init__(
             {
@@ -101,9 +102,9 @@ class SliceTable(wiring.Component):
         for table, words in self._init.items():
             parts = range(1 << table.part_bits(c))
             init += [0] * (half - len(init) if words and table == Table.PATHS else 0)
-            init += [word >> isa.SLICE * i & (1 << isa.SLICE) - 1 for word in words for i in parts]
+            init += [word >> SLICE * i & (1 << SLICE) - 1 for word in words for i in parts]
         m.submodules.memory = store = memory.Memory(
-            shape=isa.SLICE,
+            shape=SLICE,
             depth=half + (c.paths << Table.PATHS.part_bits(c)),
             init=init,
             attrs=APART,
@@ -154,8 +155,8 @@ class RecordTable(wiring.Component):
         width, part_bits = table.record.width(c), table.part_bits(c)
         slices = []
         for part in range(table.record.slices(c)):
-            low = isa.SLICE * part
-            bits = min(isa.SLICE, width - low)
+            low = SLICE * part
+            bits = min(SLICE, width - low)
             m.submodules[f"slice_{part}"] = store = memory.Memory(
                 shape=bits,
                 depth=getattr(c, table.kind),

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.isa import DIVISOR_BITS
+from lbq_hw.isa.link import DIVISOR_BITS
 
 __all__ = ["Received", "UartReceiver", "UartTransmitter"]
 
@@ -37,7 +37,7 @@ class UartReceiver(wiring.Component):
     Members
     -------
     divisor : in
-        Clock cycles a bit, at least `isa.LEAST_DIVISOR`. Less than that receives nothing right,
+        Clock cycles a bit, at least `link.LEAST_DIVISOR`. Less than that receives nothing right,
         and still sees a break.
     rx : in
         The line, asynchronous.

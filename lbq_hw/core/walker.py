@@ -15,6 +15,7 @@ from lbq_hw.core.requests import Requests
 from lbq_hw.core.segments import Segments, offset_bits
 from lbq_hw.core.tables import SliceTable, Table, slice_stream
 from lbq_hw.core.windows import Advance, Windows, further
+from lbq_hw.isa.record import SLICE
 
 __all__ = ["STEPS_AHEAD", "Walker", "step_layout"]
 
@@ -61,7 +62,7 @@ class Walker(wiring.Component):
     PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
-    `isa.Record.violations` it refuses: a LAYER with more paths than `layer_paths`, or in the last
+    `Record.violations` it refuses: a LAYER with more paths than `layer_paths`, or in the last
     entry of its table and not marked `last`, or of neurons whose frames do not follow each other
     as the planes do; a SEGMENT of a path that the layer has not; a RUN of several rows in a path
     that is not stacked.
@@ -431,5 +432,5 @@ class Walker(wiring.Component):
         with m.If(there):
             for i in range(parts):
                 with m.If(there_part == i):
-                    m.d.sync += record[isa.SLICE * i : isa.SLICE * (i + 1)].eq(port.data)
+                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(port.data)
         return data.View(whole, record)

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from lbq_hw import isa
 from lbq_hw.compiler import Program
-from lbq_hw.isa import Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 
@@ -62,7 +64,7 @@ class Device:
         self.config = program.config
         digest = int(self.config.digest[:8], 16)
         found = transport.read(0, 2)
-        if found != [isa.MAGIC, digest]:
+        if found != [regions.MAGIC, digest]:
             raise DeviceError(
                 f"the core must be LBQ1 with config {digest:08x}, not {found[0]:08x} with "
                 f"{found[1]:08x}: load the bitstream of this program"
@@ -71,13 +73,13 @@ class Device:
 
     @cached_property
     def tag(self) -> int:
-        """`isa.tag` of the program: what a bitstream with this program in it has."""
-        return isa.tag(self.program.image())
+        """`regions.tag` of the program: what a bitstream with this program in it has."""
+        return regions.tag(self.program.image())
 
     def load(self) -> None:
         """Write the tables, weights and parameters; raises what the core refuses."""
         program = self.program
-        self.transport.write(isa.REGISTERS["control"].address, [CLEAR])
+        self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
         for region, record, words in (
             (Region.LAYERS, isa.LAYER, program.layers),
             (Region.PATHS, isa.PATH, program.paths),
@@ -96,7 +98,7 @@ class Device:
 
     def start(self) -> None:
         """Run the program to its end; raises what the core reports."""
-        control = isa.REGISTERS["control"].address
+        control = regions.REGISTERS["control"].address
         self.transport.write(control, [CLEAR])
         self.transport.write(control, [START])
         self._wait()
@@ -125,7 +127,7 @@ class Device:
 
     def read_logits(self) -> Integers:
         """The logits of the last run."""
-        bits = isa.SLICE * isa.region_slices(self.config)[Region.LOGITS]  # sign-extended
+        bits = SLICE * regions.slices(self.config)[Region.LOGITS]  # sign-extended
         words = self._read_entries(Region.LOGITS, 0, self.program.logit_words)
         values = [word - (1 << bits) if word >> (bits - 1) else word for word in words]
         return self.program.logits(np.array(values, np.int64))
@@ -140,7 +142,7 @@ class Device:
 
     def counters(self) -> Counters:
         """Counters of the last run."""
-        first = isa.REGISTERS["cycles"].address
+        first = regions.REGISTERS["cycles"].address
         low, high, *rest = self.transport.read(first, 8)
         names = ("events", "null_events", "scanner_stalls", "neuron_stalls", "words")
         named = dict(zip((*names, "empty_requests"), rest, strict=True))
@@ -151,7 +153,7 @@ class Device:
             raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
 
     def _check(self) -> None:
-        status, code, at = self.transport.read(isa.REGISTERS["status"].address, 3)
+        status, code, at = self.transport.read(regions.REGISTERS["status"].address, 3)
         if status & 4:
             name = Error(code).name if code in set(Error) else code
             raise DeviceError(f"the core stopped with error {name} at {at}")
@@ -162,21 +164,22 @@ class Device:
             return
         parts = slices.shape[1]
         if parts & (parts - 1) == 0:
-            self.transport.write(isa.address(self.config, region, first), slices.ravel().tolist())
+            address = regions.address(self.config, region, first)
+            self.transport.write(address, slices.ravel().tolist())
             return
         for entry, row in enumerate(slices.tolist(), first):
-            self.transport.write(isa.address(self.config, region, entry), row)
+            self.transport.write(regions.address(self.config, region, entry), row)
 
     def _read_entries(self, region: Region, first: int, count: int) -> list[int]:
-        parts = isa.region_slices(self.config)[region]  # a power of two where the host reads
-        words = self.transport.read(isa.address(self.config, region, first), count * parts)
+        parts = regions.slices(self.config)[region]  # a power of two where the host reads
+        words = self.transport.read(regions.address(self.config, region, first), count * parts)
         return [
-            sum(word << (isa.SLICE * part) for part, word in enumerate(words[at : at + parts]))
+            sum(word << (SLICE * part) for part, word in enumerate(words[at : at + parts]))
             for at in range(0, len(words), parts)
         ]
 
 
 def _slices(words: Sequence[int], count: int) -> NDArray[np.uint32]:
-    mask = (1 << isa.SLICE) - 1
-    rows = [[word >> (isa.SLICE * part) & mask for part in range(count)] for word in words]
+    mask = (1 << SLICE) - 1
+    rows = [[word >> (SLICE * part) & mask for part in range(count)] for word in words]
     return np.array(rows, np.uint32).reshape(len(words), count)

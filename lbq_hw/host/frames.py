@@ -1,4 +1,4 @@
-"""Frames of the link in bytes, as `lbq_hw.isa` defines them."""
+"""Frames of the link in bytes, as `lbq_hw.isa.link` defines them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import Command, Status
+from lbq_hw.isa import link
+from lbq_hw.isa.link import CRC_BYTES, Command, Status
 
 _ANY = CoreConfig()  # heads of frames are the same for every core
-_STUFFED = {isa.FLAG: bytes((isa.ESCAPE, isa.FLAG ^ isa.ESCAPED)),
-            isa.ESCAPE: bytes((isa.ESCAPE, isa.ESCAPE ^ isa.ESCAPED))}  # fmt: skip
-_REQUEST_BYTES, _REPLY_BYTES = (r.width(_ANY) // 8 for r in (isa.REQUEST, isa.REPLY))
-_CRC_BYTES = 4
+_STUFFED = {link.FLAG: bytes((link.ESCAPE, link.FLAG ^ link.ESCAPED)),
+            link.ESCAPE: bytes((link.ESCAPE, link.ESCAPE ^ link.ESCAPED))}  # fmt: skip
+_REQUEST_BYTES, _REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +29,7 @@ class Request:
 
     def encode(self) -> bytes:
         """On the wire, with the flag that ends it."""
-        head = isa.REQUEST.encode(
+        head = link.REQUEST.encode(
             _ANY,
             {
                 "sequence": self.sequence,
@@ -53,22 +52,22 @@ class Reply:
 
 def wrap(plain: bytes) -> bytes:
     """Add the CRC, escape, end with a flag."""
-    whole = plain + zlib.crc32(plain).to_bytes(_CRC_BYTES, "little")
+    whole = plain + zlib.crc32(plain).to_bytes(CRC_BYTES, "little")
     body = b"".join(_STUFFED.get(byte, bytes((byte,))) for byte in whole)
-    return body + bytes((isa.FLAG,))
+    return body + bytes((link.FLAG,))
 
 
 def unwrap(body: bytes) -> bytes | None:
     """What a frame without its flag holds; None if it was altered."""
     plain, escaped = bytearray(), False
     for byte in body:
-        if byte == isa.ESCAPE:
+        if byte == link.ESCAPE:
             escaped = True
             continue
-        plain.append(byte ^ isa.ESCAPED if escaped else byte)
+        plain.append(byte ^ link.ESCAPED if escaped else byte)
         escaped = False
-    data, crc = bytes(plain[:-_CRC_BYTES]), bytes(plain[-_CRC_BYTES:])
-    if escaped or len(crc) < _CRC_BYTES or crc != zlib.crc32(data).to_bytes(_CRC_BYTES, "little"):
+    data, crc = bytes(plain[:-CRC_BYTES]), bytes(plain[-CRC_BYTES:])
+    if escaped or len(crc) < CRC_BYTES or crc != zlib.crc32(data).to_bytes(CRC_BYTES, "little"):
         return None
     return data
 
@@ -81,14 +80,14 @@ class Replies:
 
     def feed(self, data: bytes) -> Iterator[Reply]:
         """The replies that end in `data`."""
-        *bodies, self._rest = (self._rest + data).split(bytes((isa.FLAG,)))
-        most = 2 * (_REPLY_BYTES + 4 * isa.FRAME_WORDS + _CRC_BYTES)
+        *bodies, self._rest = (self._rest + data).split(bytes((link.FLAG,)))
+        most = 2 * (_REPLY_BYTES + 4 * link.FRAME_WORDS + CRC_BYTES)
         self._rest = self._rest[-most - 1 :]  # no frame is longer
         for body in bodies:
             plain = unwrap(body)
             if plain is None or len(plain) < _REPLY_BYTES or (len(plain) - _REPLY_BYTES) % 4:
                 continue
-            head = isa.REPLY.decode(_ANY, int.from_bytes(plain[:_REPLY_BYTES], "little"))
+            head = link.REPLY.decode(_ANY, int.from_bytes(plain[:_REPLY_BYTES], "little"))
             if head["status"] in set(Status):
                 words = struct.unpack(f"<{len(plain) // 4}I", plain[_REPLY_BYTES:])
                 yield Reply(sequence=head["sequence"], status=Status(head["status"]), data=words)

@@ -11,10 +11,11 @@ from typing import Protocol
 
 import serial
 
-from lbq_hw import isa
 from lbq_hw.host.device import DeviceError
 from lbq_hw.host.frames import Replies, Reply, Request
-from lbq_hw.isa import Command, Status
+from lbq_hw.isa import link, regions
+from lbq_hw.isa.link import Command, Status
+from lbq_hw.isa.record import SLICE
 
 ATTEMPTS = 6
 WINDOW = 8
@@ -59,7 +60,7 @@ class SerialTransport:
         self._pending: list[Reply] = []
         self._sequence = secrets.randbelow(256)
         self.repeats = 0
-        self._send(bytes((isa.FLAG,)))  # ends what an earlier host may have begun
+        self._send(bytes((link.FLAG,)))  # ends what an earlier host may have begun
         self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
 
     @classmethod
@@ -126,21 +127,21 @@ class SerialTransport:
 
     def wait(self, limit: int) -> bool:
         """Wait until the core is idle, for `limit` cycles of its own counter at most."""
-        first, last = (isa.REGISTERS[name].address for name in ("status", "cycles_high"))
+        first, last = (regions.REGISTERS[name].address for name in ("status", "cycles_high"))
         while True:
             status, *_, low, high = self.read(first, last - first + 1)
             if not status & 1:
                 return True
-            if high << isa.SLICE | low >= limit:
+            if high << SLICE | low >= limit:
                 return False
 
     def baked(self) -> int:
-        """`isa.tag` of the program that the bitstream brought, if it is still whole; else 0."""
-        return self.read(isa.BAKED, 1)[0]
+        """`regions.tag` of the program that the bitstream brought, if it is still whole; else 0."""
+        return self.read(link.BAKED, 1)[0]
 
     def set_rate(self, baud: int, *, clock_hz: int) -> None:
         """Change the rate of both ends; ValueError where the core, at its clock, cannot have it."""
-        divisor = isa.divisor(clock_hz=clock_hz, baud=baud)
+        divisor = link.divisor(clock_hz=clock_hz, baud=baud)
         request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
         self._exchange([request])
         self._port.baudrate = baud
@@ -184,7 +185,7 @@ class SerialTransport:
                 )
             self.repeats += sent - done
             self._drain()
-            self._send(bytes((isa.FLAG,)))  # ends whatever was cut off
+            self._send(bytes((link.FLAG,)))  # ends whatever was cut off
             sent = done
         return answers
 
@@ -233,7 +234,7 @@ def _chunks(address: int, count: int) -> list[tuple[int, int]]:
     first = 0
     while first < count:
         room = _PAGE - (address + first) % _PAGE
-        size = min(isa.FRAME_WORDS, room, count - first)
+        size = min(link.FRAME_WORDS, room, count - first)
         chunks.append((first, size))
         first += size
     return chunks

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from boards import Board
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa import regions
 
 SPRAM_ROWS, SPRAM_BITS = 1 << 14, 16
 
@@ -93,7 +93,7 @@ def _columns(memory: Memory, width: int, byte: int) -> int:
 
 def weight_granule(config: CoreConfig) -> int:
     """Bits of a weight row that are written together: lanes of one word of the host's."""
-    return min(config.lanes, isa.weight_slice_lanes(config)) * config.weight_bits
+    return min(config.lanes, regions.weight_slice_lanes(config)) * config.weight_bits
 
 
 def logic_cost(memory: Memory, family: str) -> int:

@@ -16,7 +16,8 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.host import Device
 from lbq_hw.host.device import START
-from lbq_hw.isa import Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.regions import Region
 from sim import golden
 from sim.benches.harness import Bench, Settings
 from sim.benches.port import Bridged, Port
@@ -62,14 +63,14 @@ async def the_digits_layer_by_layer(dut: Any) -> None:
 async def the_first_of_three_errors_stays(dut: Any) -> None:
     bench, port = await start(dut)
     core = config(bench.settings.shape)
-    status, control = (isa.REGISTERS[name].address for name in ("status", "control"))
+    status, control = (regions.REGISTERS[name].address for name in ("status", "control"))
     board = bench.expect("status, error, place", [[0b110, Error.BUSY, 0]])
     illegal = [0xFFFFFFFF] * isa.LAYER.slices(core)
-    await port.write(isa.address(core, Region.LAYERS, 0), illegal)
+    await port.write(regions.address(core, Region.LAYERS, 0), illegal)
     await port.write(control, [START])
     await port.write(control, [START])  # refused: busy
     assert await port.wait(1000)  # the walk has refused its layer
-    await port.write(15 << isa.REGION_SHIFT, [0])  # refused: there is no such region
+    await port.write(15 << regions.SHIFT, [0])  # refused: there is no such region
     board.put(await port.read(status, 3))
     await bench.finish()
 

@@ -8,8 +8,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from lbq_hw import isa
 from lbq_hw.core.host_port import COUNTERS, HostPort
+from lbq_hw.isa import regions
 from sim.benches.harness import Bench, Settings, pack, unpack
 from sim.benches.port import Port
 from sim.benches.scoreboard import Scoreboard
@@ -80,13 +80,13 @@ async def ticks_are_counted_from_the_second_cycle_of_busy_on(dut: Any) -> None:
 
     cocotb.start_soon(tick())
     await bench.cycles(5)
-    await port.write(isa.REGISTERS["control"].address, [1])
+    await port.write(regions.REGISTERS["control"].address, [1])
     await bench.cycles(100 * bench.settings.length)
     dut.finished.value = 1
     await bench.cycles(1)
     dut.finished.value = 0
     await bench.cycles(5)
-    found = {name: (await port.read(isa.REGISTERS[name].address, 1))[0] for name in COUNTERS}
+    found = {name: (await port.read(regions.REGISTERS[name].address, 1))[0] for name in COUNTERS}
     bench.expect("counters", [counts]).put(found)
     await bench.finish()
 

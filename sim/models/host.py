@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.tables import Table
-from lbq_hw.isa import Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
 
 START, CLEAR = 1, 2
 TABLES = {Region.LAYERS: Table.LAYERS, Region.PATHS: Table.PATHS,
@@ -79,13 +81,13 @@ class HostModel:
 
     def _place(self, address: int, *, write: bool) -> tuple[Region, int, int] | None:
         """Region, entry and slice, unless they are refused."""
-        number, rest = divmod(address, 1 << isa.REGION_SHIFT)
+        number, rest = divmod(address, 1 << regions.SHIFT)
         error = Error.ADDRESS
         if number in set(Region):
             region = Region(number)
-            slices = isa.region_slices(self.config)[region]
+            slices = regions.slices(self.config)[region]
             entry, part = divmod(rest, 1 << (slices - 1).bit_length())
-            if entry < isa.region_entries(self.config)[region] and part < slices:
+            if entry < regions.entries(self.config)[region] and part < slices:
                 if not self.busy or (region == Region.REGISTERS and not write):
                     return region, entry, part
                 error = Error.BUSY
@@ -100,18 +102,18 @@ class HostModel:
             case Region.REGISTERS, entry, _:
                 return self._register(entry)
             case Region.PLANES, entry, part:
-                return self.planes[entry] >> isa.SLICE * part & 0xFFFFFFFF
+                return self.planes[entry] >> SLICE * part & 0xFFFFFFFF
             case Region.LOGITS, entry, part:
-                return self.logits[entry] >> isa.SLICE * part & 0xFFFFFFFF
+                return self.logits[entry] >> SLICE * part & 0xFFFFFFFF
         self._fail(Error.ADDRESS, self.layer)
         return 0
 
     def _register(self, address: int) -> int:
         status = self.busy | self.done << 1 | (self.error != Error.NONE) << 2
-        values = {"id": isa.MAGIC, "digest": int(self.config.digest[:8], 16), "control": 0}
+        values = {"id": regions.MAGIC, "digest": int(self.config.digest[:8], 16), "control": 0}
         values |= {"status": status, "error": self.error.value, "error_at": self.error_at}
         values |= {"layer": self.layer}
-        return values[list(isa.REGISTERS)[address]]
+        return values[list(regions.REGISTERS)[address]]
 
     def _write(self, address: int, data: int) -> None:
         place = self._place(address, write=True)
@@ -119,7 +121,7 @@ class HostModel:
             return
         region, entry, part = place
         if region == Region.REGISTERS:
-            self._write_register(list(isa.REGISTERS)[entry], data)
+            self._write_register(list(regions.REGISTERS)[entry], data)
         elif region == Region.WEIGHTS:
             self._pass_weights(entry, part, data)
         elif region == Region.LOGITS:
@@ -132,8 +134,8 @@ class HostModel:
             self._pass_plane_slice(entry, part, data)
         else:
             self.staged = [*self.staged[:part], data]
-            if part == isa.region_slices(self.config)[region] - 1:
-                word = sum(slice_ << isa.SLICE * i for i, slice_ in enumerate(self.staged))
+            if part == regions.slices(self.config)[region] - 1:
+                word = sum(slice_ << SLICE * i for i, slice_ in enumerate(self.staged))
                 self._store(entry, word)
 
     def _write_register(self, name: str, data: int) -> None:
@@ -145,16 +147,16 @@ class HostModel:
             self._fail(Error.ADDRESS, self.layer)
 
     def _pass_weights(self, row: int, part: int, data: int) -> None:
-        each, bits = isa.weight_slice_lanes(self.config), self.config.weight_bits
+        each, bits = regions.weight_slice_lanes(self.config), self.config.weight_bits
         values = {part * each + i: _signed(data >> i * bits, bits) for i in range(each)}
         self.passed["weights"].append({"addr": row, "data": values})
 
     def _pass_plane_slice(self, entry: int, part: int, data: int) -> None:
         """Data at the place of every slice of the word, of which one is enabled."""
         config = self.config
-        slices = isa.region_slices(config)[Region.PLANES]
+        slices = regions.slices(config)[Region.PLANES]
         granules = config.word // config.granule // slices
-        copies = sum(data << isa.SLICE * i for i in range(-(-config.word // isa.SLICE)))
+        copies = sum(data << SLICE * i for i in range(-(-config.word // SLICE)))
         message = {"addr": entry, "data": copies % (1 << config.word)}
         enable = ((1 << granules) - 1) << granules * part
         self.passed["plane_write"].append(message | {"enable": enable, "first": int(part == 0)})
@@ -186,10 +188,10 @@ def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[
                 error = source.choice((Error.NONE, Error.RUN))
                 steps.append(Finish(error=error, at=source.randrange(9) if error else 0))
             else:
-                steps.append(Write(address=isa.REGISTERS["control"].address, data=START))
+                steps.append(Write(address=regions.REGISTERS["control"].address, data=START))
             busy = not busy
         elif source.random() < 0.2:
-            steps.append(Write(address=isa.REGISTERS["control"].address, data=CLEAR))
+            steps.append(Write(address=regions.REGISTERS["control"].address, data=CLEAR))
         else:
             steps += _random_request(source, config)
     if busy:
@@ -198,21 +200,21 @@ def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[
 
 
 def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]:
-    slices, entries = isa.region_slices(config), isa.region_entries(config)
+    slices, entries = regions.slices(config), regions.entries(config)
     region = source.choice(list(Region))
     entry = source.randrange(entries[region])
     kind = source.random()
     if kind < 0.1:  # the entry after the last, or a region that is not
-        absent = region << isa.REGION_SHIFT | entries[region] << (slices[region] - 1).bit_length()
-        address = source.choice((absent, source.randrange(9, 16) << isa.REGION_SHIFT))
+        absent = region << regions.SHIFT | entries[region] << (slices[region] - 1).bit_length()
+        address = source.choice((absent, source.randrange(9, 16) << regions.SHIFT))
         yield source.choice((Read(address=address), Write(address=address, data=1)))
     elif region == Region.REGISTERS:
-        yield Read(address=isa.REGISTERS[source.choice(STEADY)].address)
-        yield Write(address=isa.REGISTERS["layer"].address, data=source.getrandbits(32))
+        yield Read(address=regions.REGISTERS[source.choice(STEADY)].address)
+        yield Write(address=regions.REGISTERS["layer"].address, data=source.getrandbits(32))
     elif region in (Region.LOGITS, Region.PLANES) and kind < 0.6:
         for part in range(slices[region]):
-            yield Read(address=isa.address(config, region, entry, part))
+            yield Read(address=regions.address(config, region, entry, part))
     else:
         for part in range(slices[region]):
-            address = isa.address(config, region, entry, part)
+            address = regions.address(config, region, entry, part)
             yield Write(address=address, data=source.getrandbits(32))

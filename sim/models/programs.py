@@ -9,6 +9,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.tables import Table
+from lbq_hw.isa.record import SLICE
 from sim.models.walks import walk
 
 Tables = dict[str, list[int]]
@@ -171,12 +172,12 @@ def draw_tables(config: CoreConfig, seed: int, layers: int = 2, most: int = 900)
 
 def slices(config: CoreConfig, tables: Mapping[str, Sequence[int]]) -> list[dict]:
     """Tables as the walker's `RecordSlice`s."""
-    mask = (1 << isa.SLICE) - 1
+    mask = (1 << SLICE) - 1
     return [
         {
             "table": table,
             "address": entry << table.part_bits(config) | part,
-            "data": word >> isa.SLICE * part & mask,
+            "data": word >> SLICE * part & mask,
         }
         for table in Table
         for entry, word in enumerate(tables[table.kind])

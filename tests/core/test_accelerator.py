@@ -12,14 +12,15 @@ from amaranth.sim import Simulator
 from cores import random_core
 from networks import random_images, random_network
 
-from lbq_hw import golden, isa
+from lbq_hw import golden
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
-from lbq_hw.isa import Region
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 
-CONTROL, STATUS = (isa.REGISTERS[name].address for name in ("control", "status"))
+CONTROL, STATUS = (regions.REGISTERS[name].address for name in ("control", "status"))
 LIMIT = 5000  # cycles
 
 
@@ -42,7 +43,7 @@ def run(core: Accelerator, program: Program, image: np.ndarray) -> np.ndarray:
         base = program.tensors[INPUT].base
         for entry, slices in enumerate(program.load_image(image).tolist(), base):
             for part, word in enumerate(slices):
-                address = isa.address(config, Region.PLANES, entry, part)
+                address = regions.address(config, Region.PLANES, entry, part)
                 await access(ctx, core.port, address, word)
         await access(ctx, core.port, CONTROL, 1)
         for _ in range(LIMIT):
@@ -51,7 +52,7 @@ def run(core: Accelerator, program: Program, image: np.ndarray) -> np.ndarray:
                 break
         assert await access(ctx, core.port, STATUS) == 2
         for entry in range(program.logit_words):
-            word = await access(ctx, core.port, isa.address(config, Region.LOGITS, entry))
+            word = await access(ctx, core.port, regions.address(config, Region.LOGITS, entry))
             logits.append(word - (word >> 31 << 32))
 
     simulator = Simulator(core)
@@ -75,7 +76,7 @@ def test_an_image_has_what_a_load_writes() -> None:
     network = random_network(1, layers=1)
     program = compile_network(network, random_core(network, 1))
     image, config = program.image(), program.config
-    part = config.weight_bits * isa.weight_slice_lanes(config)
+    part = config.weight_bits * regions.weight_slice_lanes(config)
     for row, slices in zip(image[Region.WEIGHTS], program.weight_slices().tolist(), strict=True):
         assert [row >> part * i & (1 << part) - 1 for i in range(len(slices))] == slices
     for region in (Region.LAYERS, Region.PATHS, Region.SEGMENTS, Region.RUNS, Region.PARAMS):

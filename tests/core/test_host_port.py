@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from core.harness import Bench
 
-from lbq_hw import isa
 from lbq_hw.core.host_port import HostPort
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
 from sim.models.programs import SMALL
 
-ID, CONTROL = (isa.REGISTERS[name].address for name in ("id", "control"))
+ID, CONTROL = (regions.REGISTERS[name].address for name in ("id", "control"))
 START = 1
 
 
@@ -51,11 +52,11 @@ class Requests:
 def test_a_request_is_taken_every_other_cycle_and_a_read_answered_in_the_next() -> None:
     host = HostPort(SMALL)
     bench = Bench(host)
-    weights = isa.Region.WEIGHTS << isa.REGION_SHIFT
+    weights = Region.WEIGHTS << regions.SHIFT
     requests = bench.add(Requests(host.port, [(ID, None), (weights, 5), (ID, None), (ID, None)]))
     bench.run(extra=3)
     assert requests.taken == [1, 3, 5, 7]
-    assert requests.answers == dict.fromkeys([2, 6, 8], isa.MAGIC)
+    assert requests.answers == dict.fromkeys([2, 6, 8], regions.MAGIC)
 
 
 @pytest.mark.parametrize("end", [6, 7])

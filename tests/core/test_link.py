@@ -13,10 +13,11 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
 from core.harness import Bench
 
-from lbq_hw import isa
 from lbq_hw.core.link import Link
 from lbq_hw.host.frames import Replies, Reply, Request
-from lbq_hw.isa import Command, Region, Status
+from lbq_hw.isa import regions
+from lbq_hw.isa.link import BAKED, Command, Status
+from lbq_hw.isa.regions import Region
 
 OK, SEQUENCE = Status.OK, Status.SEQUENCE
 
@@ -175,9 +176,9 @@ def test_an_address_counts_up_in_its_low_byte() -> None:
      (Region.WEIGHTS, 0), (Region.PARAMS, 0)],
 )  # fmt: skip
 def test_what_was_baked_in_is_told_until_it_is_overwritten(region: Region, tag: int) -> None:
-    address = region << isa.REGION_SHIFT
-    requests = [sync(0), PAUSE, read(1, 2, isa.BAKED), PAUSE]
-    requests += [write(2, 0, address=address), PAUSE, read(3, 1, isa.BAKED)]
+    address = region << regions.SHIFT
+    requests = [sync(0), PAUSE, read(1, 2, BAKED), PAUSE]
+    requests += [write(2, 0, address=address), PAUSE, read(3, 1, BAKED)]
     outcome = Outcome(requests, extra=300)
     answers = [reply(0), reply(1, OK, 0xABCD1234, 0xABCD1234), reply(2), reply(3, OK, tag)]
     assert outcome.replies == answers

@@ -11,7 +11,7 @@ import pytest
 from core.harness import Bench
 
 from lbq_hw.core.uart import UartReceiver, UartTransmitter
-from lbq_hw.isa import divisor
+from lbq_hw.isa.link import divisor
 
 
 def waveform(data: list[int], cycles: float, *, stop: int = 1) -> list[int]:

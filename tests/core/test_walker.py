@@ -18,6 +18,7 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walker import Walker
+from lbq_hw.isa.record import Record
 from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
 from sim.models.traffic import Stall, never, stalls
 from sim.models.walks import Walk, walk
@@ -117,7 +118,7 @@ def simple(config: CoreConfig = SMALL, layers: int = 1, **changes: int) -> Table
     return tables
 
 
-def pack(record: isa.Record, config: CoreConfig, values: Mapping[str, int]) -> int:
+def pack(record: Record, config: CoreConfig, values: Mapping[str, int]) -> int:
     """As `Record.encode`, but of illegal values too."""
     word = 0
     for name, slot in record.slots(config).items():

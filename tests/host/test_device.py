@@ -12,10 +12,11 @@ from lbq_hw import isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.host import Counters, Device, DeviceError
-from lbq_hw.isa import Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT, Network
 
-CONTROL = isa.REGISTERS["control"].address
+CONTROL = regions.REGISTERS["control"].address
 RECORDS = {
     Region.LAYERS: isa.LAYER,
     Region.PATHS: isa.PATH,
@@ -34,11 +35,11 @@ class Memory:
         self.order: list[int] = []
         self.controls: list[int] = []
         self.idle = True
-        self.set_registers(id=isa.MAGIC, digest=int(config.digest[:8], 16))
+        self.set_registers(id=regions.MAGIC, digest=int(config.digest[:8], 16))
 
     def set_registers(self, **values: int) -> None:
         for name, value in values.items():
-            self.words[isa.REGISTERS[name].address] = value
+            self.words[regions.REGISTERS[name].address] = value
 
     def write(self, address: int, words: Sequence[int]) -> None:
         for offset, word in enumerate(words):
@@ -57,13 +58,13 @@ class Memory:
 
     def entry(self, region: Region, number: int) -> int:
         """All slices of an entry as one number."""
-        slices = isa.region_slices(self.config)[region]
-        at = [isa.address(self.config, region, number, part) for part in range(slices)]
+        slices = regions.slices(self.config)[region]
+        at = [regions.address(self.config, region, number, part) for part in range(slices)]
         return sum(self.words[address] << (32 * part) for part, address in enumerate(at))
 
     def put(self, region: Region, number: int, value: int) -> None:
-        for part in range(isa.region_slices(self.config)[region]):
-            at = isa.address(self.config, region, number, part)
+        for part in range(regions.slices(self.config)[region]):
+            at = regions.address(self.config, region, number, part)
             self.words[at] = value >> (32 * part) & 0xFFFFFFFF
 
 
@@ -80,21 +81,21 @@ def test_everything_is_loaded_where_the_core_looks_for_it(word: int) -> None:
     Device(memory, program).load()
     tables = (program.layers, program.paths, program.segments, program.runs, program.params)
     for (region, record), words in zip(RECORDS.items(), tables, strict=True):
-        assert isa.region_slices(config)[region] == record.slices(config)
+        assert regions.slices(config)[region] == record.slices(config)
         found = [memory.entry(region, number) for number in range(len(words))]
         assert found == list(words)
-    lanes, bits = isa.weight_slice_lanes(config), config.weight_bits
+    lanes, bits = regions.weight_slice_lanes(config), config.weight_bits
     for (row, lane), weight in np.ndenumerate(program.weights):
-        part = memory.words[isa.address(config, Region.WEIGHTS, row, lane // lanes)]
+        part = memory.words[regions.address(config, Region.WEIGHTS, row, lane // lanes)]
         assert part >> (lane % lanes * bits) & ((1 << bits) - 1) == weight % (1 << bits)
     expected = sum(
-        count * isa.region_slices(config)[region]
+        count * regions.slices(config)[region]
         for region, count in [
             *((region, len(words)) for region, words in zip(RECORDS, tables, strict=True)),
             (Region.WEIGHTS, len(program.weights)),
         ]
     )
-    order = [address for address in memory.order if address >> isa.REGION_SHIFT]
+    order = [address for address in memory.order if address >> regions.SHIFT]
     assert len(order) == len(set(order)) == expected
 
 
@@ -119,9 +120,9 @@ def test_slices_of_an_entry_are_written_in_order() -> None:
     _, program, memory = prepared(lanes=16, membrane_bits=28)
     assert isa.PARAM.slices(program.config) == 3  # of 4 addresses
     Device(memory, program).load()
-    params = [address for address in memory.order if address >> isa.REGION_SHIFT == Region.PARAMS]
+    params = [address for address in memory.order if address >> regions.SHIFT == Region.PARAMS]
     assert params == [
-        isa.address(program.config, Region.PARAMS, entry, part)
+        regions.address(program.config, Region.PARAMS, entry, part)
         for entry in range(len(program.params))
         for part in range(3)
     ]
@@ -210,7 +211,7 @@ def test_one_layer_runs_as_the_first_and_last_and_the_table_is_mended() -> None:
 
 def test_counters() -> None:
     _, program, memory = prepared()
-    names = list(isa.REGISTERS)[isa.REGISTERS["cycles"].address :]
+    names = list(regions.REGISTERS)[regions.REGISTERS["cycles"].address :]
     memory.set_registers(**{name: 10 + number for number, name in enumerate(names)})
     assert Device(memory, program).counters() == Counters(
         cycles=(11 << 32) + 10,
@@ -228,7 +229,7 @@ def test_another_core_is_refused(register: str, value: int) -> None:
     _, program, memory = prepared()
     wanted = int(program.config.digest[:8], 16)
     memory.set_registers(**{register: value})
-    found = {"id": isa.MAGIC, "digest": wanted} | {register: value}
+    found = {"id": regions.MAGIC, "digest": wanted} | {register: value}
     text = (
         f"the core must be LBQ1 with config {wanted:08x}, not {found['id']:08x} with "
         f"{found['digest']:08x}: load the bitstream of this program"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbq_hw.host.frames import Replies, Reply, Request, unwrap, wrap
-from lbq_hw.isa import Command, Status
+from lbq_hw.isa.link import Command, Status
 
 
 @given(st.binary(max_size=260))

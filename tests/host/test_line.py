@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from link_model import Model
 
-from lbq_hw import isa
 from lbq_hw.host.device import DeviceError
 from lbq_hw.host.line import ATTEMPTS, LinkError, SerialTransport
+from lbq_hw.isa import regions
 
 Noise = Callable[[bytes], bytes]
 
@@ -140,7 +140,7 @@ def test_a_port_that_does_not_exist_is_told() -> None:
 
 def test_waiting_ends_with_the_run_or_at_the_limit() -> None:
     line = opened(wire := Wire())
-    status, low = (isa.REGISTERS[name].address for name in ("status", "cycles"))
+    status, low = (regions.REGISTERS[name].address for name in ("status", "cycles"))
     wire.model.memory |= {status: 1, low: 99, low + 1: 1}
     assert not line.wait((1 << 32) + 99)
     reads = iter((1, 1, 1, 2))

@@ -15,6 +15,7 @@ from lbq_hw.compiler.__main__ import main
 from lbq_hw.compiler.tensors import Tensor, core_pitch, lay_out, place
 from lbq_hw.compiler.weights import conv_rows, limbs
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa import regions
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
 
 SIZES = (
@@ -326,7 +327,7 @@ def test_an_image_with_too_few_frames_is_refused() -> None:
 def test_weight_slices_hold_the_weights(bits: int) -> None:
     network = random_network(3, weight_bits=bits)
     program = compile_network(network, smallest_for(network, lanes=16))
-    lanes = isa.weight_slice_lanes(program.config)
+    lanes = regions.weight_slice_lanes(program.config)
     slices = program.weight_slices()
     assert slices.shape == (len(program.weights), 16 // lanes)
     for (row, lane), weight in np.ndenumerate(program.weights):

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import Record
+from lbq_hw.isa import link, regions
+from lbq_hw.isa.__main__ import main
+from lbq_hw.isa.record import Record
+from lbq_hw.isa.regions import Region
 
 CONFIGS = (
     CoreConfig(),
@@ -21,7 +24,7 @@ CONFIGS = (
     CoreConfig(lanes=256, word=256, plane_words=36864, weight_rows=270460, channels=5632,
                logits=256, paths=33),
 )  # fmt: skip
-RECORDS = (*isa.TABLES.values(), isa.PARAM, isa.REQUEST, isa.REPLY)
+RECORDS = (*isa.TABLES.values(), isa.PARAM, link.REQUEST, link.REPLY)
 
 
 @st.composite
@@ -105,42 +108,45 @@ def test_illegal_values_are_all_named() -> None:
 @pytest.mark.parametrize("config", CONFIGS)
 def test_regions_do_not_overlap(config: CoreConfig) -> None:
     spans = []
-    for region in isa.Region:
-        entries, slices = isa.region_entries(config)[region], isa.region_slices(config)[region]
-        first = isa.address(config, region, 0)
-        last = isa.address(config, region, entries - 1, slices - 1)
-        assert first == region << isa.REGION_SHIFT
+    for region in Region:
+        entries, slices = regions.entries(config)[region], regions.slices(config)[region]
+        first = regions.address(config, region, 0)
+        last = regions.address(config, region, entries - 1, slices - 1)
+        assert first == region << regions.SHIFT
         spans.append((first, last))
     assert all(a[1] < b[0] for a, b in pairwise(spans))
 
 
 def test_an_address_outside_a_region_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^LOGITS has no slice 0 of entry 64$"):
-        isa.address(CoreConfig(), isa.Region.LOGITS, 64)
+        regions.address(CoreConfig(), Region.LOGITS, 64)
 
 
 @pytest.mark.parametrize(
     ("bits", "lanes"), [(2, 16), (3, 8), (4, 8), (5, 4), (6, 4), (8, 4), (9, 2), (16, 2)]
 )
 def test_weights_of_a_slice_fit_it(bits: int, lanes: int) -> None:
-    assert isa.weight_slice_lanes(CoreConfig(weight_bits=bits)) == lanes
+    assert regions.weight_slice_lanes(CoreConfig(weight_bits=bits)) == lanes
 
 
 def test_a_tag_counts_what_is_there() -> None:
-    image = {isa.Region.LAYERS: [1, 0, 2], isa.Region.RUNS: [3]}
-    same = {isa.Region.RUNS: (3, 0), isa.Region.LAYERS: (1, 0, 2, 0, 0), isa.Region.PATHS: [0]}
-    assert isa.tag(image) == isa.tag(same)
-    others = ({**image, isa.Region.LAYERS: [1, 2]}, {**image, isa.Region.PATHS: [3]}, {})
-    assert len({isa.tag(image), *(isa.tag(other) for other in others)}) == 4
-    assert all(0 < isa.tag(other) < 1 << 32 for other in others)
+    image = {Region.LAYERS: [1, 0, 2], Region.RUNS: [3]}
+    same = {Region.RUNS: (3, 0), Region.LAYERS: (1, 0, 2, 0, 0), Region.PATHS: [0]}
+    assert regions.tag(image) == regions.tag(same)
+    others = ({**image, Region.LAYERS: [1, 2]}, {**image, Region.PATHS: [3]}, {})
+    assert len({regions.tag(image), *(regions.tag(other) for other in others)}) == 4
+    assert all(0 < regions.tag(other) < 1 << 32 for other in others)
 
 
-def test_the_documentation_names_every_field_register_and_error() -> None:
-    text = isa.markdown(CoreConfig())
+def test_the_documentation_names_every_field_register_and_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 0
+    text = capsys.readouterr().out
     for record in RECORDS:
         for field in record.fields:
             assert f"| {field.name} |" in text
-    for register in isa.REGISTERS.values():
+    for register in regions.REGISTERS.values():
         assert f"| {register.address} | {register.name} | {register.access} |" in text
     for error in isa.Error:
         assert f"| {error.value} | {error.name} |" in text

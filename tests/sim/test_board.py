@@ -15,12 +15,14 @@ import serial
 from link_model import DAMAGE, FLAG, Model, lie, lose_a_stop_bit
 from simulators import CACHE, digits, needs_verilator
 
-from lbq_hw import datasets, golden, isa, package, zoo
+from lbq_hw import datasets, golden, package, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.host import Device, LinkError, SerialTransport
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.frames import Request
-from lbq_hw.isa import Command, Region
+from lbq_hw.isa import regions
+from lbq_hw.isa.link import Command
+from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
 from sim import board
 from sim.board import Board
@@ -100,7 +102,7 @@ def test_another_bitstream_is_refused(
     assert main(host(running, other.folder)) == 2
     wanted, there = (int(c.digest[:8], 16) for c in (config, packed.config))
     text = (
-        f"host: the core must be LBQ1 with config {wanted:08x}, not {isa.MAGIC:08x} with "
+        f"host: the core must be LBQ1 with config {wanted:08x}, not {regions.MAGIC:08x} with "
         f"{there:08x}: load the bitstream of this program\n"
     )
     assert capsys.readouterr().err == text
@@ -109,7 +111,7 @@ def test_another_bitstream_is_refused(
 def test_500_damaged_frames_on_the_pins(running: Board, packed: Package) -> None:
     """What the core answers, byte by byte, and what its memory holds afterwards."""
     source = random.Random(9)
-    base = Region.PLANES << isa.REGION_SHIFT
+    base = Region.PLANES << regions.SHIFT
     size = min(256, packed.config.plane_words)
     kinds = [damage for damage in DAMAGE if damage not in (lie, lose_a_stop_bit)]
     model, stream = Model(), bytearray()
@@ -162,12 +164,12 @@ def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Boa
         line = SerialTransport(port, timeout=TIMEOUT)
         line.set_rate(CLOCK_HZ // 12, clock_hz=CLOCK_HZ)
         assert port.baudrate == CLOCK_HZ // 12
-        assert line.read(0, 1) == [isa.MAGIC]
+        assert line.read(0, 1) == [regions.MAGIC]
         line.set_rate(BAUD, clock_hz=CLOCK_HZ)
     with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
         SerialTransport.open(running.name, baud=CLOCK_HZ // 7, timeout=0.05)
     with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
-        assert line.read(0, 1) == [isa.MAGIC]
+        assert line.read(0, 1) == [regions.MAGIC]
 
 
 def test_the_host_runs_at_another_rate_and_leaves_the_usual_one(

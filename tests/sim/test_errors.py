@@ -14,8 +14,10 @@ from simulators import WIDE, bench, drawn, needs_verilator, shared_core
 
 from lbq_hw import golden, isa
 from lbq_hw.compiler import Program, compile_network
+from lbq_hw.config import CoreConfig
 from lbq_hw.host import Device, DeviceError
-from lbq_hw.isa import Error, Region
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 from sim.verilator import Verilated
@@ -24,8 +26,8 @@ pytestmark = needs_verilator
 
 SEED = 1  # three layers, several tiles, paths that are not stacked
 LIMIT = 1_000_000
-CONTROL = isa.REGISTERS["control"].address
-STATUS = isa.REGISTERS["status"].address
+CONTROL = regions.REGISTERS["control"].address
+STATUS = regions.REGISTERS["status"].address
 START, CLEAR = 1, 2
 BUSY, DONE, FAILED = 1, 2, 4
 REGIONS = {
@@ -60,7 +62,7 @@ class Bench:
         config = self.program.config
         parts = [word >> (32 * part) for part in range(isa.TABLES[table].slices(config))]
         self.core.write(
-            isa.address(config, REGIONS[table], entry), [part & 0xFFFFFFFF for part in parts]
+            regions.address(config, REGIONS[table], entry), [part & 0xFFFFFFFF for part in parts]
         )
 
     def start(self) -> None:
@@ -235,8 +237,8 @@ def test_a_write_while_busy_is_refused_and_changes_nothing(good: Bench, region: 
     config = good.program.config
     entry = good.program.tensors[INPUT].base if region == Region.PLANES else 0
     good.start()
-    words = [0xFFFFFFFF] * isa.region_slices(config)[region]
-    good.core.write(isa.address(config, region, entry), words)
+    words = [0xFFFFFFFF] * regions.slices(config)[region]
+    good.core.write(regions.address(config, region, entry), words)
     assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
     assert good.core.wait(LIMIT)
     assert np.array_equal(good.device.read_logits(), good.logits)
@@ -246,7 +248,7 @@ def test_a_write_while_busy_is_refused_and_changes_nothing(good: Bench, region: 
 @pytest.mark.parametrize("region", [Region.PLANES, Region.LOGITS], ids=lambda region: region.name)
 def test_a_read_while_busy_is_refused_and_answers_0(good: Bench, region: Region) -> None:
     good.start()
-    assert good.core.read(isa.address(good.program.config, region, 0), 1) == [0]
+    assert good.core.read(regions.address(good.program.config, region, 0), 1) == [0]
     assert good.registers() == (BUSY | FAILED, Error.BUSY, 0)
     assert good.core.wait(LIMIT)
     assert np.array_equal(good.device.read_logits(), good.logits)
@@ -255,23 +257,23 @@ def test_a_read_while_busy_is_refused_and_answers_0(good: Bench, region: Region)
 
 def test_registers_can_be_read_while_busy(good: Bench) -> None:
     good.start()
-    assert good.core.read(0, 2) == [isa.MAGIC, int(good.program.config.digest[:8], 16)]
+    assert good.core.read(0, 2) == [regions.MAGIC, int(good.program.config.digest[:8], 16)]
     assert good.registers() == (BUSY, Error.NONE, 0)
     assert good.core.wait(LIMIT)
     assert good.registers() == (DONE, Error.NONE, 0)
 
 
-def absent(config: isa.CoreConfig) -> Mapping[str, int]:
+def absent(config: CoreConfig) -> Mapping[str, int]:
     """Addresses of nothing, by what is near them."""
-    found = {f"region {region}": region << isa.REGION_SHIFT for region in range(9, 16)}
-    slices, entries = isa.region_slices(config), isa.region_entries(config)
+    found = {f"region {region}": region << regions.SHIFT for region in range(9, 16)}
+    slices, entries = regions.slices(config), regions.entries(config)
     for region in Region:
         part_bits = (slices[region] - 1).bit_length()
-        beyond = region << isa.REGION_SHIFT | entries[region] << part_bits
+        beyond = region << regions.SHIFT | entries[region] << part_bits
         found[f"entry after {region.name}"] = beyond
-        found[f"last of {region.name}"] = (region + 1 << isa.REGION_SHIFT) - 1
+        found[f"last of {region.name}"] = (region + 1 << regions.SHIFT) - 1
         if slices[region] < 1 << part_bits:
-            found[f"slice after {region.name}"] = region << isa.REGION_SHIFT | slices[region]
+            found[f"slice after {region.name}"] = region << regions.SHIFT | slices[region]
     return found
 
 
@@ -281,12 +283,13 @@ def test_an_address_that_does_not_exist(good: Bench, write: bool) -> None:
     addresses = absent(config)
     assert any("slice" in place for place in addresses)
     if write:
+        registers = regions.REGISTERS.items()
         read_only = {f"write to {name}": register.address
-                     for name, register in isa.REGISTERS.items() if name != "control"}  # fmt: skip
-        addresses |= read_only | {"write to LOGITS": isa.address(config, Region.LOGITS, 0)}
+                     for name, register in registers if name != "control"}  # fmt: skip
+        addresses |= read_only | {"write to LOGITS": regions.address(config, Region.LOGITS, 0)}
     else:
-        tables = (region for region in Region if Region.LAYERS <= region <= Region.PARAMS)
-        addresses |= {f"read of {region.name}": isa.address(config, region, 0) for region in tables}
+        tables = (kind for kind in Region if Region.LAYERS <= kind <= Region.PARAMS)
+        addresses |= {f"read of {kind.name}": regions.address(config, kind, 0) for kind in tables}
     for place, address in addresses.items():
         good.core.write(CONTROL, [CLEAR])
         if write:

@@ -1,4 +1,4 @@
-"""Frames with every kind of damage against the link's RTL and a model of `lbq_hw.isa`'s rules."""
+"""Frames with every kind of damage against the link's RTL and a model of its rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulators import CACHE, needs_verilator
 
 from lbq_hw.core.link import Link
 from lbq_hw.host.frames import Request
-from lbq_hw.isa import Command
+from lbq_hw.isa.link import Command
 from sim.verilator import build_bench
 from sim.verilog import convert
 

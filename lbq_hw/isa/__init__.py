@@ -1,0 +1,246 @@
+"""What the core reads, in ONE table: the records of a program, and why the core stops.
+
+Encoders, decoders, the RTL's layouts and the documentation (``python -m lbq_hw.isa``) come from it.
+Beside it: `record`, how fields are packed; `regions`, what the host port reaches; `link`, the
+frames between host and core.
+
+A program is a list of LAYER records, executed from 0 to the one marked `last`. A record is packed
+into one word, first field in the lowest bits. The loops of a layer, outermost first, where every
+product has been made by the compiler, so that the core only adds::
+
+    for output row, output column, tile of P channels, window row, window column, timestep: a STEP
+        for segment in segments:            descending exponent
+            for run in runs of its path:    -> scan requests -> events
+        END                                 closes the step
+
+*State.* The core keeps for each path of the layer ``row0, row`` (first word of the window's
+topmost row, counted from the plane's first word), ``col0, col`` (the window's leftmost bit,
+counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y, x0,
+x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
+`column_window`, and by `window_row_step`, `window_column_step` where they step by `row_step`,
+`column_step`, each advance is one addition a path::
+
+    start          row = row0 = row_init    col = col0 = column_init   frame = 0  tile = 0
+    timestep                                                           frame += frame_words
+    window column                           col += column_window       frame = 0
+    window row     row += row_window        col = col0                 frame = 0
+    tile           row = row0               col = col0                 frame = 0  tile += tile_rows
+    output column  row = row0               col = col0 += column_step  frame = 0  tile = 0
+    output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
+
+A window position is skipped unless ``0 <= y <= conv_rows_last and 0 <= x <= conv_columns_last``;
+every window has one that is not. Where the core's `window` is 1, every position is one pixel, and
+the core does not look at y and x. A layer that is `static` runs the steps of its first timestep
+only; the neuron units then update T times with one sum.
+
+*Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
+
+    top    = row + run.row                     first word of the run's first row, may lie outside
+    first  = max(top, row_low)                 last = min(top + rows_last, row_high)
+    left   = col + run.column                  first bit of the run, may lie outside
+    low    = max(left, column_low)             high = min(left + length_last, column_high)
+    nothing if first > last or low > high, else the plane words
+    base + frame + (first + low // W ... last + high // W), bits low % W of the first (of every
+    word if `stacked`) to high % W of the last (of every word if `stacked`)
+
+`rows_last` is 0 unless the path is `stacked`, and a stacked path has rows of one word, so that
+one row is one word. The event of bit i of word ``base + frame + top + j`` uses the weight row::
+
+    segment.weight + tile + run.weight + (j << increment) + i - left       modulo 2**address bits
+
+where `increment` is log2 W, or for a stacked path log2 of the weight rows of one kernel row.
+A run of an `identity` path gives one event if ``row_low <= top <= row_high and column_low <= left
+<= column_high``: its lane mask is the `lanes` bits from ``left + tile number * P`` on of row
+`top`, its weight row ``segment.weight + tile``; no event if the mask is 0.
+
+*Output.* A tile's levels go to bit ``b = column * out_pitch + tile number * P`` of the output
+row, as a chunk of ``2**out_chunk`` bits that is aligned to its size. Plane k of timestep t lies in
+the word ``out_base + t * out_frame + k * out_plane + row * out_row + b // W``. The readout writes
+P logits a tile instead, in the order of the steps.
+
+*Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
+above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
+that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
+times `out_plane`, a segment of a path that its layer does not have, and a run of several rows in a
+path that is not stacked. The core stops and says which record.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from lbq_hw.isa.record import Field, Number, Record
+
+
+def _upto(name: str, meaning: str, most: Number) -> Field:
+    return Field(name=name, meaning=meaning, most=most)
+
+
+def _below(name: str, meaning: str, size: str) -> Field:
+    return _upto(name, meaning, lambda c: getattr(c, size) - 1)
+
+
+def _flag(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, 1)
+
+
+def _words(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, lambda c: c.plane_words)
+
+
+def _bits(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, lambda c: (1 << (c.column_bits - 1)) - 1)
+
+
+def _signed(name: str, meaning: str, bits: Number) -> Field:
+    return Field(name=name, meaning=meaning, signed_bits=bits)
+
+
+def _row(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.row_offset_bits)
+
+
+def _column(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.column_bits)
+
+
+def _pixel(name: str, meaning: str) -> Field:
+    return _signed(name, meaning, lambda c: c.coordinate_bits)
+
+
+LAYER = Record(
+    "layer",
+    "One layer: its loops, its neurons, its output tensor.",
+    (
+        _flag("last", "the program ends after this layer"),
+        _flag("readout", "no neurons: membranes are summed over T and become logits"),
+        _flag("static", "every path reads a static input: one sum serves all T updates"),
+        _below("rows_last", "rows of the output, minus 1", "side"),
+        _below("columns_last", "columns of the output, minus 1", "side"),
+        _upto("tiles_last", "tiles of P output channels, minus 1", lambda c: c.param_tiles - 1),
+        _below("time_last", "timesteps, minus 1", "timesteps"),
+        _below("window_rows_last", "rows of the max-pool window, minus 1 (0: no pool)", "window"),
+        _below("window_columns_last", "its columns, minus 1", "window"),
+        _pixel("window_row_init", "y of the first window: minus the pool's padding"),
+        _pixel("window_column_init", "x of the first window"),
+        _below("window_row_step", "y from one output row to the next", "side"),
+        _below("window_column_step", "x from one output column to the next", "side"),
+        _below("conv_rows_last", "rows before max-pooling, minus 1", "side"),
+        _below("conv_columns_last", "columns before max-pooling, minus 1", "side"),
+        _upto("capacity", "N, the largest level", lambda c: c.capacity),
+        _below("planes_last", "bit planes of the output, minus 1", "planes"),
+        _upto("decay", "m of the leak m / 2**B", lambda c: 1 << c.decay_bits),
+        _upto(
+            "fraction",
+            "F: the membrane counts in 2**-F accumulator steps",
+            lambda c: c.fraction_bits,
+        ),
+        _below("param", "first parameter tile (of P channels)", "param_tiles"),
+        _below("out_base", "first word of the output", "plane_words"),
+        _words("out_row", "words from one row of the output to the next"),
+        _words("out_plane", "words from one plane to the next"),
+        _words("out_frame", "words from one timestep to the next"),
+        _bits("out_pitch", "bits from one column to the next"),
+        _upto(
+            "out_chunk",
+            "log2 of the bits that a tile writes: P, or the pitch if it is less",
+            lambda c: c.lane_log2,
+        ),
+        _below("path_first", "its first PATH record", "paths"),
+        _below("path_last", "its last", "paths"),
+        _below("segment_first", "its first SEGMENT record", "segments"),
+        _below("segment_last", "its last", "segments"),
+        Field(
+            name="reserved",
+            meaning="0: partial sums in, out; weights in external memory; 5 more",
+            most=0,
+            bits=8,
+        ),
+    ),
+    ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),
+)
+
+PATH = Record(
+    "path",
+    "How the window of one path moves over its source tensor.",
+    (
+        _flag("identity", "plane bits are the lane mask; see Runs"),
+        _flag("stacked", "rows of the source are one word each and a run covers several"),
+        _row("row_init", "row at the layer's start, in words from the plane's first"),
+        _row("row_window", "words to the next row before max-pooling: stride * words of a row"),
+        _row("row_step", "words to the next output row: row_window * the max-pool's stride"),
+        _below("row_low", "first row that counts", "plane_words"),
+        _below("row_high", "last row that counts", "plane_words"),
+        _column("column_init", "column at the start of a row, in bits"),
+        _column("column_window", "bits to the next column before max-pooling: stride * pitch"),
+        _column("column_step", "bits to the next output column"),
+        _bits("column_low", "first bit that counts"),
+        _bits("column_high", "last bit that counts"),
+        _upto("increment", "log2 of the weight rows from one word of a run to the next", 15),
+        _words("frame_words", "words from one timestep to the next; 0: a static source"),
+        _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
+        _upto("lanes", "lanes in the mask of an identity", lambda c: c.lanes),
+        _below("run_first", "its first RUN record", "runs"),
+        _below("run_last", "its last", "runs"),
+    ),
+    ordered=(("run_first", "run_last"),),
+)
+
+SEGMENT = Record(
+    "segment",
+    "One bit plane of one path (of an identity: and one limb of its weights).",
+    (
+        _below("path", "number of its path, counted from the layer's first", "layer_paths"),
+        _upto("exponent", "its events count 2**exponent", 31),
+        _below("base", "first word of the plane at timestep 0", "plane_words"),
+        _below("weight", "first weight row", "weight_rows"),
+    ),
+)
+
+RUN = Record(
+    "run",
+    "Taps of a window that lie side by side: a range of bits of one row (stacked: of several).",
+    (
+        _row("row", "first row, from the window's topmost, in words"),
+        _column("column", "first bit, from the window's leftmost"),
+        _bits("length_last", "bits, minus 1"),
+        _below("rows_last", "rows, minus 1; 0 unless the path is stacked", "side"),
+        _below("weight", "weight row of the first bit, from the segment's", "weight_rows"),
+    ),
+)
+
+PARAM = Record(
+    "param",
+    "Parameters of one channel; sums of membranes wrap, and are proven to end in range.",
+    (
+        _signed("bias", "added each timestep", lambda c: c.membrane_bits),
+        _upto(
+            "theta",
+            "one burst step; the largest is never reached",
+            lambda c: (1 << (c.membrane_bits - 1)) - 1,
+        ),
+        _signed(
+            "reset",
+            "subtracted after any spike, modulo 2**membrane_bits",
+            lambda c: c.membrane_bits,
+        ),
+    ),
+)
+
+TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
+
+
+class Error(IntEnum):
+    """Why the core stopped, or refused."""
+
+    NONE = 0
+    BUSY = 1  # a start, or a write, while the core runs
+    ADDRESS = 2  # the host addressed what does not exist
+    LAYER = 3  # an illegal LAYER record
+    PATH = 4
+    SEGMENT = 5
+    RUN = 6
+    PLANE = 7  # a plane word outside its memory was to be read or written
+    WEIGHT = 8  # an event with a weight row outside its memory
+    LOGIT = 9  # more logits than their memory holds
+    PARAM = 10  # a parameter tile outside its memory

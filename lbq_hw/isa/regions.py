@@ -1,0 +1,126 @@
+"""What the host port reaches: registers, and the memories of a core, in 32-bit slices."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa.record import SLICE
+
+
+class Region(IntEnum):
+    """What the host port reaches: address bits 28 and up. Below them: entry, then slice."""
+
+    REGISTERS = 0
+    LAYERS = 1
+    PATHS = 2
+    SEGMENTS = 3
+    RUNS = 4
+    WEIGHTS = 5
+    PARAMS = 6
+    PLANES = 7
+    LOGITS = 8
+
+
+SHIFT = 28
+MAGIC = 0x4C425131  # "LBQ1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Register:
+    """One 32-bit register."""
+
+    name: str
+    address: int
+    access: str
+    meaning: str
+
+
+_REGISTERS = (
+    ("id", "r", f"0x{MAGIC:08X}"),
+    ("digest", "r", "first 32 bits of the CoreConfig's digest"),
+    ("control", "w", "bit 0: start; bit 1: clear done, error and counters (refused while busy)"),
+    ("status", "r", "bit 0: busy; bit 1: done; bit 2: error"),
+    ("error", "r", "code of the first error since the last clear"),
+    ("error_at", "r", "index of the illegal record; else the layer that ran"),
+    ("layer", "r", "layer that runs, or ran last"),
+    ("cycles", "r", "cycles from start to done, low half"),
+    ("cycles_high", "r", "high half"),
+    ("events", "r", "events with a weight: lane cycles that worked"),
+    ("null_events", "r", "events that only double, clear or close a step"),
+    ("scanner_stalls", "r", "cycles in which the lanes waited for an event"),
+    ("neuron_stalls", "r", "cycles in which a finished sum waited for the neuron units"),
+    ("words", "r", "plane words read by the scanner"),
+    ("empty_requests", "r", "scan requests without a non-zero word"),
+)
+REGISTERS = {
+    name: Register(name=name, address=address, access=access, meaning=meaning)
+    for address, (name, access, meaning) in enumerate(_REGISTERS)
+}
+
+
+def weight_slice_lanes(config: CoreConfig) -> int:
+    """Lanes of a weight row in one 32-bit slice: a power of two, `weight_bits` a lane, packed."""
+    lanes = 1 << ((SLICE // config.weight_bits).bit_length() - 1)
+    return min(lanes, config.lanes)
+
+
+def slices(config: CoreConfig) -> dict[Region, int]:
+    """32-bit slices of one entry, by region.
+
+    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but those of a
+    parameter with its last one. Slices of a parameter and of a plane word are written in order.
+    """
+    return {
+        Region.REGISTERS: 1,
+        Region.LAYERS: isa.LAYER.slices(config),
+        Region.PATHS: isa.PATH.slices(config),
+        Region.SEGMENTS: isa.SEGMENT.slices(config),
+        Region.RUNS: isa.RUN.slices(config),
+        Region.WEIGHTS: config.lanes // weight_slice_lanes(config),
+        Region.PARAMS: isa.PARAM.slices(config),
+        Region.PLANES: -(-config.word // SLICE),
+        Region.LOGITS: -(-config.membrane_bits // SLICE),
+    }
+
+
+def entries(config: CoreConfig) -> dict[Region, int]:
+    """Entries of each region."""
+    return {
+        Region.REGISTERS: len(REGISTERS),
+        Region.LAYERS: config.layers,
+        Region.PATHS: config.paths,
+        Region.SEGMENTS: config.segments,
+        Region.RUNS: config.runs,
+        Region.WEIGHTS: config.weight_rows,
+        Region.PARAMS: config.channels,
+        Region.PLANES: config.plane_words,
+        Region.LOGITS: config.logits,
+    }
+
+
+def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> int:
+    """Host address of one slice of one entry."""
+    parts = slices(config)[region]
+    if not (0 <= entry < entries(config)[region] and 0 <= part < parts):
+        raise ValueError(f"{region.name} has no slice {part} of entry {entry}")
+    return region << SHIFT | entry << (parts - 1).bit_length() | part
+
+
+def tag(image: Mapping[Region, Sequence[int]]) -> int:
+    """Names what memories hold, entries by region: 32 bits of a SHA-256, and never 0.
+
+    Entries of 0 at the end of a region count as none: memories are as long as their core's.
+    """
+    lines = []
+    for region in sorted(image):
+        values = list(image[region])
+        while values and not values[-1]:
+            values.pop()
+        if values:
+            lines.append(f"{region.name} {' '.join(format(value, 'x') for value in values)}")
+    return int(hashlib.sha256("\n".join(lines).encode()).hexdigest()[:8], 16) or 1
