@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from lbq_hw import counts, energy, file, golden, zoo
@@ -22,6 +21,7 @@ from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.golden import Trace
 from lbq_hw.network import INPUT, Network
+from lbq_hw.progress import image_bar
 
 _EPILOG = """
 examples:
@@ -139,22 +139,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _with_progress(network: Network, dataset: Dataset, batch: int | None) -> Evaluation:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    quiet = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
-        task = progress.add_task(f"{network.name} on {dataset.name}", total=len(dataset.images))
+    with image_bar() as bar:
+        task = bar.add_task(f"{network.name} on {dataset.name}", total=len(dataset.images))
         return evaluate(
             network,
             dataset.images,
             dataset.labels,
             batch=batch,
-            advance=lambda done: progress.advance(task, done),
+            advance=lambda done: bar.advance(task, done),
         )
 
 

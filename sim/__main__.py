@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import boards
@@ -20,6 +19,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.evaluate import load_dataset
 from lbq_hw.host import DeviceError
+from lbq_hw.progress import image_bar
 from sim import icarus, verilator
 from sim.check import check
 from sim.icarus import Simulated
@@ -99,13 +99,12 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     else:
         config = smallest_for(network, lanes=args.lanes)
     program = compile_network(network, config)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("building", total=None)
+    with image_bar() as bar:
+        task = bar.add_task("building", total=None)
         core = _start(config, args.simulator, args.waves, args.limit)
-        progress.update(task, description="simulating", total=len(images))
+        bar.update(task, description="simulating", total=len(images))
         with core:
-            outcome = check(network, program, core, images, advance=lambda: progress.advance(task))
+            outcome = check(network, program, core, images, advance=lambda: bar.advance(task))
     return outcome.report()
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from lbq_hw import golden, package
@@ -25,6 +24,7 @@ from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host.device import Device, DeviceError
 from lbq_hw.host.line import LinkError, SerialTransport
 from lbq_hw.package import Package, PackageError
+from lbq_hw.progress import image_bar
 
 _EPILOG = """
 examples:
@@ -116,21 +116,13 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
     program = compile_network(packed.network, packed.config)
     if not len(dataset.images):
         raise ValueError("the dataset must have an image")
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     timeout = args.timeout or (1.0 if packed.bitstream else 10.0)  # a simulation has its own time
     with (
         SerialTransport.open(args.port, baud=packed.baud, timeout=timeout) as line,
         _rate(line, args.baud or packed.baud, packed),
-        bars,
+        image_bar() as bar,
     ):
-        task = bars.add_task("upload", total=None)
+        task = bar.add_task("upload", total=None)
         device = Device(line, program)
         began = time.perf_counter()
         held = line.baked() == device.tag and not args.reload
@@ -139,14 +131,12 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
         if not held:
             device.load()
         ready = time.perf_counter()
-        bars.update(
-            task, description=f"{program.name} on {packed.board}", total=len(dataset.images)
-        )
+        bar.update(task, description=f"{program.name} on {packed.board}", total=len(dataset.images))
         logits, cycles = [], []
         for image in dataset.images:
             logits.append(device.run(image))
             cycles.append(device.counters().cycles)
-            bars.advance(task)
+            bar.advance(task)
         return Measured(
             logits=np.array(logits),
             cycles=np.array(cycles),
