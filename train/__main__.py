@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shlex
 import sys
 from pathlib import Path
 
 from lbq_hw.datasets import DatasetError
 from train import checkpoint, config
 from train.config import Config
-from train.fit import fit
+from train.fit import fit, holds_run
 from train.schema import ConfigError
 
 EXAMPLES = """\
@@ -45,7 +46,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="folder of the dataset's files (data/DATASET)"
     )
-    parser.add_argument("--download", action="store_true", help="fetch dataset files that lack")
+    parser.add_argument(
+        "--download", action="store_true", help="fetch dataset files that are missing"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -71,12 +74,13 @@ def main(argv: list[str] | None = None) -> int:
         width = max(map(len, names))
         print("\n".join(f"{name:{width}}  {text}" for name, text in names.items()))
         return 0
-    first = os.environ.get("RANK", "0") == "0"
+    rank = os.environ.get("RANK", "0")
+    first = rank == "0"
     out: Path | None = args.out
     try:
         chosen = _config(args)
         out = out or Path("runs") / chosen.name
-        if first and args.resume and not (out / "last.json").is_file():
+        if first and args.resume and not holds_run(out):
             print(f"{out} holds no run yet: a new one starts")
         result = fit(
             chosen,
@@ -88,17 +92,17 @@ def main(argv: list[str] | None = None) -> int:
             max_seconds=args.max_seconds,
         )
     except (ValueError, OSError, DatasetError) as error:
-        if first:
-            print(f"train: {error}", file=sys.stderr)
+        print(f"train: {error}" if first else f"train (rank {rank}): {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        saved = out is not None and (out / "last.json").is_file()
-        tail = f"go on with: python -m train --resume --out {out}" if saved else "nothing was saved"
+        tail = "no checkpoint was saved to go on from"
+        if out is not None and (out / "last.json").is_file():
+            tail = f"go on with: {_again(args, out)}"
         if first:
             print(f"\ntrain: interrupted; {tail}", file=sys.stderr)
         return 130
     if first:
-        print(_closing(result, chosen, out))
+        print(_closing(result, chosen, out, _again(args, out)))
     return 0
 
 
@@ -110,11 +114,20 @@ def _config(args: argparse.Namespace) -> Config:
     raise ConfigError("name a configuration with --config (--list shows them, --help explains)")
 
 
-def _closing(result: dict, chosen: Config, out: Path) -> str:
+def _again(args: argparse.Namespace, out: Path) -> str:
+    """The command that goes on with the run, with what its checkpoint does not say."""
+    words = ["python", "-m", "train", "--resume", "--out", str(out)]
+    if args.data is not None:
+        words += ["--data", str(args.data)]
+    if math.isfinite(args.max_seconds):
+        words += ["--max-seconds", f"{args.max_seconds:.10g}"]
+    return shlex.join(words)
+
+
+def _closing(result: dict, chosen: Config, out: Path, again: str) -> str:
     if not result["finished"]:
         return (
-            f"stopped after epoch {result['epoch']} of {chosen.train.epochs}; "
-            f"go on with: python -m train --resume --out {out}"
+            f"stopped after epoch {result['epoch']} of {chosen.train.epochs}; go on with: {again}"
         )
     return (
         f"{result['test_accuracy']:.2f} % at the last epoch "

@@ -24,6 +24,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 from lbq_hw import datasets
+from lbq_hw.arguments import positive
 from train.checkpoint import load_run
 from train.data import DeviceLoader
 from train.neurons import Neuron
@@ -91,10 +92,11 @@ def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> dict[str, Any]:
-    """Run a dataset through a model and describe each of its neuron layers."""
+    """Run a dataset through a model, in full float32, and describe each of its neuron layers."""
     model.eval()
     correct = total = 0
-    with Histograms(model) as histograms, torch.no_grad():
+    strict = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+    with Histograms(model) as histograms, torch.no_grad(), strict:
         for x, y in track(loader, "measuring", disable=quiet, console=Console(stderr=True)):
             correct += int((model(x).argmax(1) == y).sum())
             total += len(y)
@@ -140,9 +142,16 @@ def main(argv: list[str] | None = None) -> int:
         epilog="example: python -m train.analyze runs/mnist --data folder/of/idx/files",
     )
     parser.add_argument("run", type=Path, help="a run folder of python -m train")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of the dataset's files")
-    parser.add_argument("--limit", type=int, metavar="N", help="use the first N test images")
-    parser.add_argument("--which", choices=("last", "best"), default="last", help="checkpoint")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="folder of the dataset's files (data/DATASET)"
+    )
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="which checkpoint to take, the last epoch's or the best one's; default: last",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: RUN/analysis")
     parser.add_argument("--json", action="store_true", help="print the JSON, no table")
     args = parser.parse_args(argv)
@@ -164,8 +173,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
     model, config, spec = load_run(args.run, args.which)
-    steps = None if spec.static else config.neuron.timesteps
-    dataset = datasets.load(config.data.name, args.data, split="test", timesteps=steps)
+    name, frames = config.data.name, {}
+    if not spec.static:
+        frames = {"timesteps": config.neuron.timesteps, "size": config.data.size}
+    folder = args.data or Path("data") / name
+    dataset = datasets.load(name, folder, split="test", **frames)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if args.limit is not None:
         images, labels = dataset.images[: args.limit], dataset.labels[: args.limit]

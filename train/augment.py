@@ -28,9 +28,9 @@ class AugmentConfig:
     ``rotate`` (degrees), ``shift`` (fraction of the side), ``zoom`` (fraction): a small affine move
     with bilinear pixels. ``crop``: pixels of padding before a random crop. ``flip``: left to right,
     every second image. ``autoaugment``: the CIFAR-10 policy. Then, on normalized values,
-    ``cutout``: side of a square of zeros, clipped at the border; ``mixup``, ``cutmix``: alpha of
-    their Beta law (each takes half of the images when both are on). ``fill``: the level of pixels
-    that come from outside the image, "zero" or the "mean" of the input spec.
+    ``cutout``: side of a square of zeros, even, clipped at the border; ``mixup``, ``cutmix``: alpha
+    of their Beta law (each takes half of the images when both are on). ``fill``: the level of
+    pixels that come from outside the image, "zero" or the "mean" of the input spec.
     """
 
     rotate: float = 0.0
@@ -55,6 +55,8 @@ class AugmentConfig:
         for name in ("shift", "zoom"):
             if getattr(self, name) >= 1:
                 raise ValueError(f"{name} must be below 1, not {getattr(self, name)!r}")
+        if self.cutout % 2:
+            raise ValueError(f"cutout must be even, not {self.cutout!r}")
         if self.fill not in ("zero", "mean"):
             raise ValueError(f"fill must be 'zero' or 'mean', not {self.fill!r}")
 
@@ -96,6 +98,7 @@ class Pipeline(nn.Module):
         for name in ("mixup", "cutmix"):
             if alpha := getattr(config, name):
                 self.register_buffer(f"{name}_law", beta_quantiles(alpha), persistent=False)
+        self.mixes = bool(config.mixup or config.cutmix)
         self.rows = sum(
             (
                 4 if config.rotate or config.shift or config.zoom else 0,
@@ -103,7 +106,7 @@ class Pipeline(nn.Module):
                 int(config.flip),
                 AutoAugment.draws if config.autoaugment else 0,
                 2 if config.cutout else 0,
-                4 if config.mixup or config.cutmix else 0,
+                4 if self.mixes else 0,
             )
         )
 
@@ -132,7 +135,7 @@ class Pipeline(nn.Module):
         x = self.spec.normalize(images.view(shape)).flatten(1, -3)
         if config.cutout:
             x = cutout(x, take(2), config.cutout)
-        if config.mixup or config.cutmix:
+        if self.mixes:
             x, labels = self._mix(x, labels, take(4))
         return x.view(shape), labels
 
@@ -189,7 +192,7 @@ def crop(images: Tensor, draws: Tensor, fill: Tensor, pad: int) -> Tensor:
 
 
 def cutout(x: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Zero a square of ``size`` pixels a side about a random pixel, clipped at the border."""
+    """Zero a square of an even ``size`` a side about a random pixel, clipped at the border."""
     half = torch.full_like(draws[0], size // 2, dtype=torch.int64)
     return x.masked_fill(_box(x, draws, half, half), 0.0)
 

@@ -35,11 +35,12 @@ from rich.table import Table
 from torch import Tensor, fx, nn
 
 from lbq_hw.datasets import Dataset
-from train import checkpoint, config, fit, kernels, models, neurons
+from train import checkpoint, config, kernels, models, neurons
 from train.augment import Pipeline
 from train.config import Config
 from train.data import DeviceLoader, InputSpec
 from train.fuse import fuse
+from train.optim import build_optimizer
 
 CONFIG = "cifar10-resnet20-t2-fast"
 TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
@@ -78,7 +79,7 @@ class Training:
             fuse(model)
         if chosen.train.channels_last:
             self.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-        self.optimizer = fit._optimizer(self.model, chosen.train)
+        self.optimizer = build_optimizer(self.model, chosen.train)
         if chosen.train.compile != "off":
             self.model.compile(mode=chosen.train.compile)
         self.model.train()

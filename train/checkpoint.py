@@ -2,8 +2,9 @@
 
 A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy, git revision, configuration, list of
 parts with digests), and one ``torch.save`` archive cut into parts of at most ``shard_mib`` MiB, so
-that it can be carried where large files can not. The index is replaced in one move after all parts
-are written: an interrupted save leaves the previous checkpoint whole.
+that it can be carried where large files can not. The names of the parts hold digits of the
+archive's digest, and the index is replaced in one move after all parts are written: an interrupted
+save leaves the previous checkpoint whole, even one of the same epoch.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 
     torch.save(dict(state), buffer)
     whole = buffer.getbuffer()
     size = shard_mib * 2**20 or len(whole)
-    stem = f"{name}-{state['epoch']:04d}"
+    stem = f"{name}-{state['epoch']:04d}-{hashlib.sha256(whole).hexdigest()[:8]}"
     parts: list[dict[str, Any]] = []
     for start in range(0, len(whole), size):
         part = whole[start : start + size]

@@ -25,7 +25,7 @@ from train.schema import ConfigError, build, flat, merge, parse, plain, require
 SHIPPED = Path(__file__).parent / "configs"
 # Keys that say how a run is carried out, not what it computes: a resumed run may change them.
 INCIDENTAL = {"name", "description", "train.device", "train.log_every"}
-INCIDENTAL |= {"train.save_every", "train.shard_mib", "train.fuse"}
+INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,8 @@ class DataConfig:
 
     def spec(self, shape: Sequence[int], *, static: bool) -> InputSpec:
         """The input of a network fed with frames of that shape, ``(C, H, W)``."""
+        ok = not static or self.size is None
+        require(ok, "data.size", "left out for still images", self.size)
         return InputSpec(
             shape=(shape[0], shape[1], shape[2]),
             static=static,
@@ -141,6 +143,21 @@ class TrainConfig:
     shard_mib: int = 0  # checkpoint parts of at most so many MiB; 0 is one file
 
 
+# What a choice leaves without effect, or can not do, must keep the value that is given here.
+FIXED: dict[tuple[str, str], dict[str, Any]] = {
+    ("train.optimizer", "sgd"): {"train.adam_betas": TrainConfig.adam_betas},
+    ("train.optimizer", "adamw"): {
+        "train.momentum": TrainConfig.momentum,
+        "train.nesterov": TrainConfig.nesterov,
+    },
+    # The gradients of an earlier part would lie in memory that the next replay writes to.
+    ("train.compile", "reduce-overhead"): {"train.accumulate": 1},
+    ("neuron.kind", "binary"): {"neuron.capacity": 1},
+    ("neuron.kind", "ternary"): {"neuron.capacity": 1},
+    ("neuron.surrogate", "box"): {"neuron.eta0": 0.0, "neuron.learn_lambda": True},
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """A whole run; ``to_dict`` and ``from_dict`` are inverse and JSON-safe."""
@@ -172,8 +189,16 @@ class Config:
         for key in ("warmup_epochs", "refine_epochs"):
             ok = getattr(train, key) <= train.epochs
             require(ok, f"train.{key}", "at most train.epochs", getattr(train, key))
+        if self.augment == self.augment.mild():
+            want = "0 where augment has no autoaugment, cutout, mixup or cutmix"
+            require(not train.refine_epochs, "train.refine_epochs", want, train.refine_epochs)
         require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
         require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
+        values = flat(dataclasses.asdict(self))
+        for (key, choice), fixed in FIXED.items():
+            for name, value in fixed.items() if values[key] == choice else ():
+                want = f"{value!r} with {key} = {choice!r}"
+                require(values[name] == value, name, want, values[name])
 
     def to_dict(self) -> dict[str, Any]:
         return plain(dataclasses.asdict(self))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -83,10 +83,10 @@ class DeviceLoader:
 
     ``batch`` counts the images of one step over all processes. With ``world`` processes each draws
     the same order and the same random numbers, and ``rank`` takes its contiguous share of every
-    batch, so that two processes see together exactly what one would.
+    batch, so that two processes see together exactly what one would. Images that are mixed come in
+    pairs, which a share must not divide.
 
-    All randomness comes from ``generator``, which is on ``device``. :meth:`state_dict` may be taken
-    between any two batches; a loader that loads it goes on with the next batch of that epoch.
+    All randomness comes from ``generator``, which is on ``device``.
     """
 
     def __init__(
@@ -111,6 +111,8 @@ class DeviceLoader:
             )
         if batch < 1 or batch % world:
             raise ValueError(f"batch must be a positive multiple of {world}, not {batch!r}")
+        if world > 1 and augment is not None and augment.mixes and batch % (2 * world):
+            raise ValueError(f"batch must be a multiple of {2 * world} to mix pairs, not {batch!r}")
         if not 0 <= rank < world:
             raise ValueError(f"rank must be 0 to {world - 1}, not {rank!r}")
         training = shuffle or augment is not None
@@ -125,8 +127,6 @@ class DeviceLoader:
         self.spec, self.batch, self.augment = spec, batch, augment
         self.shuffle, self.drop_last, self.generator = shuffle, drop_last, generator
         self.rank, self.world = rank, world
-        self._epoch_start: Tensor | None = None
-        self._position = self._resume_at = 0
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -134,42 +134,17 @@ class DeviceLoader:
         return count // self.batch if self.drop_last else -(-count // self.batch)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        self._position, self._resume_at = self._resume_at, 0
-        order = self._order(resumed=self._position > 0)
-        while self._position < len(self):
-            first = self._position * self.batch
-            self._position += 1
-            count = min(self.batch, len(self.labels) - first)
+        total, device = len(self.labels), self.labels.device
+        if self.shuffle:
+            order = torch.randperm(total, generator=self.generator, device=device)
+        else:
+            order = torch.arange(total, device=device)
+        for index in range(len(self)):
+            first = index * self.batch
+            count = min(self.batch, total - first)
             share = slice(count * self.rank // self.world, count * (self.rank + 1) // self.world)
             if share.start < share.stop:
                 yield self._batch(order[first : first + count][share], count, share)
-        self._position = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """The place in the epoch and the generator's states, for an exact resume."""
-        now = None if self.generator is None else self.generator.get_state()
-        return {"position": self._position, "epoch_start": self._epoch_start, "generator": now}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue, at the next iteration, where :meth:`state_dict` was taken."""
-        self._position = self._resume_at = state["position"]
-        self._epoch_start = state["epoch_start"]
-        if self.generator is not None:
-            self.generator.set_state(state["generator"])
-
-    def _order(self, *, resumed: bool) -> Tensor:
-        """The order of this epoch; a resumed epoch draws again what it drew at its start."""
-        device, generator = self.labels.device, self.generator
-        if generator is None or not self.shuffle:
-            return torch.arange(len(self.labels), device=device)
-        now = generator.get_state()
-        if not resumed or self._epoch_start is None:
-            self._epoch_start = now
-            return torch.randperm(len(self.labels), generator=generator, device=device)
-        generator.set_state(self._epoch_start)
-        order = torch.randperm(len(self.labels), generator=generator, device=device)
-        generator.set_state(now)
-        return order
 
     def _batch(self, chosen: Tensor, count: int, share: slice) -> tuple[Tensor, Tensor]:
         x, targets = self.images[chosen], self.labels[chosen]

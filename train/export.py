@@ -85,7 +85,7 @@ def _build(
     if violations:
         raise GraphError(violations)
     trained = next((b for b in map(learned_bits, found.populations) if b is not None), None)
-    bits = weight_bits or trained or DEFAULT_WEIGHT_BITS
+    bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
     numeric.weight_limit(bits)
     border = _border(found, spec)
     quantized = {p.name: quantize(p, spec, bits) for p in found.populations}
@@ -159,6 +159,15 @@ def _deployment_violations(found: Analysis, spec: InputSpec) -> list[Violation]:
                 path=INPUT,
                 reason=f"a mean is subtracted and layers pad the input differently: {paddings}",
                 mend="pad all layers on the input alike, or train without a mean",
+            )
+        )
+    pools = [levels.sum_pool for levels in found.consumed(INPUT) if levels.sum_pool is not None]
+    if spec.mean and pools and {*paddings, *(pool.padding for pool in pools)} != {(0, 0)}:
+        violations.append(
+            Violation(
+                path=INPUT,
+                reason="a mean is subtracted and the input is both pooled and padded",
+                mend="pool it without padding, or train without a mean",
             )
         )
     return violations
@@ -251,7 +260,8 @@ def main(argv: list[str] | None = None) -> int:
         "--weight-bits",
         type=int,
         metavar="B",
-        help="2 to 8; default: what the run was trained with, else 8",
+        help=f"2 to {numeric.MAX_WEIGHT_BITS}; default: what the run was trained with, else "
+        f"{DEFAULT_WEIGHT_BITS}",
     )
     parser.add_argument(
         "--fraction-bits",
@@ -259,7 +269,13 @@ def main(argv: list[str] | None = None) -> int:
         metavar="F",
         help="fractional bits of the membrane; default: as few as keep thresholds precise",
     )
-    parser.add_argument("--which", choices=("last", "best"), default="last", help="checkpoint")
+    parser.add_argument(
+        "--which",
+        choices=("last", "best"),
+        default="last",
+        help="which checkpoint to take, the last epoch's or the best one's, whose accuracy was "
+        'tested in bf16 where amp = "bf16"; default: last',
+    )
     parser.add_argument("--name", help="the network's name; default: the configuration's")
     parser.add_argument("--out", type=Path, help="file to write; default: RUN/net.lbq")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
@@ -312,7 +328,10 @@ def _load_npz(args: argparse.Namespace) -> Loaded:
         raise ValueError(f"{args.run} needs --config: which network its arrays belong to")
     config = configurations.load(args.config, args.set)
     info = datasets.info(config.data.name)
-    spec = config.data.spec(info.shape, static=not info.temporal)
+    channels, height, width = info.shape
+    if info.temporal and config.data.size is not None:
+        height = width = config.data.size
+    spec = config.data.spec((channels, height, width), static=not info.temporal)
     model = checkpoint.build(config, spec, info.classes).eval()
     checkpoint.load_npz(model, args.run)
     return model, config, spec, {}

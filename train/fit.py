@@ -1,8 +1,9 @@
 """The training loop. It reads from top to bottom: data, network, optimizer, epochs.
 
-A run folder holds ``metrics.jsonl`` (one line an epoch) and the checkpoints ``last`` and ``best``
-(see :mod:`train.checkpoint`). What is random in an epoch follows from the seed and the number of
-the epoch alone, so a run resumed from ``last`` goes on exactly as if it had not stopped.
+A run folder holds ``metrics.jsonl`` (see :mod:`train.metrics`) and the checkpoints ``last`` and
+``best`` (see :mod:`train.checkpoint`). What is random in an epoch follows from the seed and the
+number of the epoch alone, so a run resumed from ``last`` goes on as if it had not stopped: bit for
+bit on a CPU, on a GPU up to the order of sums in the kernels that cuDNN chooses.
 
 Under ``torchrun`` each process takes its share of every batch; the first one tests, logs and saves.
 """
@@ -11,10 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lbq_hw import datasets
-from train import checkpoint, models
+from train import checkpoint
 from train.augment import AugmentConfig, Pipeline
-from train.config import Config, TrainConfig, differences
+from train.config import Config, differences
 from train.data import DeviceLoader
 from train.fuse import fuse
-from train.neurons import Neuron
+from train.metrics import Metrics, ranges
+from train.optim import build_optimizer, follower, learning_rate
 from train.progress import Progress
 from train.world import World
 
@@ -121,15 +120,16 @@ def _fit(
     average = checkpoint.build(config, spec, train_set.classes).to(device) if train.ema else None
     if train.channels_last:
         model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
-    optimizer = _optimizer(model, train)
-    done, best, spent = 0, -1.0, 0.0
+    optimizer = build_optimizer(model, train)
+    done, best, spent, test = 0, -1.0, 0.0, None
     if state is not None:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         done, best, spent = state["epoch"], state["best"], state["seconds"]
+        test = state["accuracy"]
     if average is not None:
         average.load_state_dict(state["ema"] if state else model.state_dict())
-    follow = _follower(average, model, train.ema)
+    follow = follower(average, model, train.ema)
     runner: nn.Module = DistributedDataParallel(model) if world.size > 1 else model
     if train.compile != "off":
         runner.compile(mode=train.compile)
@@ -161,7 +161,8 @@ def _fit(
 
     revision = checkpoint.revision()
     metrics = Metrics(out / "metrics.jsonl", done) if world.first else None
-    line: dict[str, Any] = {"epoch": done} if metrics is None else metrics.last
+    line: dict[str, Any] = {"epoch": done, "test_accuracy": test, "total_seconds": spent}
+    line |= {} if metrics is None else metrics.last
     with Progress(epochs=train.epochs, steps=steps, done=done, shown=world.first) as progress:
         for epoch in range(done + 1, train.epochs + 1):
             began = time.perf_counter()
@@ -183,10 +184,12 @@ def _fit(
             loss, accuracy = (world.total(seen) / (count * world.size)).tolist()
             if not math.isfinite(loss):
                 raise FitError(f"the loss became {loss} in epoch {epoch}: lower train.lr")
-            final, test = epoch == train.epochs, None
+            final, test, more = epoch == train.epochs, None, {}
             if world.first and (final or epoch % train.eval_every == 0):
                 # The last test is the one that is reported: in float32, whatever was trained in.
                 test = evaluate(average or model, tests, None if final else autocast)
+                if final and average is not None:
+                    more = {"last_weights_accuracy": evaluate(model, tests)}
             now = time.perf_counter()
             seconds, spent = now - began, spent + now - began
             stop = world.agree(final or now + seconds > deadline)  # the next would take as long
@@ -196,10 +199,11 @@ def _fit(
                     "loss": loss,
                     "train_accuracy": accuracy,
                     "test_accuracy": test,
+                    **more,
                     "lr": rate,
                     "seconds": seconds,
                     "total_seconds": spent,
-                    **ranges(model),
+                    **ranges(average or model),
                 }
                 metrics.write(line)
                 progress.report(line)
@@ -233,71 +237,47 @@ def _fit(
 def evaluate(
     model: nn.Module, loader: DeviceLoader, context: torch.autocast | None = None
 ) -> float:
-    """The percentage of images classified right; strictly in float32 without a context."""
+    """The percentage of images classified right; without a context strictly in float32, and as the
+    network is written: what was compiled for training is not compiled again for this.
+    """
     model.eval()
     hits = torch.zeros((), dtype=torch.int64, device=loader.labels.device)
-    exact = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
-    with exact if context is None else context:
+    with contextlib.ExitStack() as stack:
+        if context is None:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        else:
+            stack.enter_context(context)
         for x, y in loader:
             hits += (model(x).argmax(1) == y).sum()
     return 100 * hits.item() / len(loader.labels)
 
 
-def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
-    """The rate of a step, counted from 0, in a run of ``steps`` steps an epoch."""
-    warmup, total = train.warmup_epochs * steps, train.epochs * steps
-    if step < warmup:
-        return train.lr * min(1.0, (step + 1) / warmup)
-    if train.schedule == "constant":
-        return train.lr
-    return train.lr * (1 + math.cos(math.pi * (step - warmup) / (total - warmup))) / 2
-
-
-def ranges(model: nn.Module) -> dict[str, float]:
-    """The smallest and the largest step and tail strength of the network's neurons."""
-    neurons = [module for module in model.modules() if isinstance(module, Neuron)]
-    learned = {"gamma": [n.gamma for n in neurons], "lambda": [n.lam for n in neurons]}
-    found: dict[str, float] = {}
-    for name, tensors in learned.items():
-        values = [tensor.item() for tensor in tensors if tensor is not None]
-        if values:
-            found |= {f"{name}_min": min(values), f"{name}_max": max(values)}
-    return found
-
-
-class Metrics:
-    """``metrics.jsonl``, one JSON object an epoch; lines after epoch ``done``, written by a piece
-    that was cut off before its next checkpoint, are dropped.
-    """
-
-    def __init__(self, path: Path, done: int) -> None:
-        self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = path.read_text(encoding="utf-8") if done and path.is_file() else ""
-        lines = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
-        kept = [line for line in lines if line["epoch"] <= done]
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
-        self.last: dict[str, Any] = kept[-1] if kept else {"epoch": done}
-
-    def write(self, line: dict[str, Any]) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+def holds_run(out: Path) -> bool:
+    """Whether a run, or what an interrupted one has left, lies in the folder."""
+    files = (out / name for name in ("last.json", "best.json", "metrics.jsonl"))
+    return any(file.is_file() and file.stat().st_size for file in files)
 
 
 def _previous(
     config: Config, out: Path, world: World, *, resume: bool, overwrite: bool
 ) -> dict[str, Any] | None:
     """The checkpoint to go on from; a run that lies in the folder is never lost by accident."""
-    if not world.agree((out / "last.json").is_file()):
-        return None
-    if resume:
+    saved = world.agree((out / "last.json").is_file())
+    if saved and resume:
         state = checkpoint.load(out, "last")
         if changed := differences(Config.from_dict(state["config"]), config):
             raise FitError(f"{out} was trained with {'; '.join(changed)}: it can not be resumed so")
         return state
-    if not overwrite:
-        raise FitError(f"{out} holds a run: add --resume, --overwrite or another --out")
-    if world.first:
+    held = world.agree(holds_run(out))
+    if held and not overwrite:
+        if saved:
+            raise FitError(f"{out} holds a run: add --resume, --overwrite or another --out")
+        raise FitError(
+            f"{out} holds a run without a checkpoint to go on from: "
+            "add --overwrite or another --out"
+        )
+    if held and world.first:
         checkpoint.remove(out, "last")
         checkpoint.remove(out, "best")
     return None
@@ -321,49 +301,8 @@ def _datasets(
     return loaded
 
 
-def _optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
-    """Weight decay acts on weights, and on norms and biases where ``decay_norms``; never on the
-    neurons' scalars nor on the weight quantizers' steps, which are scales, not weights.
-    """
-    scales = set(models.neuron_parameters(model))
-    groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
-    for name, parameter in model.named_parameters():
-        scale = name in scales or name.endswith(".step")
-        decays = not scale and (train.decay_norms or parameter.ndim > 1)
-        groups[0 if decays else 1].append(parameter)
-    options = [
-        {"params": group, "weight_decay": decay}
-        for group, decay in zip(groups, (train.weight_decay, 0.0), strict=True)
-        if group
-    ]
-    fused = options[0]["params"][0].is_cuda or None
-    if train.optimizer == "adamw":
-        return torch.optim.AdamW(options, lr=train.lr, betas=train.adam_betas, fused=fused)
-    nesterov = train.nesterov and train.momentum > 0
-    return torch.optim.SGD(
-        options, lr=train.lr, momentum=train.momentum, nesterov=nesterov, fused=fused
-    )
-
-
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:
     """Gradients travel between processes after the last micro-batch only."""
     if isinstance(runner, DistributedDataParallel) and not last:
         return runner.no_sync()
     return contextlib.nullcontext()
-
-
-def _follower(average: nn.Module | None, model: nn.Module, decay: float) -> Callable[[], None]:
-    """What moves averaged weights and statistics towards the present ones; counters are copied."""
-    if average is None:
-        return lambda: None
-    pairs = list(zip(average.state_dict().values(), model.state_dict().values(), strict=True))
-    floats = [pair for pair in pairs if pair[0].is_floating_point()]
-    counters = [pair for pair in pairs if not pair[0].is_floating_point()]
-    update = get_ema_multi_avg_fn(decay)
-
-    def follow() -> None:
-        update([old for old, _ in floats], [new for _, new in floats], None)
-        for old, new in counters:
-            old.copy_(new)
-
-    return follow

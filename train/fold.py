@@ -44,25 +44,37 @@ class Quantized:
     error: tuple[float, ...]
 
 
-def bias(current: Current, spec: InputSpec, channels: int) -> Floats:
-    """The constant part of a current, norms applied, in real units."""
+def bias(current: Current, channels: int) -> Floats:
+    """The constant part of a current, norms applied, in real units, but for an input's mean."""
     if isinstance(current, Norm):
-        inner = bias(current.current, spec, channels)
+        inner = bias(current.current, channels)
         norm = current.module
         assert norm.running_mean is not None
         shift = _array(norm.bias) if norm.affine else np.zeros(channels)
         factor = gain([norm], channels).cpu().numpy()
         return factor * (inner - _array(norm.running_mean)) + shift
     if isinstance(current, Sum):
-        return np.sum([bias(part, spec, channels) for part in current.currents], axis=0)
+        return np.sum([bias(part, channels) for part in current.currents], axis=0)
     if isinstance(current, Identity):
         return np.zeros(channels)
     own = current.module.bias
-    constant = np.zeros(channels) if own is None else _array(own)
-    if current.levels.source == INPUT and spec.mean:
-        ratio = np.array(spec.mean) / np.array(spec.std or (1.0,) * len(spec.mean))
-        constant = constant - _kernel(current).sum(axis=(2, 3)) @ ratio
-    return constant
+    return np.zeros(channels) if own is None else _array(own)
+
+
+def mean_current(paths: Sequence[Path], spec: InputSpec, channels: int) -> Floats:
+    """What an image of mean pixels adds to the accumulators, through the codes themselves.
+
+    Subtracting it leaves ``codes * (pixels - mean)``. Taken from the weights before rounding, it
+    would leave in each channel the sum of their rounding errors times the mean.
+    """
+    total = np.zeros(channels)
+    for path in paths:
+        if path.source != INPUT or not spec.mean:
+            continue
+        pixels = np.array(spec.mean) * spec.full_scale * (path.pool.taps if path.pool else 1)
+        each = path.weight * pixels if path.is_identity else path.weight.sum(axis=(2, 3)) @ pixels
+        total = total + each * 2.0**path.exponent
+    return total
 
 
 def folded_weight(term: Term, spec: InputSpec) -> Floats:
@@ -86,9 +98,17 @@ def _level_value(levels: Levels, spec: InputSpec) -> Floats:
 
 
 def _kernel(synapse: Synapse) -> Floats:
-    """A convolution's weight, or a linear one's as the convolution that covers its input."""
-    weight = _array(synapse.module.weight)
-    if isinstance(synapse.module, nn.Conv2d):
+    """A convolution's weight, or a linear one's as the convolution that covers its input.
+
+    Trained quantized, it is the one that the network ran with, never the latent float behind it.
+    """
+    module = synapse.module
+    weight = _array(module.weight)
+    if isinstance(module, Conv2d | Linear) and module.bits is not None:
+        with torch.no_grad():
+            step, _ = module.current_step()
+            weight = _array(codes(module.weight, step, module.bits)) * _array(step)
+    if isinstance(module, nn.Conv2d):
         return weight
     return weight.reshape(len(weight), *synapse.levels.shape)
 
@@ -115,7 +135,8 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
         sources = {term.origin.levels.neuron for term in parts}
         levels = max(2**spec.bits - 1 if n is None else n.capacity for n in sources)
         finest = _number(population.neuron.gamma) * FINEST_STEP / levels
-    if learned_bits(population) == bits:
+    learned = learned_bits(population)
+    if learned is not None and learned <= bits:  # codes of fewer bits fit as they are
         scale, exponents, integers = _learned(population, parts, weights, bits, spec, finest)
     else:
         scale, exponents, integers = _fitted(population, weights, bits, finest)
@@ -134,7 +155,8 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
     for term, weight, exponent, integer in zip(parts, weights, exponents, integers, strict=True):
         if weight.ndim == 4:
             back = integer * (scale * 2.0**exponent).reshape(-1, 1, 1, 1)
-            error.append(float(np.sqrt(np.mean((back - weight) ** 2) / np.mean(weight**2))))
+            size = max(float(np.linalg.norm(weight)), np.finfo(np.float64).tiny)
+            error.append(float(np.linalg.norm(back - weight)) / size)
         paths.append(_path(term, integer, exponent))
     return Quantized(scale=scale, paths=tuple(paths), error=tuple(error))
 
@@ -195,11 +217,12 @@ def _learned(
             continue
         layer = origin.module
         assert isinstance(layer, Conv2d | Linear)
+        assert layer.bits is not None
         with torch.no_grad():
             step, exponent = layer.current_step()
-            raw = codes(layer.weight, step, bits).double().cpu().numpy().reshape(weight.shape)
+            raw = codes(layer.weight, step, layer.bits).double().cpu().numpy()
         sign = np.where(gain(term.norms, channels).cpu().numpy() < 0, -1.0, 1.0)
-        exact = numeric.to_integer(raw * sign.reshape(-1, 1, 1, 1))
+        exact = numeric.to_integer(raw.reshape(weight.shape) * sign.reshape(-1, 1, 1, 1))
         dead = np.broadcast_to(learned, channels) < finest
         coarse = _codes(weight, scale * 2.0 ** exponent.item(), bits)
         integers.append(np.where(dead.reshape(-1, 1, 1, 1), coarse, exact))
@@ -298,11 +321,14 @@ def integer_layer(
     if population.neuron is not None:
         gamma = _number(population.neuron.gamma)
         neuron = _integer_neuron(population.neuron, unit * gamma, decay_bits)
+    channels = population.shape[0]
+    constant = unit * bias(population.current, channels)
+    constant -= 2.0**fraction * mean_current(quantized.paths, spec, channels)
     return Layer(
         name=population.name,
         shape=population.shape,
         paths=quantized.paths,
-        bias=numeric.to_integer(unit * bias(population.current, spec, population.shape[0])),
+        bias=numeric.to_integer(constant),
         fraction_bits=fraction,
         neuron=neuron,
         pool=max_pool,
@@ -328,7 +354,8 @@ def _number(value: float | torch.Tensor) -> float:
 
 
 def integer_input(spec: InputSpec, border: int) -> Input:
-    """The network's input; a border of mean pixels stands for zero padding after a mean."""
+    """The network's input; a border of mean pixels stands for zero padding after a mean, to half
+    a level, since pixels are integers."""
     values = np.array(spec.mean or (0.0,) * spec.shape[0]) * spec.full_scale
     return Input(
         shape=spec.shape,

@@ -19,11 +19,12 @@ from train.neurons import Neuron
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One reason why a model has no integer form."""
+    """One reason why a model has no integer form; `trainable`: it can be trained all the same."""
 
     path: str
     reason: str
     mend: str
+    trainable: bool = True
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}; {self.mend}"

@@ -107,12 +107,12 @@ def _blocks(current: Tensor) -> int:
     return 4 if current.element_size() == 2 else 1
 
 
-def _jit(function: Any) -> Any:
+def jit(function: Any) -> Any:
     return function if triton is None else triton.jit(function)
 
 
-@_jit
-def _divide(u, gamma, inverse):
+@jit
+def divide(u, gamma, inverse):
     """``u / gamma`` rounded as IEEE division rounds it, with ``inverse = 1 / gamma`` so rounded.
 
     One product and two fused steps give exactly that, while nothing overflows, and need no branch
@@ -125,13 +125,13 @@ def _divide(u, gamma, inverse):
 
 if INTERPRETED:  # whose fma rounds twice
 
-    @_jit
-    def _divide(u, gamma, inverse):  # noqa: ARG001
+    @jit
+    def divide(u, gamma, inverse):  # noqa: ARG001
         return tl.div_rn(u, gamma)
 
 
-@_jit
-def _level(ratio, capacity, SIGNED: constexpr):
+@jit
+def level_of(ratio, capacity, SIGNED: constexpr):
     """``clip(trunc(ratio), -N or 0, N)``; not-a-number stays, so that a broken run shows."""
     if SIGNED:
         size = tl.clamp(tl.floor(tl.abs(ratio)), 0.0, capacity, tl.PropagateNan.ALL)
@@ -139,8 +139,8 @@ def _level(ratio, capacity, SIGNED: constexpr):
     return tl.clamp(tl.floor(ratio), 0.0, capacity, tl.PropagateNan.ALL)
 
 
-@_jit
-def _add_if_fired(x, change, ratio, SIGNED: constexpr):
+@jit
+def add_if_fired(x, change, ratio, SIGNED: constexpr):
     """``x + change * sign(S)``: the level is not 0 where the ratio reaches one step."""
     added = tl.where(ratio >= 1, x + change, x)
     if SIGNED:
@@ -148,15 +148,15 @@ def _add_if_fired(x, change, ratio, SIGNED: constexpr):
     return added
 
 
-@_jit
+@jit
 def _with_sign(size, x):
     """A number that is not negative, with the sign of ``x``."""
     sign = x.to(tl.uint32, bitcast=True) & 0x80000000
     return (size.to(tl.uint32, bitcast=True) | sign).to(tl.float32, bitcast=True)
 
 
-@_jit
-def _load(pointer, at, size, TIMESTEPS: constexpr):
+@jit
+def load_steps(pointer, at, size, TIMESTEPS: constexpr):
     """The elements ``at`` of every timestep, all asked for before any is waited for."""
     steps = ()
     for t in tl.static_range(TIMESTEPS):
@@ -164,7 +164,7 @@ def _load(pointer, at, size, TIMESTEPS: constexpr):
     return steps
 
 
-@_jit
+@jit
 def _forward_kernel(
     current_ptr,
     gamma_ptr,
@@ -180,7 +180,7 @@ def _forward_kernel(
 ):
     size = tl.cast(size, tl.int64)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    currents = _load(current_ptr, at, size, TIMESTEPS)
+    currents = load_steps(current_ptr, at, size, TIMESTEPS)
     gamma = tl.load(gamma_ptr)
     inverse = tl.div_rn(1.0, gamma)
 
@@ -189,15 +189,15 @@ def _forward_kernel(
         u = currents[t].to(tl.float32)
         if t > 0:
             u = beta * v + u
-        ratio = _divide(u, gamma, inverse)
-        level = _level(ratio, capacity, SIGNED)
+        ratio = divide(u, gamma, inverse)
+        level = level_of(ratio, capacity, SIGNED)
         out = level if EMIT_LEVELS else gamma * level
         tl.store(out_ptr + t * size + at, out, mask=at < size)
-        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+        v = add_if_fired(u, -alpha * gamma, ratio, SIGNED)
 
 
-@_jit
-def _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS: constexpr, SIGNED: constexpr):
+@jit
+def ratios_of(currents, gamma, inverse, beta, alpha, TIMESTEPS: constexpr, SIGNED: constexpr):
     """U / gamma of every timestep."""
     ratios = ()
     v = 0.0
@@ -205,14 +205,14 @@ def _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS: constexpr, SIGNED:
         u = currents[t].to(tl.float32)
         if t > 0:
             u = beta * v + u
-        ratio = _divide(u, gamma, inverse)
+        ratio = divide(u, gamma, inverse)
         ratios = ratios + (ratio,)  # noqa: RUF005
-        v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+        v = add_if_fired(u, -alpha * gamma, ratio, SIGNED)
     return ratios
 
 
-@_jit
-def _slopes(r, unit, tail, low, high, sharpness, SIGNED: constexpr, SURROGATE: constexpr):
+@jit
+def slopes_of(r, unit, tail, low, high, sharpness, SIGNED: constexpr, SURROGATE: constexpr):
     """``unit * B'(r)`` and dB/dlam; ``tail = unit * lam``."""
     by_lam = 0.0
     if SURROGATE == "relsg":
@@ -229,7 +229,7 @@ def _slopes(r, unit, tail, low, high, sharpness, SIGNED: constexpr, SURROGATE: c
     return slope, by_lam
 
 
-@_jit
+@jit
 def _backward_kernel(
     current_ptr,
     grad_ptr,
@@ -270,22 +270,22 @@ def _backward_kernel(
 
     for block in tl.range(0, BLOCKS, num_stages=3 if BLOCKS > 1 else 1):
         at = first + block * BLOCK
-        currents = _load(current_ptr, at, size, TIMESTEPS)
-        grads = _load(grad_ptr, at, size, TIMESTEPS)
-        ratios = _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS, SIGNED)
+        currents = load_steps(current_ptr, at, size, TIMESTEPS)
+        grads = load_steps(grad_ptr, at, size, TIMESTEPS)
+        ratios = ratios_of(currents, gamma, inverse, beta, alpha, TIMESTEPS, SIGNED)
 
         h = 0.0
         for t in tl.static_range(TIMESTEPS - 1, -1, -1):
             r = ratios[t]
             g = grads[t].to(tl.float32)
-            slope, by_lam = _slopes(r, unit, tail, low, high, sharpness, SIGNED, SURROGATE)
+            slope, by_lam = slopes_of(r, unit, tail, low, high, sharpness, SIGNED, SURROGATE)
             if SURROGATE == "relsg":
                 lam_sum = tl.fma(g, by_lam, lam_sum)
-            level_sum = tl.fma(g, _level(r, capacity, SIGNED), level_sum)
+            level_sum = tl.fma(g, level_of(r, capacity, SIGNED), level_sum)
             grad_u = g * slope
             taken_sum = tl.fma(grad_u, r, taken_sum)
             if t < TIMESTEPS - 1:
-                taken_sum = _add_if_fired(taken_sum, alpha * h, r, SIGNED)
+                taken_sum = add_if_fired(taken_sum, alpha * h, r, SIGNED)
                 grad_u += h
             tl.store(grad_current_ptr + t * size + at, grad_u, mask=at < size)
             h = beta * grad_u
@@ -296,14 +296,14 @@ def _backward_kernel(
     tl.store(sums_ptr + tl.num_programs(0) + program, tl.sum(lam_sum))
 
 
-_OPTIONS = (
+OPTIONS = (
     "Tensor gamma, Tensor? lam, int timesteps, float beta, float alpha, bool emit_levels,"
     " int capacity, bool signed, str surrogate, float low, float high, float sharpness"
 )
 
 
 @torch.library.custom_op(
-    "lbq::recurrence", mutates_args=(), schema=f"(Tensor current, {_OPTIONS}) -> Tensor"
+    "lbq::recurrence", mutates_args=(), schema=f"(Tensor current, {OPTIONS}) -> Tensor"
 )
 def _forward(
     current: Tensor,
@@ -341,7 +341,7 @@ def _forward(
 @torch.library.custom_op(
     "lbq::recurrence_backward",
     mutates_args=(),
-    schema=f"(Tensor grad, Tensor current, {_OPTIONS}) -> (Tensor, Tensor)",
+    schema=f"(Tensor grad, Tensor current, {OPTIONS}) -> (Tensor, Tensor)",
 )
 def _backward(
     grad: Tensor,

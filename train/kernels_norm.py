@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from train.kernels import _OPTIONS, DTYPES, INTERPRETED, MAX_TIMESTEPS, triton
+from train.kernels import DTYPES, INTERPRETED, MAX_TIMESTEPS, OPTIONS, triton
 from train.kernels_norm_jit import backward_kernel, forward_kernel, moments_kernel
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _second(y: Tensor | None, y_stats: Tensor | None) -> str:
 
 _INPUTS = (
     "Tensor x, Tensor x_stats, Tensor x_weight, Tensor x_bias, Tensor? y, Tensor? y_stats,"
-    f" Tensor? y_weight, Tensor? y_bias, bool static, {_OPTIONS}"
+    f" Tensor? y_weight, Tensor? y_bias, bool static, {OPTIONS}"
 )
 
 

@@ -8,26 +8,26 @@ loaded once a program, and sums by channel need no other lane until the end.
 from __future__ import annotations
 
 from train.kernels import (
-    _add_if_fired,
-    _divide,
-    _jit,
-    _level,
-    _load,
-    _ratios,
-    _slopes,
+    add_if_fired,
     constexpr,
+    divide,
+    jit,
+    level_of,
+    load_steps,
+    ratios_of,
+    slopes_of,
     tl,
 )
 
 
-@_jit
+@jit
 def _affine(stats_ptr, weight_ptr, bias_ptr, channel, CHANNELS: constexpr):
     """Mean, scale and bias of each lane's channel."""
     scale = tl.load(weight_ptr + channel) * tl.load(stats_ptr + CHANNELS + channel)
     return tl.load(stats_ptr + channel), scale, tl.load(bias_ptr + channel)
 
 
-@_jit
+@jit
 def _second_affine(
     stats_ptr, weight_ptr, bias_ptr, channel, CHANNELS: constexpr, SECOND: constexpr
 ):
@@ -41,7 +41,7 @@ def _second_affine(
     return mean, scale, bias
 
 
-@_jit
+@jit
 def _current(x, y, x_mean, x_scale, x_bias, y_mean, y_scale, y_bias, SECOND: constexpr):
     current = (x.to(tl.float32) - x_mean) * x_scale + x_bias
     if SECOND == "norm":
@@ -51,12 +51,12 @@ def _current(x, y, x_mean, x_scale, x_bias, y_mean, y_scale, y_bias, SECOND: con
     return current
 
 
-@_jit
+@jit
 def _by_channel(lanes, CHANNELS: constexpr, BLOCK: constexpr):
     return tl.sum(tl.reshape(lanes, (BLOCK // CHANNELS, CHANNELS)), 0)
 
 
-@_jit
+@jit
 def moments_kernel(
     x_ptr,
     sums_ptr,
@@ -86,7 +86,7 @@ def moments_kernel(
     tl.store(out + CHANNELS, _by_channel(second, CHANNELS, BLOCK))
 
 
-@_jit
+@jit
 def forward_kernel(
     x_ptr,
     x_stats_ptr,
@@ -125,8 +125,8 @@ def forward_kernel(
 
     for block in tl.range(0, BLOCKS, num_stages=STAGES):
         at = start + block * BLOCK
-        xs = _load(x_ptr, at, size, 1 if STATIC else TIMESTEPS)
-        ys = _load(y_ptr, at, size, 0 if SECOND == "none" else TIMESTEPS)
+        xs = load_steps(x_ptr, at, size, 1 if STATIC else TIMESTEPS)
+        ys = load_steps(y_ptr, at, size, 0 if SECOND == "none" else TIMESTEPS)
         v = 0.0
         for t in tl.static_range(TIMESTEPS):
             u = _current(
@@ -142,14 +142,14 @@ def forward_kernel(
             )
             if t > 0:
                 u = beta * v + u
-            ratio = _divide(u, gamma, inverse)
-            level = _level(ratio, capacity, SIGNED)
+            ratio = divide(u, gamma, inverse)
+            level = level_of(ratio, capacity, SIGNED)
             out = level if EMIT_LEVELS else gamma * level
             tl.store(out_ptr + t * size + at, out, mask=at < size)
-            v = _add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+            v = add_if_fired(u, -alpha * gamma, ratio, SIGNED)
 
 
-@_jit
+@jit
 def backward_kernel(
     grad_ptr,
     x_ptr,
@@ -204,9 +204,9 @@ def backward_kernel(
 
     for block in tl.range(0, BLOCKS, num_stages=STAGES):
         at = (program + block * tl.num_programs(0)) * BLOCK + lane
-        xs = _load(x_ptr, at, size, 1 if STATIC else TIMESTEPS)
-        ys = _load(y_ptr, at, size, 0 if SECOND == "none" else TIMESTEPS)
-        grads = _load(grad_ptr, at, size, TIMESTEPS)
+        xs = load_steps(x_ptr, at, size, 1 if STATIC else TIMESTEPS)
+        ys = load_steps(y_ptr, at, size, 0 if SECOND == "none" else TIMESTEPS)
+        grads = load_steps(grad_ptr, at, size, TIMESTEPS)
         currents = ()
         for t in tl.static_range(TIMESTEPS):
             current = _current(
@@ -221,21 +221,21 @@ def backward_kernel(
                 SECOND,
             )
             currents = currents + (current,)  # noqa: RUF005
-        ratios = _ratios(currents, gamma, inverse, beta, alpha, TIMESTEPS, SIGNED)
+        ratios = ratios_of(currents, gamma, inverse, beta, alpha, TIMESTEPS, SIGNED)
 
         h = 0.0
         total = 0.0
         for t in tl.static_range(TIMESTEPS - 1, -1, -1):
             r = ratios[t]
             g = grads[t].to(tl.float32)
-            slope, by_lam = _slopes(r, 1.0, lam, low, high, sharpness, SIGNED, SURROGATE)
-            by_gamma = tl.fma(slope, -r, _level(r, capacity, SIGNED))
+            slope, by_lam = slopes_of(r, 1.0, lam, low, high, sharpness, SIGNED, SURROGATE)
+            by_gamma = tl.fma(slope, -r, level_of(r, capacity, SIGNED))
             gamma_sum = tl.fma(g, by_gamma, gamma_sum)
             if SURROGATE == "relsg":
                 lam_sum = tl.fma(g, by_lam, lam_sum)
             grad_u = g * slope
             if t < TIMESTEPS - 1:
-                gamma_sum = _add_if_fired(gamma_sum, -alpha * h, r, SIGNED)
+                gamma_sum = add_if_fired(gamma_sum, -alpha * h, r, SIGNED)
                 grad_u += h
             h = beta * grad_u
             if STATIC:

@@ -129,8 +129,7 @@ def float_run(
                 f"its layer {name!r} is not the network's"
             )
     loader = DeviceLoader(dataset, spec, batch=config.train.eval_batch, device=device)
-    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        facts = analyze.measure(model.to(device), loader, quiet=not sys.stderr.isatty())
+    facts = analyze.measure(model.to(device), loader, quiet=not sys.stderr.isatty())
     tails = {layer["name"]: layer["lambda"] for layer in facts["layers"]}
     return {key: facts[key] for key in ("images", "accuracy", "summary")}, tails
 

@@ -25,11 +25,13 @@ def prepare(
     """A graph module that computes what `model` does, with its parameter names, ready to train.
 
     The model itself is left alone. Parameters added by `weight_bits` are called ``<layer>.step``.
+    Raises `GraphError` with every violation where one keeps the model from being trained: any does
+    with `weight_bits`, few do without.
     """
     root = trace(copy.deepcopy(model))
     found = analyze(root, spec)
-    if found.violations and (weight_bits is not None or not found.values):
-        raise GraphError(found.violations)  # float training needs no integer form, only a graph
+    if any(weight_bits is not None or not violation.trainable for violation in found.violations):
+        raise GraphError(found.violations)
     if weight_bits is not None:
         numeric.weight_limit(weight_bits)
         if len(set(spec.std)) > 1:
@@ -37,17 +39,18 @@ def prepare(
                 "quantized weights need one input scale for all channels, not std = "
                 f"{spec.std!r}: scale inputs without a per-channel std"
             )
-    _replace_synapses(root, found, absorb=absorb, bits=weight_bits)
+    replaced = _replace_synapses(root, found, absorb=absorb, bits=weight_bits)
     if absorb:
-        _emit_levels(root, found)
+        _emit_levels(root, found, absorbing=replaced)
     root.recompile()
     return root
 
 
 def _replace_synapses(
     root: fx.GraphModule, found: Analysis, *, absorb: bool, bits: int | None
-) -> None:
-    replaced = set()
+) -> set[str]:
+    """Put deployed layers in the place of all that reach a population; their paths."""
+    replaced: set[str] = set()
     for population in found.populations:
         leader = None
         for term in terms(population.current):
@@ -69,20 +72,21 @@ def _replace_synapses(
             leader = leader or (layer, term.norms)
             parent, _, name = origin.path.rpartition(".")
             setattr(root.get_submodule(parent), name, layer)
+    return replaced
 
 
 def _has_levels(levels: Levels) -> bool:
     return levels.neuron is not None and levels.neuron.capacity > 0
 
 
-def _emit_levels(root: fx.GraphModule, found: Analysis) -> None:
+def _emit_levels(root: fx.GraphModule, found: Analysis, *, absorbing: set[str]) -> None:
     for node in list(root.graph.nodes):
         levels = found.values.get(node)
         if not isinstance(levels, Levels) or not _has_levels(levels):
             continue
         assert levels.neuron is not None
         levels.neuron.emit_levels = True
-        takers = [user for user in node.users if _wants_values(user, levels, found)]
+        takers = [user for user in node.users if _wants_values(user, levels, found, absorbing)]
         if not takers:
             continue
         name = f"{node.name!s}_value"
@@ -93,9 +97,9 @@ def _emit_levels(root: fx.GraphModule, found: Analysis) -> None:
             user.replace_input_with(node, scaled)
 
 
-def _wants_values(user: fx.Node, levels: Levels, found: Analysis) -> bool:
+def _wants_values(user: fx.Node, levels: Levels, found: Analysis, absorbing: set[str]) -> bool:
     """Whether a consumer needs gamma * S: all but absorbing layers and what passes levels on."""
     value = found.values.get(user)
     if isinstance(value, Levels) and value.source == levels.source:
         return False
-    return not (isinstance(value, Synapse) and value.levels.source == levels.source)
+    return not (isinstance(value, Synapse) and value.path in absorbing)

@@ -75,7 +75,8 @@ class Tie:
         channels = weight.shape[0]
         with torch.no_grad():
             scale = self.leader.channel_scale(self.leader_norms)
-            own = _gamma(source) * gain(self.norms, channels).abs().clamp_min(_TINY)
+            factor = gain(self.norms, channels).to(scale.device)
+            own = _gamma(source) * factor.abs().clamp_min(_TINY)
             step = (scale / own).to(weight.dtype).reshape(-1, *[1] * (weight.dim() - 1))
             step = step.clamp_min(_TINY)
             overflow = (weight / step).abs().max() / numeric.weight_limit(bits)

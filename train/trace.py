@@ -108,6 +108,7 @@ class _Reader:
                 "model",
                 f"its layers disagree on the number of timesteps: {sorted(steps)}",
                 "build all of them with the same timesteps",
+                trainable=False,
             )
             return
         like = next(self.root.parameters(), torch.zeros(()))
@@ -123,12 +124,15 @@ class _Reader:
                 "model",
                 f"fails on an input of shape {tuple(example.shape)} ({str(error).splitlines()[0]})",
                 "check the input's shape and the layers that follow it",
+                trainable=False,
             )
         finally:
             self.root.train(training)
 
-    def _violation(self, path: str, reason: str, mend: str) -> None:
-        self.found.violations.append(Violation(path=path, reason=reason, mend=mend))
+    def _violation(self, path: str, reason: str, mend: str, *, trainable: bool = True) -> None:
+        self.found.violations.append(
+            Violation(path=path, reason=reason, mend=mend, trainable=trainable)
+        )
 
     def _shape(self, node: fx.Node) -> tuple[int, ...]:
         return node.meta.get("shape", ())
@@ -161,7 +165,12 @@ class _Reader:
             return None
         if list(module.parameters(recurse=False)):
             if path in self.seen:
-                self._violation(path, "is called more than once", "give each call its own layer")
+                self._violation(
+                    path,
+                    "is called more than once",
+                    "give each call its own layer",
+                    trainable=False,  # a layer absorbs the gamma of one source
+                )
                 return None
             self.seen.add(path)
         value = operands[0] if operands else None
@@ -191,6 +200,14 @@ class _Reader:
             return None  # a size, not a tensor: it carries nothing to deploy
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         path = f"{name} ({node.name})"
+        if "training" in node.kwargs:
+            self._violation(
+                path,
+                f"the function {name} stays in the mode it was traced in, training or not",
+                "use the layer of torch.nn, such as nn.Dropout",
+                trainable=False,
+            )
+            return None
         if target in _ADD:
             return self._sum(node, path, operands)
         value = operands[0] if operands else None
@@ -202,8 +219,6 @@ class _Reader:
             return self._average(node, path, value, None)
         if target is F.max_pool2d or name == "boolean_dispatch":
             return self._max_pool(path, windows.max_pool(node), value)
-        if target is F.dropout:
-            return value
         self._violation(
             path, f"the function {name} has no integer form", "express it with supported layers"
         )

@@ -5,9 +5,13 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
+from lbq_hw import datasets
 from train import analyze, figures
 from train.__main__ import main as train_main
+from train.checkpoint import load_run
+from train.data import DeviceLoader
 
 
 def test_facts_follow_from_the_counts():
@@ -66,6 +70,55 @@ def test_a_run_becomes_json_and_three_pictures(run, capsys):
         assert counts.sum() % (2 * 64) == 0
     for name in figures.FIGURES:
         assert (run / "analysis" / name).read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """A folder for commands to run in, with the packed recordings in data/nmnist."""
+    folder = tmp_path_factory.mktemp("recordings")
+    kinds = [("x", "u1"), ("y", "u1"), ("p", "u1"), ("t", "u4")]
+    random = np.random.default_rng(0)
+    arrays = {}
+    for split, count in (("train", 8), ("test", 6)):
+        events = np.zeros(count * 500, kinds)
+        events["x"], events["y"] = random.integers(0, 34, (2, len(events)))
+        events["p"] = random.integers(0, 2, len(events))
+        events["t"] = np.tile(np.arange(500), count)
+        arrays |= {f"{split}_events": events, f"{split}_offsets": 500 * np.arange(count + 1)}
+        arrays[f"{split}_labels"] = np.arange(count)
+    (folder / "data" / "nmnist").mkdir(parents=True)
+    np.savez(folder / "data" / "nmnist" / "events.npz", **arrays)
+    return folder
+
+
+def test_recordings_are_read_as_the_run_read_them(recordings, monkeypatch, capsys):
+    monkeypatch.chdir(recordings)
+    changes = ["data.size=17", "neuron.timesteps=2", "train.epochs=1", "train.batch=4"]
+    options = [word for change in changes for word in ("--set", change)]
+    assert train_main(["--config", "nmnist", "--out", "run", *options]) == 0
+    capsys.readouterr()
+    assert analyze.main(["run", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["images"] == 6
+    assert np.array(printed["layers"][0]["histogram"]).sum() == 6 * 2 * 8 * 9 * 9  # stride 2
+
+
+def test_the_model_is_measured_in_full_float32(run):
+    model, _, spec = load_run(run)
+    seen = []
+    model.register_forward_hook(lambda *_: seen.append(torch.backends.cudnn.allow_tf32))
+    loader = DeviceLoader(datasets.load("digits", split="test"), spec, batch=400)
+    before = torch.backends.cudnn.allow_tf32
+    analyze.measure(model, loader, quiet=True)
+    assert seen == [False]
+    assert torch.backends.cudnn.allow_tf32 == before
+
+
+@pytest.mark.parametrize("count", ["0", "-350"])
+def test_a_limit_below_one_is_refused(run, count, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        analyze.main([str(run), "--limit", count])
+    assert f"argument --limit: must be at least 1, not {count}" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_run_is_one_sentence(tmp_path, capsys):

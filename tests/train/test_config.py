@@ -93,13 +93,13 @@ def test_the_papers_recipe_and_the_methods_defaults_are_in_the_configuration():
 def test_overrides_are_toml_values_and_bare_words_are_strings():
     changes = [
         "train.lr=1",
-        "train.nesterov = false",
+        "train.decay_norms = true",
         "model.channels=[4, 8, 8]",
         "data.name=mnist",
     ]
     chosen = config.load("mnist", [*changes, 'train.amp="bf16"'])
     assert (chosen.train.lr, type(chosen.train.lr)) == (1.0, float)
-    assert not chosen.train.nesterov
+    assert chosen.train.decay_norms
     assert chosen.model.channels == (4, 8, 8)
     assert chosen.train.amp == "bf16"
 
@@ -134,12 +134,18 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("train.warmup_epochs=999", "train.warmup_epochs must be at most train.epochs, not 999.0"),
         ("train.refine_epochs=-1", "train.refine_epochs must be at least 0, not -1"),
         ("train.refine_epochs=999", "train.refine_epochs must be at most train.epochs, not 999"),
+        (
+            "train.refine_epochs=3",
+            "train.refine_epochs must be 0 where augment has no autoaugment, cutout, mixup or "
+            "cutmix, not 3",
+        ),
         ("model.channels=8", "model.channels must be an array, not 8"),
         ("model.channels=[8, 'x']", "model.channels[1] must be an integer, not 'x'"),
         ("model=digits", "model must be a section, not 'digits'"),
         ("model.width=3", "model.width is not an option of model.name = 'digits'"),
         ("neuron.timesteps=0", "neuron.timesteps must be at least 1, not 0"),
         ("neuron.sharpness=2.0", "neuron.sharpness is not an option of neuron.kind = 'lbq'"),
+        ("augment.cutout=3", "augment: cutout must be even, not 3"),
         ("augment.shift=-1", "augment: shift must not be negative, not -1.0"),
         (
             "neuron.kind=lif",
@@ -152,6 +158,62 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
 def test_a_wrong_override_is_refused_in_one_sentence(change, message):
     with refused(message):
         config.load("digits", [change])
+
+
+@pytest.mark.parametrize(
+    ("choice", "change", "message"),
+    [
+        (
+            "train.compile=reduce-overhead",
+            "train.accumulate=2",
+            "train.accumulate must be 1 with train.compile = 'reduce-overhead', not 2",
+        ),
+        (
+            "train.optimizer=adamw",
+            "train.momentum=0.5",
+            "train.momentum must be 0.9 with train.optimizer = 'adamw', not 0.5",
+        ),
+        (
+            "train.optimizer=adamw",
+            "train.nesterov=false",
+            "train.nesterov must be True with train.optimizer = 'adamw', not False",
+        ),
+        (
+            "train.optimizer=sgd",
+            "train.adam_betas=[0.8, 0.99]",
+            "train.adam_betas must be (0.9, 0.999) with train.optimizer = 'sgd', not (0.8, 0.99)",
+        ),
+        (
+            "neuron.kind=binary",
+            "neuron.capacity=5",
+            "neuron.capacity must be 1 with neuron.kind = 'binary', not 5",
+        ),
+        (
+            "neuron.kind=ternary",
+            "neuron.capacity=2",
+            "neuron.capacity must be 1 with neuron.kind = 'ternary', not 2",
+        ),
+        (
+            "neuron.surrogate=box",
+            "neuron.eta0=1",
+            "neuron.eta0 must be 0.0 with neuron.surrogate = 'box', not 1.0",
+        ),
+        (
+            "neuron.surrogate=box",
+            "neuron.learn_lambda=false",
+            "neuron.learn_lambda must be True with neuron.surrogate = 'box', not False",
+        ),
+    ],
+)
+def test_a_key_without_effect_is_refused(choice, change, message):
+    with refused(message):
+        config.load("digits", [choice, change])
+
+
+def test_a_size_of_frames_is_for_recordings_alone():
+    assert config.load("nmnist", ["data.size=17"]).data.spec((2, 17, 17), static=False)
+    with refused("data.size must be left out for still images, not 17"):
+        config.load("digits", ["data.size=17"]).data.spec((1, 8, 8), static=True)
 
 
 def test_a_missing_key_is_named(tmp_path):
@@ -182,8 +244,10 @@ def test_a_circle_of_bases_is_refused(tmp_path):
 
 def test_the_differences_of_two_runs_leave_out_what_does_not_change_the_result():
     old = config.load("digits")
-    new = config.load("digits", ["train.lr=0.5", "train.shard_mib=3", "model.channels=[4, 4]"])
+    changes = ["train.lr=0.5", "train.shard_mib=3", "model.channels=[4, 4]", "train.fuse=true"]
+    new = config.load("digits", changes)
     assert config.differences(old, new) == [
         "model.channels = [8, 16], not [4, 4]",
         f"train.lr = {old.train.lr}, not 0.5",
+        "train.fuse = False, not True",
     ]

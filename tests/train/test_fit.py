@@ -1,5 +1,8 @@
 """The loop: resumed, interrupted and shared runs equal a plain one; checkpoints; the command."""
 
+import contextlib
+import hashlib
+import itertools
 import json
 import math
 import os
@@ -12,14 +15,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import fx, nn
 
 from lbq_hw import datasets
 from train import __main__ as command
 from train import checkpoint, config, fit
 from train.checkpoint import CheckpointError, load_run
 from train.config import Config
+from train.metrics import ranges
+from train.optim import build_optimizer, learning_rate
 
 ROOT = Path(__file__).parents[2]
+COMMAND = "python -m train --resume --out"
 SMALL = (
     "train.epochs=3",
     "train.batch=240",
@@ -58,10 +65,15 @@ def assert_same_run(one: Path, other: Path) -> None:
     assert metrics(one) == metrics(other)
 
 
+def lines(folder: Path) -> list[dict]:
+    text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
 def metrics(folder: Path) -> list[dict]:
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    """The lines without what a clock says."""
     clock = ("seconds", "total_seconds")
-    return [{k: v for k, v in json.loads(line).items() if k not in clock} for line in lines]
+    return [{k: v for k, v in line.items() if k not in clock} for line in lines(folder)]
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
@@ -76,6 +88,9 @@ def test_a_run_in_pieces_equals_an_uninterrupted_one(tmp_path, recipe):
         assert (result["finished"], result["epoch"]) == (False, piece)
     assert fit.fit(chosen, tmp_path / "pieces", resume=True)["finished"]
     assert_same_run(tmp_path / "whole", tmp_path / "pieces")
+    clock = lines(tmp_path / "pieces")
+    totals = itertools.accumulate(line["seconds"] for line in clock)
+    assert [line["total_seconds"] for line in clock] == pytest.approx(list(totals))
 
 
 def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
@@ -94,26 +109,32 @@ def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
     assert never[0] != always[0]
 
 
+@contextlib.contextmanager
+def interrupted_at(step: int, monkeypatch):
+    """As if a user interrupted the run within that step, counted from 1."""
+    calls = itertools.count(1)
+
+    def rate(*values):
+        if next(calls) == step:
+            raise KeyboardInterrupt
+        return learning_rate(*values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "learning_rate", rate)
+        yield
+
+
 def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
     tmp_path, monkeypatch, capsys
 ):
     fit.fit(small(), tmp_path / "whole")
     changes = [word for change in SMALL for word in ("--set", change)]
     arguments = ["--config", "digits", "--out", str(tmp_path / "run"), *changes]
-    rate, calls = fit.learning_rate, []
-
-    def interrupted(*values):
-        calls.append(values)
-        if len(calls) == 8:  # of 5 steps an epoch
-            raise KeyboardInterrupt
-        return rate(*values)
-
-    monkeypatch.setattr(fit, "learning_rate", interrupted)
-    assert command.main(arguments) == 130
-    again = f"python -m train --resume --out {tmp_path / 'run'}"
+    with interrupted_at(8, monkeypatch):  # of 5 steps an epoch
+        assert command.main(arguments) == 130
+    again = f"{COMMAND} {tmp_path / 'run'}"
     assert capsys.readouterr().err == f"\ntrain: interrupted; go on with: {again}\n"
     assert not list((tmp_path / "run").glob("*.tmp"))
-    monkeypatch.undo()
     assert command.main(["--resume", "--out", str(tmp_path / "run")]) == 0
     assert_same_run(tmp_path / "whole", tmp_path / "run")
 
@@ -124,6 +145,17 @@ def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):
     before = (tmp_path / "last.json").read_text(encoding="utf-8")
     assert fit.fit(chosen, tmp_path, resume=True) == result
     assert (tmp_path / "last.json").read_text(encoding="utf-8") == before
+
+
+def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path, capsys):
+    result = fit.fit(small("train.epochs=1"), tmp_path)
+    (tmp_path / "metrics.jsonl").unlink()
+    assert command.main(["--resume", "--out", str(tmp_path)]) == 0
+    accuracy = f"{result['test_accuracy']:.2f} %"
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"{accuracy} at the last epoch (best {accuracy}), "
+        f"{result['total_seconds']:.0f} s, in {tmp_path}"
+    )
 
 
 def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_path):
@@ -232,13 +264,40 @@ def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # this CPU has no bf16 of its own
-def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32(tmp_path):
+def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32(
+    tmp_path, monkeypatch
+):
     chosen = small("train.amp=bf16", "train.channels_last=true", "train.epochs=2")
+    evaluate, seen = fit.evaluate, []
+
+    def watched(model, *rest):
+        def look(*_) -> None:
+            seen.append((torch.is_autocast_enabled("cpu"), torch.backends.cudnn.allow_tf32))
+
+        with model.register_forward_hook(look):
+            return evaluate(model, *rest)
+
+    monkeypatch.setattr(fit, "evaluate", watched)
     result = fit.fit(chosen, tmp_path)
-    model, _, spec = load_run(tmp_path)
-    tests = fit.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
-    assert fit.evaluate(model, tests) == result["test_accuracy"]
+    assert seen == [(True, True), (False, False)]  # a batch of images an epoch
     assert result["loss"] < 2.3
+
+
+def test_what_is_compiled_is_evaluated_as_it_is_written():
+    compiled = []
+
+    def backend(graph, _):
+        compiled.append(graph)
+        return graph
+
+    model = fx.symbolic_trace(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)))
+    model.compile(backend=backend)
+    digits = datasets.load("digits", split="test")
+    tests = fit.DeviceLoader(digits, small().data.spec(digits.shape, static=True), batch=500)
+    exact = fit.evaluate(model, tests)
+    assert compiled == []
+    assert fit.evaluate(model, tests, torch.autocast("cpu", enabled=False)) == exact
+    assert len(compiled) == 1
 
 
 def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):
@@ -274,12 +333,92 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
         fit.fit(small("train.optimizer=sgd", "train.lr=1e30"), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        (["momentum=0.8", "nesterov=false"], {"momentum": 0.8, "nesterov": False}),
+        (["momentum=0.8"], {"momentum": 0.8, "nesterov": True}),
+        (["momentum=0"], {"momentum": 0.0, "nesterov": False}),
+        (["optimizer=adamw", "adam_betas=[0.8, 0.99]"], {"betas": (0.8, 0.99)}),
+    ],
+)
+def test_the_optimizer_has_what_the_recipe_says(changes, options):
+    given = ["optimizer=sgd", *changes, "lr=0.3", "weight_decay=0.02"]
+    chosen = small(*(f"train.{change}" for change in given))
+    model = checkpoint.build(chosen, chosen.data.spec((1, 8, 8), static=True), 10)
+    weights, scales = build_optimizer(model, chosen.train).param_groups
+    wanted = options | {"lr": 0.3}
+    assert wanted | {"weight_decay": 0.02} == {k: weights[k] for k in (*wanted, "weight_decay")}
+    assert wanted | {"weight_decay": 0.0} == {k: scales[k] for k in (*wanted, "weight_decay")}
+
+
+ONE_STEP = (
+    *("train.epochs=1", "train.batch=1438", "train.optimizer=sgd", "train.momentum=0"),
+    *("train.weight_decay=0", "train.schedule=constant", "train.lr=1"),
+)
+
+
+def first_weights(chosen: Config) -> dict[str, torch.Tensor]:
+    torch.manual_seed(chosen.train.seed)
+    spec = chosen.data.spec((1, 8, 8), static=True)
+    return checkpoint.build(chosen, spec, 10).state_dict()
+
+
+def test_the_average_moves_by_one_minus_its_decay(tmp_path):
+    chosen = small(*ONE_STEP, "train.ema=0.75")
+    fit.fit(chosen, tmp_path)
+    old, state = first_weights(chosen), checkpoint.load(tmp_path, "last")
+    for name, new in state["model"].items():
+        moved = old[name] + (new - old[name]) / 4 if new.is_floating_point() else new
+        assert torch.equal(state["ema"][name], moved), name
+        assert not torch.equal(new, old[name]), name
+
+
+def test_the_last_line_has_the_accuracy_of_the_average_and_of_the_last_weights(tmp_path):
+    result = fit.fit(small("train.ema=0.9"), tmp_path)
+    model, _, spec = load_run(tmp_path)
+    tests = fit.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
+    assert result.items() >= ranges(model).items()
+    assert result["test_accuracy"] == fit.evaluate(model, tests)
+    model.load_state_dict(checkpoint.load(tmp_path, "last")["model"])
+    assert result["last_weights_accuracy"] == fit.evaluate(model, tests)
+    assert result["last_weights_accuracy"] != result["test_accuracy"]
+    assert not result.items() >= ranges(model).items()
+    assert ["last_weights_accuracy" in line for line in metrics(tmp_path)] == [False, False, True]
+
+
+def test_fine_tuning_starts_from_the_averaged_weights(tmp_path):
+    fit.fit(small(*ONE_STEP, "train.ema=0.75"), tmp_path)
+    average = checkpoint.load(tmp_path, "last")["ema"]
+    spec = load_run(tmp_path)[2]
+    tuned = checkpoint.build(small(), spec, 10, init=str(tmp_path)).state_dict()
+    assert all(torch.equal(tuned[name], average[name]) for name in average)
+
+
+def test_a_clipped_step_has_the_norm_that_is_allowed(tmp_path):
+    chosen = small(*ONE_STEP, "train.grad_clip=0.25")
+    fit.fit(chosen, tmp_path)
+    old, model = first_weights(chosen), load_run(tmp_path)[0]
+    moved = [(new - old[name]).flatten() for name, new in model.named_parameters()]
+    assert torch.cat(moved).norm().item() == pytest.approx(0.25, rel=1e-3)
+
+
+def test_the_loss_goes_in_line_with_label_smoothing(tmp_path):
+    def loss(smoothing: float) -> float:
+        chosen = small(*ONE_STEP, f"train.label_smoothing={smoothing}")
+        return fit.fit(chosen, tmp_path / str(smoothing))["loss"]  # of the first weights
+
+    plain, some, more = loss(0.0), loss(0.25), loss(0.5)
+    assert some != plain
+    assert more - some == pytest.approx(some - plain, rel=1e-3)
+
+
 def test_scales_are_never_decayed_and_norms_only_where_asked():
     spec = small().data.spec((1, 8, 8), static=True)
     for norms in (True, False):
         chosen = small(f"train.decay_norms={str(norms).lower()}", "train.weight_bits=4")
         model = checkpoint.build(chosen, spec, 10)
-        groups = fit._optimizer(model, chosen.train).param_groups
+        groups = build_optimizer(model, chosen.train).param_groups
         names = {id(parameter): name for name, parameter in model.named_parameters()}
         decayed = {names[id(p)] for g in groups if g["weight_decay"] for p in g["params"]}
         free = {names[id(p)] for g in groups if not g["weight_decay"] for p in g["params"]}
@@ -293,13 +432,13 @@ def test_scales_are_never_decayed_and_norms_only_where_asked():
 
 def test_the_rate_warms_up_in_line_and_falls_to_zero_as_a_cosine():
     train = small("train.epochs=10", "train.lr=0.5", "train.warmup_epochs=2").train
-    rates = [fit.learning_rate(train, step, 4) for step in range(40)]
+    rates = [learning_rate(train, step, 4) for step in range(40)]
     assert rates[:8] == [0.5 * k / 8 for k in range(1, 9)]
     assert rates[8] == 0.5
     assert rates[24] == pytest.approx(0.25)
     assert rates[39] == pytest.approx(0.25 * (1 + math.cos(math.pi * 31 / 32)))
     constant = replace(train, schedule="constant")
-    assert [fit.learning_rate(constant, step, 4) for step in (7, 8, 39)] == [0.5] * 3
+    assert [learning_rate(constant, step, 4) for step in (7, 8, 39)] == [0.5] * 3
 
 
 def state(epoch: int) -> dict:
@@ -311,20 +450,37 @@ def state(epoch: int) -> dict:
 def test_a_checkpoint_in_parts_reads_as_written_and_keeps_no_older_part(tmp_path):
     for epoch in (1, 2):
         checkpoint.save(tmp_path, "last", state(epoch), shard_mib=1)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["last-0002.000.part", "last-0002.001.part", "last-0002.002.part", "last.json"]
+    *parts, index = sorted(path.name for path in tmp_path.iterdir())
+    assert [re.sub("-[0-9a-f]{8}", "", name) for name in parts] == [
+        f"last-0002.00{k}.part" for k in range(3)
+    ]
+    assert index == "last.json"
     sizes = [path.stat().st_size for path in sorted(tmp_path.glob("*.part"))]
     assert sizes[:2] == [2**20] * 2
     loaded, written = checkpoint.load(tmp_path, "last"), state(2)
     assert loaded.keys() == written.keys()
     assert torch.equal(loaded["model"]["a"], written["model"]["a"])
     checkpoint.save(tmp_path, "last", state(3))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["last-0003.pt", "last.json"]
-    assert torch.load(tmp_path / "last-0003.pt", weights_only=True)["epoch"] == 3
+    archive, index = sorted(tmp_path.iterdir())
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    assert archive.name == f"last-0003-{digest[:8]}.pt"
+    assert torch.load(archive, weights_only=True)["epoch"] == 3
 
 
-def test_a_save_that_fails_midway_leaves_the_previous_checkpoint(tmp_path, monkeypatch):
+def test_a_checkpoint_whose_parts_have_other_names_is_read(tmp_path):
+    checkpoint.save(tmp_path, "last", state(1))
+    archive, index = sorted(tmp_path.iterdir())
+    text = index.read_text(encoding="utf-8").replace(archive.name, "last-0001.pt")
+    index.write_text(text, encoding="utf-8")
+    archive.rename(tmp_path / "last-0001.pt")
+    assert checkpoint.load(tmp_path, "last")["epoch"] == 1
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_save_that_fails_midway_leaves_the_previous_checkpoint(tmp_path, monkeypatch, epoch):
     checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
+    other = state(epoch)
+    other["model"]["a"] += 1
     replace_, moves = Path.replace, []
 
     def failing(self, target):
@@ -335,8 +491,10 @@ def test_a_save_that_fails_midway_leaves_the_previous_checkpoint(tmp_path, monke
 
     monkeypatch.setattr(Path, "replace", failing)
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.save(tmp_path, "last", state(2), shard_mib=1)
-    assert checkpoint.load(tmp_path, "last")["epoch"] == 1
+        checkpoint.save(tmp_path, "last", other, shard_mib=1)
+    loaded = checkpoint.load(tmp_path, "last")
+    assert loaded["epoch"] == 1
+    assert torch.equal(loaded["model"]["a"], state(1)["model"]["a"])
     assert not list(tmp_path.glob("*.tmp"))
 
 
@@ -345,7 +503,7 @@ def test_a_damaged_or_missing_checkpoint_is_an_error(tmp_path):
     with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
         checkpoint.load(tmp_path, "last")
     checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
-    part = tmp_path / "last-0001.001.part"
+    (part,) = tmp_path.glob("last-0001-*.001.part")
     data = bytearray(part.read_bytes())
     data[7] ^= 1
     part.write_bytes(data)
@@ -391,6 +549,36 @@ def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):
     assert len(metrics(tmp_path)) == 1
 
 
+def test_what_is_left_of_a_run_without_a_checkpoint_is_not_lost_either(
+    tmp_path, monkeypatch, capsys
+):
+    seldom = small("train.save_every=9")
+    with interrupted_at(8, monkeypatch), pytest.raises(KeyboardInterrupt):
+        fit.fit(seldom, tmp_path)
+    assert not (tmp_path / "last.json").exists()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    capsys.readouterr()
+    assert len(metrics(tmp_path)) == 1
+    words = [word for change in SMALL for word in ("--set", change)]
+    arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
+    message = (
+        f"{tmp_path} holds a run without a checkpoint to go on from: "
+        "add --overwrite or another --out"
+    )
+    for resume in ([], ["--resume"]):
+        assert command.main([*arguments, *resume]) == 2
+        assert capsys.readouterr() == ("", f"train: {message}\n")
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert fit.fit(seldom, tmp_path, overwrite=True)["finished"]
+    assert [line["epoch"] for line in metrics(tmp_path)] == [1, 2, 3]
+
+
+def test_a_run_interrupted_in_its_first_epoch_leaves_nothing_to_lose(tmp_path, monkeypatch):
+    with interrupted_at(2, monkeypatch), pytest.raises(KeyboardInterrupt):
+        fit.fit(small(), tmp_path)
+    assert fit.fit(small("train.epochs=1"), tmp_path)["finished"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -416,6 +604,12 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path,
     assert not (tmp_path / "run").exists()
 
 
+def test_a_process_that_is_not_the_first_says_which_it_is(monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    assert command.main([]) == 2
+    assert capsys.readouterr().err.startswith("train (rank 1): name a configuration with --config ")
+
+
 def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
     out = ["--out", str(tmp_path / "run"), "--data", str(tmp_path / "none")]
     assert command.main(["--config", "mnist", "--set", "train.device=cpu", *out]) == 2
@@ -428,17 +622,17 @@ def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
 def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_path, capsys):
     words = [word for change in SMALL for word in ("--set", change)]
     arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
-    assert command.main([*arguments, "--max-seconds", "0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("epoch 1/3  loss ")
-    again = f"python -m train --resume --out {tmp_path}"
-    assert lines[1] == f"stopped after epoch 1 of 3; go on with: {again}"
+    assert command.main([*arguments, "--data", "my data", "--max-seconds", "0"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 2
+    assert shown[0].startswith("epoch 1/3  loss ")
+    again = f"{COMMAND} {tmp_path} --data 'my data' --max-seconds 0"
+    assert shown[1] == f"stopped after epoch 1 of 3; go on with: {again}"
     assert command.main(["--resume", "--out", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line[:9] for line in lines[:2]] == ["epoch 2/3", "epoch 3/3"]
+    shown = capsys.readouterr().out.splitlines()
+    assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
     last = metrics(tmp_path)[-1]["test_accuracy"]
-    assert lines[2].startswith(f"{last:.2f} % at the last epoch (best ")
+    assert shown[2].startswith(f"{last:.2f} % at the last epoch (best ")
 
 
 def test_the_command_lists_what_is_shipped(capsys):

@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from small_models import model_input, raw_images, small_model
+from torch import nn
 
 from train import neurons
 from train.data import InputSpec
+from train.graph import GraphError
 from train.prepare import prepare
 
 
@@ -80,3 +83,58 @@ def test_quantized_weights_with_a_std_per_channel_are_refused():
         r"\(0\.2, 0\.2, 0\.3\): scale inputs without a per-channel std$",
     ):
         prepare(plain, spec, weight_bits=4)
+
+
+SPEC = InputSpec(shape=(1, 4, 4), static=True, bits=8)
+
+
+class Odd(nn.Module):
+    """Trains as floats, and has no integer form where one of its parts says so."""
+
+    def __init__(self, *, norm=False, twice=False, softmax=False, dropout=False) -> None:
+        super().__init__()
+
+        def lbq() -> nn.Module:
+            return neurons.build("lbq", timesteps=1, capacity=5, gamma0=0.05)
+
+        self.norm = nn.GroupNorm(2, 4) if norm else nn.Identity()
+        self.twice, self.softmax, self.dropout = twice, softmax, dropout
+        self.conv1, self.n1 = nn.Conv2d(1, 4, 3, padding=1), lbq()
+        self.conv2, self.n2, self.n3 = nn.Conv2d(4, 4, 3, padding=1), lbq(), lbq()
+        self.fc = nn.Linear(64, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.n2(self.norm(self.conv2(self.n1(self.conv1(x)))))
+        if self.twice:
+            x = self.n3(self.conv2(x))
+        x = x.flatten(1)
+        if self.dropout:
+            x = F.dropout(x, 0.5, self.training)
+        x = self.fc(x)
+        return F.log_softmax(x, 1) if self.softmax else x
+
+
+@pytest.mark.parametrize("part", ["norm", "softmax"])
+def test_layers_before_an_unknown_one_see_values_they_do_not_absorb(part):
+    torch.manual_seed(0)
+    plain = Odd(**{part: True}).double().eval()
+    ready = prepare(plain, SPEC)
+    x = model_input(SPEC, raw_images(SPEC, 3)).double()
+    torch.testing.assert_close(ready(x), plain(x), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("part", "violation"),
+    [
+        ("twice", "conv2: is called more than once; give each call its own layer"),
+        (
+            "dropout",
+            "dropout (dropout): the function dropout stays in the mode it was traced in, training"
+            " or not; use the layer of torch.nn, such as nn.Dropout",
+        ),
+    ],
+)
+def test_what_would_train_another_network_is_refused(part, violation):
+    with pytest.raises(GraphError) as error:
+        prepare(Odd(**{part: True}), SPEC)
+    assert str(error.value) == f"the model has no integer form (1 violation):\n  {violation}"

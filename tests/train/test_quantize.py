@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lbq_hw import numeric
-from train.quantize import codes, fake_quantize, initial_step
+from train import neurons
+from train.data import InputSpec
+from train.prepare import prepare
+from train.quantize import codes, fake_quantize, initial_step, stand_in
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 6, 8])
@@ -33,6 +37,44 @@ def test_gradients_are_straight_through_inside_and_lsq_for_the_step():
     # inside: round(w/s) - w/s; outside: the limit of that side
     inside = 1 - 0.26 / 0.25
     np.testing.assert_allclose(step.grad.item(), inside - 3 + 3, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("per_tensor", "per_step"), [(False, 3), (True, 6)])
+def test_a_layers_step_gets_the_gradient_that_lsq_scales(per_tensor, per_step):
+    layer = stand_in(nn.Linear(3, 2, dtype=torch.float64))
+    layer.weight.data = torch.tensor([[0.26, -0.9, 5.0], [0.1, 0.2, -3.0]], dtype=torch.float64)
+    layer.deploy(source=None, absorb=False, bits=3, per_tensor=per_tensor)
+    nn.init.constant_(layer.step, 0.25)
+    factors = torch.tensor([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]], dtype=torch.float64)
+    (layer.effective_weight() * factors).sum().backward()
+    step = layer.step.detach().clone().requires_grad_()
+    (fake_quantize(layer.weight.detach(), step, 3) * factors).sum().backward()
+    assert step.grad is not None
+    assert step.grad.all()
+    expected = step.grad / (per_step * 3) ** 0.5
+    np.testing.assert_allclose(layer.step.grad.numpy(), expected.numpy(), rtol=1e-12)
+
+
+class TwoPaths(nn.Module):
+    """Two convolutions into one neuron, without norms: of the input, then of levels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Conv2d(1, 2, 1), nn.Conv2d(1, 2, 1)
+        self.c, self.d = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1)
+        self.n1, self.n2 = (neurons.build("lbq", timesteps=1, capacity=3) for _ in range(2))
+        self.fc = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.n1(self.a(x) + self.b(x))
+        return self.fc(self.n2(self.c(x) + self.d(x)).flatten(1))
+
+
+def test_tied_paths_without_norms_run_off_the_cpu():
+    model = prepare(TwoPaths(), InputSpec(shape=(1, 2, 2), static=True, bits=8), weight_bits=4).to(
+        "meta"
+    )
+    assert model(torch.zeros(5, 1, 2, 2, device="meta")).shape == (5, 3)
 
 
 def test_the_first_step_of_a_zero_channel_is_positive():

@@ -41,16 +41,17 @@ RUN = store.Run(
     timesteps=2,
     capacity=5,
     weight_bits=0,
-    fine_tuned=False,
+    init="",
     epochs=300,
+    refine_epochs=0,
     batch=256,
     lr=0.1,
     ema=0.999,
     seed=0,
     accuracy=97.3,
     seconds=1000.0,
+    last_weights=97.42,
     ranges={"gamma_min": 0.02, "gamma_max": 0.2, "lambda_min": 0.003, "lambda_max": 0.99},
-    evaluations={"model_fp32": 97.42},
 )
 BENCH = {
     "device": "Some GPU",
@@ -116,32 +117,51 @@ def test_without_files_every_section_says_that_it_is_left_out(folder):
     assert not (folder / layers.FIGURE).exists()
 
 
-def test_a_run_and_its_integer_network_share_a_row(folder, measured):
+def test_a_run_and_its_integer_networks_share_rows(folder, measured):
     store.save(RUN, folder / "runs" / "t2.json")
-    store.save(
-        replace(RUN, timesteps=1, fine_tuned=True, epochs=50, accuracy=97.1, evaluations={}),
-        folder / "runs" / "t1.json",
-    )
-    write(folder / "measured" / "t2.json", measured)
-    write(folder / "measured" / "other.json", measured | {"float_accuracy": 90.0, "accuracy": 1.0})
+    tuned = replace(RUN, init="t2", epochs=50, last_weights=None)
+    store.save(replace(tuned, timesteps=1, accuracy=97.1), folder / "runs" / "t1.json")
+    few = replace(tuned, weight_bits=4, refine_epochs=5)
+    store.save(few, folder / "runs" / "t2-4bit.json")
+    other = replace(RUN, seed=1, last_weights=None)  # as good as the first, but not it
+    store.save(other, folder / "runs" / "seed1.json")
+    write(folder / "measured" / "t2-8bit.json", measured)
+    write(folder / "measured" / "t2-6bit.json", measured | {"weight_bits": 6, "accuracy": 97.2})
+    write(folder / "measured" / "t2-4bit.json", measured | {"weight_bits": 4, "accuracy": 97.0})
+    write(folder / "measured" / "other.json", measured | {"accuracy": 1.0})
     text = page.SECTIONS["accuracy"].make(store.load(folder))
+    full, short = "300 epochs, batch 256", "50 epochs, fine-tuned"
+    mild = f"{short}, last 5 mild"
     assert rows_of(text)[2:] == [
-        ["LBQ(5), T = 2", "8 bit", "300 epochs", "0", "97.30", "97.25", "-0.05", "97.45"],
-        ["LBQ(5), T = 1", "float", "50 epochs, fine-tuned", "0", "97.10", "", "", "97.28"],
+        ["LBQ(5), T = 2", "8 bit", full, "0", "97.30", "97.25", "-0.05", "97.45"],
+        ["LBQ(5), T = 2", "6 bit", full, "0", "97.30", "97.20", "-0.10", "97.45"],
+        ["LBQ(5), T = 2", "float", full, "1", "97.30", "", "", "97.45"],
+        ["LBQ(5), T = 2", "4 bit, trained so", mild, "0", "97.30", "97.00", "-0.30", "97.45"],
+        ["LBQ(5), T = 1", "float", short, "0", "97.10", "", "", "97.28"],
     ]
     text = unwrapped(text)
     assert "on 4 test images, in torch; on the first 3 all logits were equal to golden's" in text
-    assert "All of it is from 2 runs." in text
-    assert "the last weights themselves give 97.42 % (LBQ(5), T = 2, 300 epochs) in float" in text
+    assert "All of it is from 4 runs." in text
+    assert 'Epochs on "mild" images are the last ones' in text
+    assert f"the last weights themselves give 97.42 % (LBQ(5), T = 2, {full}) in float" in text
 
 
-def test_a_network_trained_at_few_bits_is_matched_at_these(folder, measured):
-    store.save(replace(RUN, weight_bits=4), folder / "runs" / "t2-4bit.json")
-    write(folder / "measured" / "8.json", measured)
-    write(folder / "measured" / "4.json", measured | {"weight_bits": 4, "accuracy": 97.0})
-    rows = rows_of(page.SECTIONS["accuracy"].make(store.load(folder)))[2:]
-    words = ["LBQ(5), T = 2", "4 bit, trained so", "300 epochs", "0"]
-    assert rows == [[*words, "97.30", "97.00", "-0.30", "97.45"]]
+def test_a_network_of_another_run_than_its_name_says_is_refused(folder, measured, capsys):
+    store.save(RUN, folder / "runs" / "t2.json")
+    write(folder / "measured" / "t2-8bit.json", measured | {"float_accuracy": 97.0})
+    assert main([str(folder)]) == 2
+    assert capsys.readouterr().err == (
+        "train.results: measured/t2-8bit.json must be of the run t2, which has 97.3 % in float, "
+        "not 97.0\n"
+    )
+
+
+def test_of_several_runs_the_best_in_float_is_priced(folder, measured):
+    write(folder / "measured" / "a.json", measured | {"float_accuracy": 97.2, "accuracy": 97.4})
+    write(folder / "measured" / "b.json", measured)
+    write(folder / "measured" / "c.json", measured | {"float_accuracy": 97.1, "accuracy": 97.5})
+    rows = rows_of(page.SECTIONS["costs"].make(store.load(folder)))
+    assert [row[2] for row in rows if row[0] == "LBQ(5), 8-bit weights"][:2] == ["97.25"] * 2
 
 
 def test_costs_are_those_of_the_counts(folder, measured):
@@ -189,7 +209,7 @@ def test_layers_are_described_and_drawn(folder, measured):
 
 def test_without_lambda_by_layer_the_run_tells_its_range(folder, measured):
     write(folder / "measured" / "t2.json", measured)
-    store.save(replace(RUN, accuracy=97.0), folder / "runs" / "other.json")
+    store.save(RUN, folder / "runs" / "other.json")
     assert "Lambda" not in page.SECTIONS["layers"].make(store.load(folder))
     store.save(RUN, folder / "runs" / "t2.json")
     text = unwrapped(page.SECTIONS["layers"].make(store.load(folder)))
@@ -223,14 +243,14 @@ def test_an_ablation_in_the_papers_order_is_confirmed(folder):
         ["Quantized ANN, N + 1 levels", "2", "1", "", "97.00", ""],
     ]
     assert text.startswith("60 epochs each, batch 256, lr 0.1, seed 0; the last epoch, in fp32.")
-    assert text.endswith("\nThe paper's order holds in all 6 pairs of rows that it has.\n")
+    assert text.endswith("\nOf the pairs of rows that the paper has, 6 of 6 are in its order.\n")
 
 
 def test_an_ablation_in_another_order_names_the_pairs(folder):
     text = ablation(folder, v1=95.0, v2=94.5, v3=96.5, lbq=96.5)
     assert unwrapped(text).endswith(
-        "Of the 6 pairs of rows that the paper has, 4 are in its order. Turned round: V1 against "
-        "V2 (+0.50 here, -0.30 there) and V3 against LBQ (+0.00 here, -0.15 there). "
+        "Of the pairs of rows that the paper has, 4 of 6 are in its order; turned round: V1 "
+        "against V2 (+0.50 here, -0.30 there) and V3 against LBQ (+0.00 here, -0.15 there). "
     )
 
 
@@ -243,14 +263,44 @@ def test_several_seeds_are_averaged(folder):
     assert "seeds 0 and 1;" in text
 
 
-def test_an_ablation_of_unequal_budgets_is_refused(folder, capsys):
-    store.save(RUN, folder / "ablation" / "a.json")
-    store.save(replace(RUN, epochs=60), folder / "ablation" / "b.json")
-    assert main([str(folder)]) == 2
-    assert capsys.readouterr().err == (
-        f"train.results: the runs of {folder / 'ablation'} must share epochs, batch, lr, ema and "
-        "fine_tuned, not [(60, 256, 0.1, 0.999, False), (300, 256, 0.1, 0.999, False)]\n"
+def test_other_neurons_of_a_method_are_rows_of_their_own(folder):
+    finer = ["train.ema=0.999", "neuron.gamma0=0.25"]
+    rows = {
+        "v1": replace(RUN, method="v1", accuracy=90.0),
+        "v2": replace(RUN, method="v2", accuracy=91.0),
+        "lbq2": replace(RUN, capacity=2, accuracy=95.0),
+        "v1-finer": replace(RUN, method="v1", accuracy=94.0, changes=finer),
+        "v3-finer": replace(RUN, method="v3", accuracy=93.0, changes=finer),
+    }
+    for name, row in rows.items():
+        store.save(row, folder / "ablation" / f"{name}.json")
+    text = page.SECTIONS["ablation"].make(store.load(folder))
+    assert [(row[0], *row[4:]) for row in rows_of(text)[2:]] == [
+        ("V1: fixed step, box", "90.00", "96.44"),
+        ("V2: fixed step, ReLSG-ET", "91.00", "96.74"),
+        ("LBQ: learned step, ReLSG-ET, N = 2", "95.00", "96.73"),
+        ("V1: fixed step, box, gamma0=0.25", "94.00", "96.44"),
+        ("V3: learned step, box, gamma0=0.25", "93.00", "97.30"),
+    ]
+    assert unwrapped(text).endswith(
+        "Of the pairs of rows that the paper has, 1 of 1 are in its order. With gamma0=0.25, 0 "
+        "of 1 are in its order; turned round: V1 against V3 (+1.00 here, -0.86 there). "
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epochs": 60}, {"refine_epochs": 20}, {"init": "t2"}, {"changes": ["train.lr=0.2"]}],
+    ids=str,
+)
+def test_an_ablation_of_unequal_budgets_is_refused(folder, capsys, change):
+    store.save(RUN, folder / "ablation" / "a.json")
+    store.save(replace(RUN, seed=1), folder / "ablation" / "b.json")
+    assert main([str(folder)]) == 0
+    store.save(replace(RUN, **change), folder / "ablation" / "c.json")
+    assert main([str(folder)]) == 2
+    start = f"train.results: the runs of {folder / 'ablation'} must share all but neuron and seed"
+    assert capsys.readouterr().err.startswith(start)
 
 
 def test_steps_and_kernels_are_shown_as_they_were_timed(folder):
@@ -271,12 +321,19 @@ def test_steps_and_kernels_are_shown_as_they_were_timed(folder):
 
 
 def test_commands_repeat_what_the_runs_changed(folder):
-    store.save(replace(RUN, fine_tuned=True), folder / "runs" / "t2.json")
-    text = page.SECTIONS["commands"].make(store.load(folder))
-    assert (
-        "    python -m train --config cifar10-resnet20-t2-fast --set train.ema=0.999 "
-        "--set train.init=RUN --data DIR --out runs/t2\n" in text
-    )
+    store.save(replace(RUN, init="t2"), folder / "runs" / "t1.json")
+    store.save(RUN, folder / "runs" / "t2.json")
+    store.save(replace(RUN, epochs=30), folder / "ablation" / "t2.json")
+    finer = replace(RUN, epochs=30, changes=[*RUN.changes, "neuron.gamma0=0.25"])
+    store.save(finer, folder / "ablation" / "t2-finer.json")
+    lines = page.SECTIONS["commands"].make(store.load(folder)).splitlines()
+    start = "    python -m train --config cifar10-resnet20-t2-fast --set train.ema=0.999"
+    assert [line for line in lines if line.startswith(start)] == [
+        f"{start} --data DIR/cifar10 --out runs/t2",
+        f"{start} --set train.init=runs/t2 --data DIR/cifar10 --out runs/t1",
+        f"{start} --set neuron.gamma0=0.25 --data DIR/cifar10 --out runs/ablation/t2-finer",
+    ]
+    assert "    make ablation DATA=DIR ARGS='--set train.epochs=30'" in lines
 
 
 def test_a_note_stands_under_its_section(folder):
@@ -295,7 +352,7 @@ def finished(folder, name, changes=(), *, done=None):
     epochs = chosen.train.epochs if done is None else done
     lines = [
         {"epoch": n, "test_accuracy": None if n < epochs else 90.5, "total_seconds": 2.04 * n,
-         "gamma_min": 0.5 / n, "loss": 1.0}
+         "gamma_min": 0.5 / n, "loss": 1.0, "last_weights_accuracy": 91.0}
         for n in range(1, epochs + 1)
     ]  # fmt: skip
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -326,16 +383,14 @@ def test_a_run_of_each_ablation_becomes_its_row(tmp_path, name, method):
 def test_the_command_writes_a_row_that_is_read_back(folder, tmp_path, capsys):
     run = tmp_path / "mine"
     finished(run, "cifar10-resnet20-t2", ["train.epochs=2", "train.init=/some/where"])
-    write(run / "final.json", {"epoch": 2, "model_fp32": 91.0})
     assert main([str(folder / "runs"), "--collect", str(run)]) == 0
     path = folder / "runs" / "mine.json"
     said = f"{path}: 90.50 % after 2 epochs of cifar10-resnet20-t2\n"
     assert capsys.readouterr().out == said
     row = store.load(folder).runs["mine"]
     assert row == store.collect(run)
-    assert row.fine_tuned
-    assert row.evaluations == {"model_fp32": 91.0}
-    assert "where" not in path.read_text(encoding="utf-8")
+    assert (row.init, row.last_weights) == ("where", 91.0)
+    assert "some" not in path.read_text(encoding="utf-8")
 
 
 def test_a_run_without_its_index_takes_a_configuration(folder, tmp_path, capsys):

@@ -43,6 +43,7 @@ def section(results: Results) -> str | None:
                 "identity shortcuts are left out. A zero that pads a convolution is never an",
                 'event: "not counted" has its taps left out of the fan-out, which is what the core',
                 'executes; "counted" takes one mean fan-out for all positions of a tensor.',
+                "Of several runs of one network, that of the best float accuracy is shown.",
             ),
             table(energy, _energy_rows(results, nets, capacities), text=2),
             paragraph("What bit planes save, counted in the same two ways:"),

@@ -68,11 +68,12 @@ def section(results: Results) -> str | None:
 
 def _tail_range(net: Mapping[str, Any], results: Results) -> str:
     """Lambda in words where it was not measured by layer, from the run behind the network."""
-    for run in results.runs.values():
-        if run.accuracy == net["float_accuracy"] and "lambda_min" in run.ranges:
-            low, high = run.ranges["lambda_min"], run.ranges["lambda_max"]
-            return f"Lambda, the tail of the surrogate, ended between {low:.3f} and {high:.3f}."
-    return ""
+    run = next(results.run_of(name) for name, other in results.measured.items() if other is net)
+    ranges = results.runs[run].ranges if run else {}
+    if "lambda_min" not in ranges:
+        return ""
+    low, high = ranges["lambda_min"], ranges["lambda_max"]
+    return f"Lambda, the tail of the surrogate, ended between {low:.3f} and {high:.3f}."
 
 
 def _row(layer: Mapping[str, Any], *, tails: bool) -> tuple[str, ...]:

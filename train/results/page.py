@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from train.results import costs, layers, runs
-from train.results.store import Results
+from train.results.store import Results, Run
 from train.results.text import paragraph, table
 
 
@@ -81,26 +81,37 @@ def _steps(results: Results) -> str | None:
 
 
 def _commands(results: Results) -> str | None:
-    """How each run was started, and what follows it."""
+    """How each run was started, first those that others begin with, and what follows it."""
     if not results.runs:
         return None
-    lines = []
-    for name, run in results.runs.items():
-        words = ["python -m train", f"--config {run.name}"]
-        words += [f"--set {change}" for change in run.changes]
-        words += ["--set train.init=RUN"] if run.fine_tuned else []
-        lines.append(" ".join([*words, "--data DIR", f"--out runs/{name}"]))
+    folder = f"docs/{results.folder.name}"
+    runs = sorted(results.runs.items(), key=lambda item: bool(item[1].init))
+    lines = [_command(run, f"runs/{name}") for name, run in runs]
     lines += [
         "python -m train.export runs/NAME --out NAME.lbq",
-        "python -m train.measure NAME.lbq --data DIR --run runs/NAME "
-        f"--compare-golden 50 --out docs/{results.folder.name}/measured/NAME.json",
-        f"python -m train.results docs/{results.folder.name}/runs --collect runs/NAME",
-        f"python -m train.results docs/{results.folder.name}",
+        "python -m train.measure NAME.lbq --data DIR/cifar10 --run runs/NAME "
+        f"--compare-golden 50 --out {folder}/measured/NAME.json",
+        f"python -m train.results {folder}/runs --collect runs/NAME",
     ]
-    first = "DIR holds the official batches of CIFAR-10"
-    if any(run.fine_tuned for run in results.runs.values()):
-        first += ", RUN is the run whose weights are fine-tuned"
-    return paragraph(f"{first}.") + "\n" + "".join(f"    {line}\n" for line in lines)
+    if results.ablation:
+        epochs = next(iter(results.ablation.values())).epochs
+        lines.append(f"make ablation DATA=DIR ARGS='--set train.epochs={epochs}'")
+        lines += [
+            _command(run, f"runs/ablation/{name}")
+            for name, run in results.ablation.items()
+            if run.neuron_changes
+        ]
+        lines.append(f"python -m train.results {folder}/ablation --collect runs/ablation/*")
+    lines += [f"make bench-gpu ARGS='--json {folder}/bench-gpu.json'"] if results.bench else []
+    lines.append(f"python -m train.results {folder}")
+    first = "DIR is the folder with cifar10, which holds the official batches; NAME is a run's."
+    return paragraph(first) + "\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _command(run: Run, out: str) -> str:
+    words = [f"python -m train --config {run.name}", *(f"--set {c}" for c in run.changes)]
+    words += [f"--set train.init=runs/{run.init}"] if run.init else []
+    return " ".join([*words, "--data DIR/cifar10", f"--out {out}"])
 
 
 SECTIONS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from statistics import mean
 from typing import Any
@@ -15,31 +15,36 @@ def accuracy(results: Results) -> str | None:
     """One line a run and a width of its weights, or None where there is no run."""
     if not results.runs:
         return None
-    runs = sorted(results.runs.values(), key=_rank)
+    runs = dict(sorted(results.runs.items(), key=lambda item: _rank(item[1])))
     headings = ("", "weights", "training", "seed", "float", "integer", "difference", "paper")
-    rows = [row for run in runs for row in _accuracy_rows(run, results)]
+    rows = [row for name in runs for row in _accuracy_rows(name, results)]
     last = [
-        f"{run.evaluations['model_fp32']:.2f} % ({_label(run)}, {_training(run)})"
-        for run in runs
-        if run.ema and "model_fp32" in run.evaluations
+        f"{run.last_weights:.2f} % ({_label(run)}, {_training(run)})"
+        for run in runs.values()
+        if run.last_weights is not None
     ]
-    kept = (
-        "Weights are averaged over steps, and the average is what is tested and deployed; the "
-        f"last weights themselves give {join(last)} in float."
-    )
     first = paragraph(
         "Percent of test images classified right after the last epoch, not the best one.",
         "Float is evaluated in fp32.",
         _tested(results),
         f"All of it is from {len(runs)} run{'s' if len(runs) > 1 else ''}.",
     )
-    text = f"{first}\n{table(headings, rows, text=3)}"
-    return f"{text}\n{paragraph(kept)}" if last else text
+    parts = [first, table(headings, rows, text=3)]
+    if any(run.refine_epochs for run in runs.values()):
+        mild = 'Epochs on "mild" images are the last ones, without AutoAugment and cutout.'
+        parts.append(paragraph(mild))
+    if last:
+        kept = (
+            "Where weights are averaged over steps, the average is what is tested and deployed; "
+            f"the last weights themselves give {join(last)} in float."
+        )
+        parts.append(paragraph(kept))
+    return "\n".join(parts)
 
 
 def _tested(results: Results) -> str:
     """How integer accuracies came about."""
-    nets = results.measured
+    nets = results.measured.values()
     if not nets:
         return "No integer network was measured."
     images = join([f"{n:,}" for n in sorted({net["images"] for net in nets})])
@@ -50,9 +55,8 @@ def _tested(results: Results) -> str:
     return f"{told}, in torch."
 
 
-def _accuracy_rows(run: Run, results: Results) -> Iterator[tuple[str, ...]]:
-    nets = results.nets(timesteps=run.timesteps, capacity=run.capacity, float_accuracy=run.accuracy)
-    nets = [net for net in nets if run.weight_bits in (0, net["weight_bits"])]
+def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
+    run, nets = results.runs[name], results.nets_of(name)
     theirs = percent(_theirs(run, results.paper))
     for net in nets or [None]:
         bits = run.weight_bits if net is None else net["weight_bits"]
@@ -78,7 +82,8 @@ def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
 def _rank(run: Run) -> tuple[Any, ...]:
     """T = 2, the paper's first, then by what it is."""
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
-    return *method, run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits, run.seed
+    size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
+    return *method, *size, run.seed, run.refine_epochs
 
 
 def _label(run: Run) -> str:
@@ -87,43 +92,69 @@ def _label(run: Run) -> str:
 
 
 def _training(run: Run) -> str:
-    return f"{run.epochs} epochs{', fine-tuned' if run.fine_tuned else ''}"
+    words = [f"{run.epochs} epochs"]
+    words += [f"batch {run.batch}"] if not run.init else ["fine-tuned"]
+    words += [f"last {run.refine_epochs} mild"] if run.refine_epochs else []
+    return ", ".join(words)
 
 
 def ablation(results: Results) -> str | None:
     """One line a neuron, and whether the paper's order holds; None where there is no run.
 
-    ValueError where the runs differ in more than their neurons.
+    ValueError where the runs differ in more than their neurons and seeds.
     """
     runs = results.ablation.values()
     if not runs:
         return None
-    budgets = sorted({(run.epochs, run.batch, run.lr, run.ema, run.fine_tuned) for run in runs})
+    budgets = sorted({_budget(run) for run in runs})
     if len(budgets) > 1:
         raise ValueError(
-            f"the runs of {results.folder / 'ablation'} must share epochs, batch, lr, ema and "
-            f"fine_tuned, not {budgets!r}"
+            f"the runs of {results.folder / 'ablation'} must share all but neuron and seed, not "
+            + " and ".join(", ".join(budget) for budget in budgets)
         )
-    epochs, batch, lr, _, _ = budgets[0]
-    seeds = sorted({run.seed for run in runs})
-    theirs = results.paper["ablation"]
-    ours: dict[str, float] = {}
-    rows = []
-    for method, label in METHODS.items():
-        same = [run for run in runs if run.method == method]
-        if same:
-            ours[method] = mean(run.accuracy for run in same)
+    rows, orders = [], []
+    for variant, methods in _by_variant(runs).items():
+        ours = {method: mean(run.accuracy for run in same) for method, same in methods.items()}
+        theirs = {method: _theirs(same[0], results.paper) for method, same in methods.items()}
+        for method, same in methods.items():
+            label = ", ".join((METHODS[method], *variant))
             row = label, str(same[0].timesteps), str(len(same)), _gamma(same[0])
-            rows.append((*row, percent(ours[method]), percent(theirs.get(method))))
+            rows.append((*row, percent(ours[method]), percent(theirs[method])))
+        known = {method: value for method, value in theirs.items() if value}
+        lead = (
+            f"With {', '.join(variant)}" if variant else "Of the pairs of rows that the paper has"
+        )
+        orders.append(_order(lead, ours, known))
+    some = next(iter(runs))
+    seeds = sorted({run.seed for run in runs})
     first = paragraph(
-        f"{epochs} epochs each, batch {batch}, lr {lr:g},",
+        f"{some.epochs} epochs each, batch {some.batch}, lr {some.lr:g},",
         f"seed{'s' if len(seeds) > 1 else ''} {join([str(seed) for seed in seeds])}; the last",
         f"epoch, in fp32. The paper's rows have {results.paper['epochs']} epochs: what compares is",
         "the order.",
     )
     headings = ("", "T", "runs", "gamma, by layer", "ours", "paper")
-    order = paragraph(_order(ours, theirs))
-    return f"{first}\n{table(headings, rows)}\n{order}"
+    return "\n".join((first, table(headings, rows), paragraph(*orders)))
+
+
+def _by_variant(runs: Iterable[Run]) -> dict[tuple[str, ...], dict[str, list[Run]]]:
+    """Runs of different seeds together, by what their neuron has that the method's does not, and
+    by method; the methods themselves first.
+    """
+    found: dict[tuple[str, ...], dict[str, list[Run]]] = {}
+    methods = [*METHODS]
+    for run in sorted(runs, key=lambda run: (methods.index(run.method), run.seed)):
+        levels = run.method in ("v1", "v2", "v3", "lbq", "quantized-ann")
+        size = (f"N = {run.capacity}",) if levels and run.capacity != 5 else ()
+        found.setdefault((*size, *run.neuron_changes), {}).setdefault(run.method, []).append(run)
+    return dict(sorted(found.items()))
+
+
+def _budget(run: Run) -> tuple[str, ...]:
+    """All that a row has in common with the others."""
+    common = ("epochs", "batch", "lr", "ema", "init", "refine_epochs")
+    own = [c for c in run.changes if not c.startswith(("neuron.", "train.seed="))]
+    return *(f"{key}={getattr(run, key)}" for key in common), *own
 
 
 def _gamma(run: Run) -> str:
@@ -132,22 +163,21 @@ def _gamma(run: Run) -> str:
     return "" if low is None or low == high else f"{low:.3f} to {high:.3f}"
 
 
-def _order(ours: Mapping[str, float], theirs: Mapping[str, float]) -> str:
-    """Whether every pair that the paper orders has the same order here, and which has not."""
+def _order(lead: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> str:
+    """How many pairs of methods have the paper's order here, and which have not; empty without a
+    pair."""
     common = sorted((method for method in ours if method in theirs), key=lambda m: theirs[m])
     pairs = list(combinations(common, 2))
-    turned = [(low, high) for low, high in pairs if ours[low] >= ours[high]]
-    if not turned:
-        return f"The paper's order holds in all {len(pairs)} pairs of rows that it has."
-    found = [
+    if not pairs:
+        return ""
+    turned = [
         f"{_short(low)} against {_short(high)} ({points(ours[low] - ours[high])} here, "
         f"{points(theirs[low] - theirs[high])} there)"
-        for low, high in turned
+        for low, high in pairs
+        if ours[low] >= ours[high]
     ]
-    return (
-        f"Of the {len(pairs)} pairs of rows that the paper has, {len(pairs) - len(turned)} are in "
-        f"its order. Turned round: {join(found)}."
-    )
+    tail = f"; turned round: {join(turned)}" if turned else ""
+    return f"{lead}, {len(pairs) - len(turned)} of {len(pairs)} are in its order{tail}."
 
 
 def _short(method: str) -> str:

@@ -32,10 +32,11 @@ class Run:
     """A finished training run: its settings and the accuracy of its last epoch in float32.
 
     Members: `name` of the configuration and `changes` to it, each ``key=value``; `method`, a key of
-    `METHODS`; `weight_bits`, 0 for float weights; `fine_tuned`, whether it began with the weights
-    of another run; `ema`, the decay of averaged weights, which are then the ones evaluated, or 0;
+    `METHODS`; `weight_bits`, 0 for float weights; `init`, the run whose weights it began with, or
+    ""; `refine_epochs`, the last ones, on mildly augmented images; `ema`, the decay of averaged
+    weights, which are then the ones evaluated, or 0, and `last_weights`, what the others gave;
     `seconds` of training; `ranges`, the least and greatest gamma and lambda of its layers, where it
-    has them; `evaluations`, other accuracies of the last weights, by name.
+    has them.
     """
 
     name: str
@@ -44,16 +45,23 @@ class Run:
     timesteps: int
     capacity: int
     weight_bits: int
-    fine_tuned: bool
+    init: str
     epochs: int
+    refine_epochs: int
     batch: int
     lr: float
     ema: float
     seed: int
     accuracy: float
     seconds: float
+    last_weights: float | None = None
     ranges: Mapping[str, float] = field(default_factory=dict)
-    evaluations: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def neuron_changes(self) -> tuple[str, ...]:
+        """What differs from the configuration's neuron, as ``gamma0=0.25``."""
+        section = "neuron."
+        return tuple(c.removeprefix(section) for c in self.changes if c.startswith(section))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: Path) -> Run:
@@ -69,41 +77,72 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A folder of results, read; runs are keyed by the names of their files."""
+    """A folder of results, read; runs and measured networks are keyed by the names of their files.
+
+    Of the run NAME are the networks NAME and NAME-Kbit, with K the width of their weights.
+    """
 
     folder: Path
     paper: Mapping[str, Any]
     runs: Mapping[str, Run]
     ablation: Mapping[str, Run]
-    measured: Sequence[Mapping[str, Any]]
+    measured: Mapping[str, Mapping[str, Any]]
     bench: Mapping[str, Any] | None
     notes: Mapping[str, str]
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Measured networks with these values; most weight bits first, then by capacity."""
+        """Measured networks with these values, one a T, N and width: of several, the one that is
+        best in float. Most weight bits first, then by capacity.
+        """
         found = [
-            net for net in self.measured if all(net[key] == value for key, value in wanted.items())
+            net
+            for net in self.measured.values()
+            if all(net[key] == value for key, value in wanted.items())
         ]
-        return sorted(found, key=lambda net: (-net["weight_bits"], net["capacity"]))
+        best: dict[tuple[int, ...], Mapping[str, Any]] = {}
+        for net in sorted(found, key=lambda net: net["float_accuracy"] or 0.0):
+            best[-net["weight_bits"], net["capacity"], net["timesteps"]] = net
+        return [best[key] for key in sorted(best)]
+
+    def nets_of(self, run: str) -> list[Mapping[str, Any]]:
+        """What was measured of a run, most weight bits first."""
+        found = [net for name, net in self.measured.items() if self.run_of(name) == run]
+        return sorted(found, key=lambda net: -net["weight_bits"])
+
+    def run_of(self, name: str) -> str | None:
+        """The run behind a measured network, where there is one."""
+        bits = self.measured[name]["weight_bits"]
+        return next((n for n in (name, name.removesuffix(f"-{bits}bit")) if n in self.runs), None)
 
 
 def load(folder: Path) -> Results:
-    """Read a folder; only paper.json must be there."""
+    """Read a folder; only paper.json must be there.
+
+    ValueError where a measured network is not of the run that its name says.
+    """
     bench, notes = folder / "bench-gpu.json", folder / "notes.json"
-    return Results(
+    results = Results(
         folder=folder,
         paper=_read(folder / "paper.json"),
         runs=_runs(folder / "runs"),
         ablation=_runs(folder / "ablation"),
-        measured=[_read(file) for file in sorted(folder.glob("measured/*.json"))],
+        measured={path.stem: _read(path) for path in sorted(folder.glob("measured/*.json"))},
         bench=_read(bench) if bench.is_file() else None,
         notes=_read(notes) if notes.is_file() else {},
     )
+    for name, net in results.measured.items():
+        run = results.run_of(name)
+        if run and net["float_accuracy"] != results.runs[run].accuracy:
+            raise ValueError(
+                f"measured/{name}.json must be of the run {run}, which has "
+                f"{results.runs[run].accuracy} % in float, not {net['float_accuracy']}"
+            )
+    return results
 
 
 def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str] = ()) -> Run:
-    """The row of a run folder, from ``last.json``, ``metrics.jsonl`` and, where there is one,
-    ``final.json`` of accuracies by name. A folder without ``last.json`` needs the configuration.
+    """The row of a run folder, from ``last.json`` and ``metrics.jsonl``. A folder without
+    ``last.json`` needs the configuration.
     """
     if config is None:
         chosen = Config.from_dict(index(folder, "last")["config"])
@@ -116,8 +155,6 @@ def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str]
     epochs = lines[-1]["epoch"] if lines else 0
     if epochs != chosen.train.epochs or lines[-1]["test_accuracy"] is None:
         raise ValueError(f"{folder} must have ended all {chosen.train.epochs} epochs, not {epochs}")
-    final = folder / "final.json"
-    evaluations = _read(final) if final.is_file() else {}
     neuron, train = chosen.neuron, chosen.train
     return Run(
         name=chosen.name,
@@ -126,16 +163,17 @@ def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str]
         timesteps=neuron.timesteps,
         capacity=neuron.capacity,
         weight_bits=train.weight_bits,
-        fine_tuned=bool(train.init),
+        init=Path(train.init).name,
         epochs=epochs,
+        refine_epochs=train.refine_epochs,
         batch=train.batch,
         lr=train.lr,
         ema=train.ema,
         seed=train.seed,
         accuracy=lines[-1]["test_accuracy"],
         seconds=round(lines[-1]["total_seconds"], 1),
+        last_weights=lines[-1].get("last_weights_accuracy"),
         ranges={key: lines[-1][key] for key in RANGES if key in lines[-1]},
-        evaluations={name: value for name, value in evaluations.items() if name != "epoch"},
     )
 
 
@@ -146,7 +184,7 @@ def save(run: Run, path: Path) -> None:
 
 
 def _changes(config: Config) -> list[str]:
-    """What was set beside a shipped configuration; the run it began with is not named."""
+    """What was set beside a shipped configuration, but the run it began with."""
     if config.name not in configurations.shipped():
         return []
     shipped, own = flat(configurations.load(config.name).to_dict()), flat(config.to_dict())

@@ -1,0 +1,55 @@
+"""``metrics.jsonl`` of a run folder: one JSON object an epoch.
+
+======================  ===========================================================================
+epoch                   counted from 1
+loss, train_accuracy    means over the epoch's augmented images, while the weights changed
+test_accuracy           percent of the test images, null where the epoch was not tested; of the
+                        averaged weights where ``train.ema`` is on; in float32 in the last epoch
+last_weights_accuracy   last epoch, where ``train.ema`` is on: of the weights that are not averaged
+lr                      learning rate of the epoch's last step
+seconds, total_seconds  of the epoch, and of the run so far, all its pieces together
+gamma_min, gamma_max    steps of the neurons, in the weights that are tested
+lambda_min, lambda_max  their tail strengths, where they have one
+======================  ===========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from train.neurons import Neuron
+
+
+class Metrics:
+    """The file at ``path``; its lines after epoch ``done``, written by a piece that was cut off
+    before its next checkpoint, are dropped. ``last`` is the line of epoch ``done``, or empty.
+    """
+
+    def __init__(self, path: Path, done: int) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = path.read_text(encoding="utf-8") if done and path.is_file() else ""
+        lines = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+        kept = [line for line in lines if line["epoch"] <= done]
+        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        self.last: dict[str, Any] = kept[-1] if kept and kept[-1]["epoch"] == done else {}
+
+    def write(self, line: dict[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def ranges(model: nn.Module) -> dict[str, float]:
+    """The smallest and the largest step and tail strength of the network's neurons."""
+    neurons = [module for module in model.modules() if isinstance(module, Neuron)]
+    learned = {"gamma": [n.gamma for n in neurons], "lambda": [n.lam for n in neurons]}
+    found: dict[str, float] = {}
+    for name, tensors in learned.items():
+        values = [tensor.item() for tensor in tensors if tensor is not None]
+        if values:
+            found |= {f"{name}_min": min(values), f"{name}_max": max(values)}
+    return found

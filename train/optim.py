@@ -1,0 +1,64 @@
+"""The optimizer of a recipe, its learning rate, and the weights that are averaged beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from train import models
+from train.config import TrainConfig
+
+
+def build_optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
+    """Weight decay acts on weights, and on norms and biases where ``decay_norms``; never on the
+    neurons' scalars nor on the weight quantizers' steps, which are scales, not weights.
+    """
+    scales = set(models.neuron_parameters(model))
+    groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
+    for name, parameter in model.named_parameters():
+        scale = name in scales or name.endswith(".step")
+        decays = not scale and (train.decay_norms or parameter.ndim > 1)
+        groups[0 if decays else 1].append(parameter)
+    options = [
+        {"params": group, "weight_decay": decay}
+        for group, decay in zip(groups, (train.weight_decay, 0.0), strict=True)
+        if group
+    ]
+    fused = options[0]["params"][0].is_cuda or None
+    if train.optimizer == "adamw":
+        return torch.optim.AdamW(options, lr=train.lr, betas=train.adam_betas, fused=fused)
+    nesterov = train.nesterov and train.momentum > 0
+    return torch.optim.SGD(
+        options, lr=train.lr, momentum=train.momentum, nesterov=nesterov, fused=fused
+    )
+
+
+def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
+    """The rate of a step, counted from 0, in a run of ``steps`` steps an epoch."""
+    warmup, total = train.warmup_epochs * steps, train.epochs * steps
+    if step < warmup:
+        return train.lr * min(1.0, (step + 1) / warmup)
+    if train.schedule == "constant":
+        return train.lr
+    return train.lr * (1 + math.cos(math.pi * (step - warmup) / (total - warmup))) / 2
+
+
+def follower(average: nn.Module | None, model: nn.Module, decay: float) -> Callable[[], None]:
+    """What moves averaged weights and statistics towards the present ones; counters are copied."""
+    if average is None:
+        return lambda: None
+    pairs = list(zip(average.state_dict().values(), model.state_dict().values(), strict=True))
+    floats = [pair for pair in pairs if pair[0].is_floating_point()]
+    counters = [pair for pair in pairs if not pair[0].is_floating_point()]
+    update = get_ema_multi_avg_fn(decay)
+
+    def follow() -> None:
+        update([old for old, _ in floats], [new for _, new in floats], None)
+        for old, new in counters:
+            old.copy_(new)
+
+    return follow
