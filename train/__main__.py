@@ -12,7 +12,7 @@ from pathlib import Path
 from lbq_hw.datasets import DatasetError
 from train import checkpoint, config
 from train.config import Config
-from train.fit import fit, holds_run
+from train.fit import fit
 from train.schema import ConfigError
 
 EXAMPLES = """\
@@ -80,8 +80,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         chosen = _config(args)
         out = out or Path("runs") / chosen.name
-        if first and args.resume and not holds_run(out):
-            print(f"{out} holds no run yet: a new one starts")
+        if first and args.resume and not (out / "last.json").is_file():
+            print(f"{out} holds no checkpoint yet: a new run starts")
         result = fit(
             chosen,
             out,

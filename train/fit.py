@@ -262,7 +262,9 @@ def holds_run(out: Path) -> bool:
 def _previous(
     config: Config, out: Path, world: World, *, resume: bool, overwrite: bool
 ) -> dict[str, Any] | None:
-    """The checkpoint to go on from; a run that lies in the folder is never lost by accident."""
+    """The checkpoint to go on from; a run that lies in the folder is never lost by accident. One
+    that was cut off before its first checkpoint is begun again where it is to be resumed.
+    """
     saved = world.agree((out / "last.json").is_file())
     if saved and resume:
         state = checkpoint.load(out, "last")
@@ -270,13 +272,9 @@ def _previous(
             raise FitError(f"{out} was trained with {'; '.join(changed)}: it can not be resumed so")
         return state
     held = world.agree(holds_run(out))
-    if held and not overwrite:
-        if saved:
-            raise FitError(f"{out} holds a run: add --resume, --overwrite or another --out")
-        raise FitError(
-            f"{out} holds a run without a checkpoint to go on from: "
-            "add --overwrite or another --out"
-        )
+    if held and not (overwrite or resume):
+        ways = "--resume, --overwrite" if saved else "--overwrite"
+        raise FitError(f"{out} holds a run: add {ways} or another --out")
     if held and world.first:
         checkpoint.remove(out, "last")
         checkpoint.remove(out, "best")
