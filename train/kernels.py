@@ -1,4 +1,4 @@
-"""The recurrence of :mod:`train.neurons` as a fused pair of Triton kernels, for CUDA tensors.
+"""The recurrence of the neurons as a fused pair of Triton kernels, for CUDA tensors.
 
 Each program owns a block of neurons and runs all their timesteps in registers: the forward pass
 reads the current once and writes the output once; the backward pass reads current and gradient
@@ -6,10 +6,10 @@ and writes the gradient of the current once, making U, S and V anew instead of s
 gradients of gamma and lam leave as one partial sum a program: nothing is atomic, a run repeats
 exactly.
 
-Arithmetic is fp32 whatever the tensors are. What decides a level is rounded as in the plain torch
-definition, operation by operation (no contraction into fused multiply-adds), so levels are equal
-bit for bit. The kernels see memory, not shape: contiguous and channels-last tensors, in which time
-is outermost alike, are taken as they lie. They are custom operators of torch, opaque to
+Arithmetic is fp32 whatever the tensors are. What decides a level is rounded as in the definition,
+:mod:`train.recurrence`, operation by operation (no contraction into fused multiply-adds), so levels
+are equal bit for bit. The kernels see memory, not shape: contiguous and channels-last tensors, in
+which time is outermost alike, are taken as they lie. They are custom operators of torch, opaque to
 ``torch.compile``; gamma and lam stay on the device, so a CUDA graph can hold them.
 
 Triton comes with the CUDA builds of torch. Without it this module imports, and offers nothing.
@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from train.neurons import Quantizer
+    from train.recurrence import Quantizer
 
 triton: Any
 tl: Any
@@ -68,7 +68,7 @@ def recurrence(
     quantizer: Quantizer,
     emit_levels: bool,
 ) -> Tensor:
-    """What ``train.neurons.recurrence`` computes, for a fixed beta and alpha; keeps the layout."""
+    """What :mod:`train.recurrence` defines, for a fixed beta and alpha; keeps the layout."""
     return _forward(
         current.contiguous(memory_format=_layout(current)),
         gamma.float(),

@@ -28,7 +28,7 @@ from train.kernels import DTYPES, INTERPRETED, MAX_TIMESTEPS, OPTIONS, triton
 from train.kernels_norm_jit import backward_kernel, forward_kernel, moments_kernel
 
 if TYPE_CHECKING:
-    from train.neurons import Quantizer
+    from train.recurrence import Quantizer
 
 MAX_CHANNELS = 1024
 PROGRAMS = 528  # that write partial sums: four for each processor of an H100 or H200

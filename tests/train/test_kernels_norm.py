@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from train import kernels_norm, neurons
+from train.recurrence import recurrence
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
@@ -55,7 +56,7 @@ def definition(case: dict[str, Any], given: dict[str, Tensor], **options: Any) -
         current = current + normed("y")
     elif "y" in case:
         current = current + case["y"] * case["y_weight"]
-    return neurons.recurrence(current, case["gamma"], case["lam"], **options)
+    return recurrence(current, case["gamma"], case["lam"], **options)
 
 
 def by_kernels(case: dict[str, Any], given: dict[str, Tensor], **options: Any) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from train import neurons
+from train.recurrence import Quantizer, recurrence
 
 T, N = 4, 5
 SHARED: dict[str, Any] = {"timesteps": T, "beta": 0.7, "alpha": 0.9, "gamma0": 0.6}
@@ -192,13 +193,13 @@ def test_gamma_times_emitted_levels_has_value_and_gradients_of_the_plain_output(
         torch.testing.assert_close(plain, levels, rtol=1e-12, atol=1e-13)
 
 
-def one_step(r: float, quantizer: neurons.Quantizer) -> tuple[Any, ...]:
+def one_step(r: float, quantizer: Quantizer) -> tuple[Any, ...]:
     """Level, d out/dU, d out/dgamma, d out/dlam at ``r = U / gamma``; gamma 0.5, lam 0.25."""
     u, gamma, lam = (
         torch.tensor(value, dtype=torch.float64, requires_grad=True)
         for value in ([0.5 * r], 0.5, 0.25)
     )
-    out = neurons.recurrence(
+    out = recurrence(
         u, gamma, lam, timesteps=1, beta=0.5, alpha=1.0, quantizer=quantizer, emit_levels=False
     )
     grads = torch.autograd.grad(out.sum(), (u, gamma, lam), allow_unused=True)
@@ -303,7 +304,7 @@ def test_the_step_of_a_quantized_relu_learns_by_a_scaled_gradient():
     x = torch.randn(8, 3, 4, 5, generator=torch.Generator().manual_seed(1))
     neuron = neurons.QuantReLU(timesteps=1, capacity=5, gamma0=0.4)
     options: dict[str, Any] = {"timesteps": 1, "beta": 0.0, "alpha": 0.0, "emit_levels": True}
-    plain = neurons.recurrence(x, neuron.gamma, None, quantizer=neuron.quantizer, **options)
+    plain = recurrence(x, neuron.gamma, None, quantizer=neuron.quantizer, **options)
     (unscaled,) = torch.autograd.grad(plain.sum(), neuron.rho)
     neuron.emit_levels = True
     scaled = neuron(x)

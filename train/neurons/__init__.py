@@ -1,0 +1,74 @@
+"""Spiking neurons, and the ReLUs they are compared with, as interchangeable modules.
+
+All levelled neurons share the recurrence of :mod:`train.recurrence`. Inputs and outputs are
+``(T*B, ...)``, time outermost (see :mod:`train.layers`). A neuron sends ``gamma * S``, or S itself
+where ``emit_levels`` is set: integers are exact in bf16, ``gamma * S`` is not, so consumers that
+multiply gamma into their weights train what is deployed. They multiply by ``gamma.detach()``: the
+neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
+is ``sum(S * dL/dS) / gamma``, one sum instead of one a consumer.
+
+Here: the kinds by name. `base` has what they share, `kinds` what each is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from train.neurons.base import Neuron, Shared
+from train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
+
+__all__ = [
+    "KINDS",
+    "LBQ",
+    "BinaryLIF",
+    "Neuron",
+    "QuantReLU",
+    "ReLU",
+    "Ternary",
+    "build",
+    "options",
+]
+
+KINDS: dict[str, Callable[..., nn.Module]] = {
+    "lbq": LBQ,
+    "burst": partial(LBQ, learn_gamma=False),
+    "binary": BinaryLIF,
+    "ternary": Ternary,
+    "relu": ReLU,
+    "quant-relu": QuantReLU,
+}
+
+
+def options(kind: str) -> list[str]:
+    """The names of the options that ``build`` takes for this kind."""
+    if kind not in KINDS:
+        near = difflib.get_close_matches(str(kind), KINDS, 1, 0.0)[0]
+        raise ValueError(f"kind must be one of {', '.join(KINDS)} (nearest: {near}), not {kind!r}")
+    names = [*inspect.signature(KINDS[kind]).parameters]
+    if "shared" in names:
+        names += Shared.__annotations__
+    return [name for name in names if name not in ("timesteps", "capacity", "shared")]
+
+
+def build(kind: str, *, timesteps: int, capacity: int, **chosen: Any) -> nn.Module:
+    """The neuron called ``kind``, with options of :func:`options`.
+
+    Only "lbq", "burst" (LBQ of a fixed step) and "quant-relu" have a capacity to choose: the binary
+    and the ternary neuron have 1 and "relu" has none, whatever is asked.
+    """
+    known = options(kind)
+    for name in chosen:
+        if name not in known:
+            raise TypeError(
+                f"option of a {kind!r} neuron must be one of {', '.join(known) or 'none'},"
+                f" not {name!r}"
+            )
+    if kind in ("lbq", "burst", "quant-relu"):
+        chosen["capacity"] = capacity
+    return KINDS[kind](timesteps=timesteps, **chosen)

@@ -1,0 +1,155 @@
+"""The levelled neuron as a module, of which each kind is a subclass.
+
+CUDA tensors take the fused kernels of :mod:`train.kernels` where these cover the case; everything
+else takes the plain torch of :mod:`train.recurrence`, which defines the result.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypedDict
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from train import kernels
+from train.neurons.checks import flag, integer, real
+from train.recurrence import Quantizer, recurrence
+
+
+class Shared(TypedDict, total=False):
+    """Options that every neuron with a state has."""
+
+    gamma0: float
+    eps: float
+    beta: float
+    learn_beta: bool
+    alpha: float
+    learn_alpha: bool
+
+
+class Neuron(nn.Module):
+    """What the levelled neurons share: their parameters, and the way to :func:`recurrence`.
+
+    =============  ============================================================================
+    timesteps      T
+    capacity       N, the largest level
+    gamma          the step: ``softplus(rho) + eps`` where learned, else the buffer ``step``
+    beta           the decay, in 0..1: ``sigmoid(beta_logit)`` where learned, else a float
+    alpha          the reset factor: ``softplus(alpha_rho)`` where learned, else a float
+    lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
+    signed         levels go down to -N
+    stateful       False: each timestep is seen alone
+    scale_step     the gradient of gamma is scaled, see :meth:`step_for`
+    emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
+    fused          False: plain torch on every device
+    =============  ============================================================================
+    """
+
+    stateful: bool = True
+    scale_step: bool = False
+    step: Tensor
+
+    def __init__(
+        self,
+        *,
+        timesteps: int,
+        quantizer: Quantizer,
+        gamma0: float = 1.0,
+        learn_gamma: bool = False,
+        eps: float = 1e-4,
+        beta: float = 0.5,
+        learn_beta: bool = False,
+        alpha: float = 1.0,
+        learn_alpha: bool = False,
+    ) -> None:
+        super().__init__()
+        self.timesteps = integer("timesteps", timesteps)
+        self.quantizer = quantizer
+        self.emit_levels = False
+        self.fused = True
+
+        self.eps = real("eps", eps, "at least 0", lambda x: x >= 0)
+        gamma0 = real("gamma0", gamma0, f"above eps = {self.eps:g}", lambda x: x > self.eps)
+        self.learn_gamma = flag("learn_gamma", learn_gamma)
+        if learn_gamma:
+            self.rho = nn.Parameter(torch.tensor(_softplus_inverse(gamma0 - self.eps)))
+        else:
+            self.register_buffer("step", torch.tensor(gamma0))
+
+        self.learn_beta = flag("learn_beta", learn_beta)
+        if learn_beta:
+            self._beta = real("beta", beta, "above 0 and below 1", lambda x: 0 < x < 1)
+            self.beta_logit = nn.Parameter(torch.tensor(math.log(beta / (1 - beta))))
+        else:
+            self._beta = real("beta", beta, "in 0..1", lambda x: 0 <= x <= 1)
+
+        self.learn_alpha = flag("learn_alpha", learn_alpha)
+        if learn_alpha:
+            self._alpha = real("alpha", alpha, "above 0", lambda x: x > 0)
+            self.alpha_rho = nn.Parameter(torch.tensor(_softplus_inverse(alpha)))
+        else:
+            self._alpha = real("alpha", alpha, "at least 0", lambda x: x >= 0)
+
+    @property
+    def capacity(self) -> int:
+        return self.quantizer.capacity
+
+    @property
+    def signed(self) -> bool:
+        return self.quantizer.signed
+
+    @property
+    def gamma(self) -> Tensor:
+        return F.softplus(self.rho) + self.eps if self.learn_gamma else self.step
+
+    def step_for(self, current: Tensor) -> Tensor:
+        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons an image."""
+        gamma = self.gamma
+        if not self.scale_step:
+            return gamma
+        features = current.numel() // current.shape[0]
+        fixed = gamma.detach()
+        return fixed + (features * self.capacity) ** -0.5 * (gamma - fixed)
+
+    @property
+    def beta(self) -> float | Tensor:
+        return self.beta_logit.sigmoid() if self.learn_beta else self._beta
+
+    @property
+    def alpha(self) -> float | Tensor:
+        return F.softplus(self.alpha_rho) if self.learn_alpha else self._alpha
+
+    @property
+    def lam(self) -> Tensor | None:
+        return None
+
+    def forward(self, current: Tensor) -> Tensor:
+        if current.shape[0] % self.timesteps:
+            raise ValueError(
+                f"current must have a first size divisible by timesteps = {self.timesteps},"
+                f" not {current.shape[0]}"
+            )
+        options: dict[str, Any] = {
+            "timesteps": self.timesteps if self.stateful else 1,
+            "beta": self.beta,
+            "alpha": self.alpha,
+            "quantizer": self.quantizer,
+            "emit_levels": self.emit_levels,
+        }
+        fixed = not (self.learn_beta or self.learn_alpha)
+        if self.fused and fixed and kernels.available(current, options["timesteps"]):
+            return kernels.recurrence(current, self.step_for(current), self.lam, **options)
+        return recurrence(current, self.step_for(current), self.lam, **options)
+
+    def extra_repr(self) -> str:
+        learned = ", ".join(name for name, _ in self.named_parameters()) or "nothing"
+        return (
+            f"timesteps={self.timesteps}, capacity={self.capacity},"
+            f" surrogate={self.quantizer.surrogate!r}, learned: {learned}"
+        )
+
+
+def _softplus_inverse(y: float) -> float:
+    return y + math.log(-math.expm1(-y))

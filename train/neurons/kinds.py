@@ -1,0 +1,153 @@
+"""The kinds of neuron: LBQ, what it is compared with, and the ReLUs of an ANN.
+
+The levelled ones differ in their :class:`~train.recurrence.Quantizer`, and in what is learned.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from train.neurons.base import Neuron, Shared
+from train.neurons.checks import flag, integer, real
+from train.recurrence import Quantizer
+
+
+class LBQ(Neuron):
+    """Learned burst quantization: levels 0..N of a step that is learned per layer.
+
+    Sends ``gamma * (B(r) + stopgrad(S - B(r)))`` with ``r = U / gamma``, so that d out/dU is B'(r)
+    and d out/dgamma is S - r*B'(r) at each timestep.
+
+    ============  =============================================================================
+    surrogate     "relsg": exponential tails of strength ``lam = sigmoid(eta)``; "box": none
+    learn_gamma   the step is learned (``rho``), or fixed at gamma0
+    learn_lambda  the tail strength is learned (``eta``), or fixed at sigmoid(eta0)
+    ============  =============================================================================
+    """
+
+    eta: Tensor
+
+    def __init__(
+        self,
+        *,
+        timesteps: int,
+        capacity: int,
+        surrogate: Literal["relsg", "box"] = "relsg",
+        learn_gamma: bool = True,
+        learn_lambda: bool = True,
+        eta0: float = 0.0,
+        **shared: Unpack[Shared],
+    ) -> None:
+        if surrogate not in ("relsg", "box"):
+            raise ValueError(f"surrogate must be 'relsg' or 'box', not {surrogate!r}")
+        n = integer("capacity", capacity, 255)
+        quantizer = Quantizer(capacity=n, surrogate=surrogate, high=float(n))
+        super().__init__(
+            timesteps=timesteps, quantizer=quantizer, learn_gamma=learn_gamma, **shared
+        )
+        self.learn_lambda = flag("learn_lambda", learn_lambda)
+        eta = torch.tensor(real("eta0", eta0))
+        if surrogate == "relsg" and learn_lambda:
+            self.eta = nn.Parameter(eta)
+        elif surrogate == "relsg":
+            self.register_buffer("eta", eta)
+
+    @property
+    def lam(self) -> Tensor | None:
+        return self.eta.sigmoid() if self.quantizer.surrogate == "relsg" else None
+
+
+class BinaryLIF(Neuron):
+    """Leaky integrate-and-fire: one spike where U reaches the threshold gamma0, soft reset.
+
+    The surrogate is an arctan's slope, its sharpness in units of the threshold.
+    """
+
+    def __init__(self, *, timesteps: int, sharpness: float = 2.0, **shared: Unpack[Shared]) -> None:
+        sharpness = real("sharpness", sharpness, "above 0", lambda x: x > 0)
+        quantizer = Quantizer(capacity=1, surrogate="arctan", sharpness=sharpness)
+        super().__init__(timesteps=timesteps, quantizer=quantizer, **shared)
+
+
+class Ternary(Neuron):
+    """Levels -1, 0, 1: ``S = sign(U)`` where ``|U| >= gamma``, else 0; fixed or learned step.
+
+    The surrogate is a box of slope 1 on ``low <= |r| <= high``. By default it is centred on the
+    jump that it stands for, and has that jump's area.
+    """
+
+    def __init__(
+        self,
+        *,
+        timesteps: int,
+        learn_gamma: bool = False,
+        low: float = 0.5,
+        high: float = 1.5,
+        **shared: Unpack[Shared],
+    ) -> None:
+        low = real("low", low, "at least 0", lambda x: x >= 0)
+        high = real("high", high, f"above low = {low:g}", lambda x: x > low)
+        quantizer = Quantizer(capacity=1, surrogate="box", low=low, high=high, signed=True)
+        super().__init__(
+            timesteps=timesteps, quantizer=quantizer, learn_gamma=learn_gamma, **shared
+        )
+
+
+class QuantReLU(Neuron):
+    """ReLU of N + 1 levels, the quantized ANN: what LBQ sends at T = 1, with no state.
+
+    Straight-through: slope 1 on ``0 <= r <= N``, 0 outside. The step's gradient is a sum over all
+    F neurons of the layer and is scaled by 1 / sqrt(F * N), as in learned step size quantization
+    (LSQ): unscaled, the steps of a ResNet-20 diverge.
+    """
+
+    stateful = False
+    scale_step = True
+
+    def __init__(
+        self,
+        *,
+        timesteps: int,
+        capacity: int,
+        learn_gamma: bool = True,
+        gamma0: float = 1.0,
+        eps: float = 1e-4,
+    ) -> None:
+        n = integer("capacity", capacity, 255)
+        super().__init__(
+            timesteps=timesteps,
+            quantizer=Quantizer(capacity=n, surrogate="box", low=0.0, high=float(n)),
+            gamma0=gamma0,
+            learn_gamma=learn_gamma,
+            eps=eps,
+            beta=0.0,
+            alpha=0.0,
+        )
+
+
+class ReLU(nn.Module):
+    """Plain ReLU with a neuron's attributes, the ANN. It has no levels: capacity 0, gamma 1."""
+
+    capacity = 0
+    beta = 0.0
+    alpha = 0.0
+    lam = None
+    signed = False
+    stateful = False
+    gamma: Tensor
+
+    def __init__(self, *, timesteps: int) -> None:
+        super().__init__()
+        self.timesteps = integer("timesteps", timesteps)
+        self.emit_levels = False
+        self.register_buffer("gamma", torch.tensor(1.0), persistent=False)
+
+    def forward(self, current: Tensor) -> Tensor:
+        return F.relu(current)
+
+    def extra_repr(self) -> str:
+        return f"timesteps={self.timesteps}"
