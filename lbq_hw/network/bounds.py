@@ -1,0 +1,91 @@
+"""Proven ranges: how far the integers of a layer can reach, from its weights, for any input.
+
+A `capacity` is the largest level of a path's source. Widths, and what golden may compute in floats,
+follow from these ranges, so they must hold for every input and every timestep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lbq_hw import numeric
+from lbq_hw.network.layer import Layer, Path
+from lbq_hw.numeric import Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Proven ranges of one layer's integers, over every possible input, per channel."""
+
+    acc_low: Integers
+    acc_high: Integers
+    u_low: Integers
+    u_high: Integers
+
+    @property
+    def acc_bits(self) -> int:
+        return numeric.signed_width(int(self.acc_low.min()), int(self.acc_high.max()))
+
+    @property
+    def membrane_bits(self) -> int:
+        return numeric.signed_width(int(self.u_low.min()), int(self.u_high.max()))
+
+
+def path_bound(path: Path, capacity: int) -> int:
+    """Largest magnitude of any partial sum of this path, exponent not applied."""
+    rows = np.abs(path.weight.astype(np.int64)).reshape(len(path.weight), -1)
+    return int(rows.sum(axis=1).max()) * _pooled(path, capacity)
+
+
+def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
+    """The ranges of a layer over `timesteps`; `capacities` are those of its paths, in order."""
+    _check_int64(layer, capacities, timesteps)
+    channels = layer.shape[0]
+    acc_low, acc_high = np.zeros(channels, np.int64), np.zeros(channels, np.int64)
+    for path, capacity in zip(layer.paths, capacities, strict=True):
+        low, high = numeric.sum_bounds(path.weight, _pooled(path, capacity))
+        acc_low += low << path.exponent
+        acc_high += high << path.exponent
+    current_low = (acc_low << layer.fraction_bits) + layer.bias
+    current_high = (acc_high << layer.fraction_bits) + layer.bias
+    if layer.neuron is None:
+        return Bounds(
+            acc_low=acc_low,
+            acc_high=acc_high,
+            u_low=np.minimum(current_low, current_low * timesteps),
+            u_high=np.maximum(current_high, current_high * timesteps),
+        )
+    neuron = layer.neuron
+    v_low = v_high = np.zeros(channels, np.int64)
+    u_low, u_high = current_low, current_high
+    for _ in range(timesteps):
+        step_low = numeric.decay(v_low, neuron.decay, neuron.decay_bits) + current_low
+        step_high = numeric.decay(v_high, neuron.decay, neuron.decay_bits) + current_high
+        u_low, u_high = np.minimum(u_low, step_low), np.maximum(u_high, step_high)
+        fires = step_high >= neuron.theta
+        silent_high = np.minimum(step_high, neuron.theta - 1)
+        v_high = np.where(fires, np.maximum(silent_high, step_high - neuron.reset), step_high)
+        fired_low = np.maximum(step_low, neuron.theta) - neuron.reset
+        v_low = np.where(fires, np.minimum(step_low, fired_low), step_low)
+        u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
+    return Bounds(acc_low=acc_low, acc_high=acc_high, u_low=u_low, u_high=u_high)
+
+
+def _pooled(path: Path, capacity: int) -> int:
+    """Largest value that the weights of the path meet."""
+    return capacity * (path.pool.taps if path.pool else 1)
+
+
+def _check_int64(layer: Layer, capacities: Sequence[int], timesteps: int) -> None:
+    """Refuse a layer whose bounds themselves might wrap; in Python's unbounded integers."""
+    pairs = zip(layer.paths, capacities, strict=True)
+    acc = sum(path_bound(path, capacity) << path.exponent for path, capacity in pairs)
+    current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())
+    extra = 0
+    if layer.neuron is not None:
+        extra = int(layer.neuron.theta.max()) + int(np.abs(layer.neuron.reset).max())
+    if (current + extra) * timesteps >= 1 << 62:
+        raise OverflowError(f"layer {layer.name!r}: its sums may pass 62 bits")

@@ -1,0 +1,189 @@
+"""A layer and what it is made of: the paths into it, its neurons, the pools on either side.
+
+Each checks what it can see of itself; what must fit together, `lbq_hw.network.Network` checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import numeric
+from lbq_hw.network.base import Pair, Shape, integer_vector, require
+from lbq_hw.numeric import Integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """A pooling window. Padding contributes level 0 to sums and to maxima alike."""
+
+    kernel: Pair
+    stride: Pair
+    padding: Pair = (0, 0)
+
+    def __post_init__(self) -> None:
+        require(min(self.kernel) >= 1, f"window kernel must be at least 1, not {self.kernel!r}")
+        require(min(self.stride) >= 1, f"window stride must be at least 1, not {self.stride!r}")
+        require(
+            all(0 <= p < k for p, k in zip(self.padding, self.kernel, strict=True)),
+            f"window padding must be smaller than its kernel, not {self.padding!r}",
+        )
+
+    def output_shape(self, shape: Shape) -> Shape:
+        height, width = (
+            numeric.window_count(size, k, s, p)
+            for size, k, s, p in zip(shape[1:], self.kernel, self.stride, self.padding, strict=True)
+        )
+        return shape[0], height, width
+
+    @property
+    def taps(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Path:
+    """One synaptic path: ``acc += 2**exponent * sum(weight * levels of source)``.
+
+    `weight` is ``(out, in, kh, kw)`` for a convolution (a linear layer is one whose kernel covers
+    its input) or ``(C,)`` for an identity shortcut. `pool` sums the source over a window first: an
+    average pool, its 1/n absorbed in the weights.
+    """
+
+    source: str
+    weight: NDArray[Any]
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    exponent: int = 0
+    pool: Window | None = None
+
+    def __post_init__(self) -> None:
+        weight = np.asarray(self.weight)
+        place = f"path from {self.source!r}"
+        require(
+            np.issubdtype(weight.dtype, np.signedinteger),
+            f"{place}: weight must be signed integers, not {weight.dtype}",
+        )
+        require(weight.ndim in (1, 4), f"{place}: weight must be (C,) or (out, in, kh, kw)")
+        require(weight.size > 0, f"{place}: weight must not be empty")
+        require(min(self.stride) >= 1, f"{place}: stride must be at least 1, not {self.stride!r}")
+        require(min(self.padding) >= 0, f"{place}: padding must not be negative")
+        require(0 <= self.exponent <= 15, f"{place}: exponent must be 0..15, not {self.exponent}")
+        if weight.ndim == 1:
+            require(
+                self.stride == (1, 1) and self.padding == (0, 0),
+                f"{place}: an identity has neither stride nor padding",
+            )
+        weight = weight.astype(numeric.smallest_integer_dtype(weight))
+        weight.flags.writeable = False
+        object.__setattr__(self, "weight", weight)
+
+    @property
+    def is_identity(self) -> bool:
+        return self.weight.ndim == 1
+
+    @property
+    def kernel(self) -> Pair:
+        return (1, 1) if self.is_identity else (self.weight.shape[2], self.weight.shape[3])
+
+    def pooled_shape(self, source: Shape) -> Shape:
+        return self.pool.output_shape(source) if self.pool else source
+
+    def output_shape(self, source: Shape) -> Shape:
+        pooled = self.pooled_shape(source)
+        if self.is_identity:
+            return pooled
+        height, width = (
+            numeric.window_count(size, k, s, p)
+            for size, k, s, p in zip(
+                pooled[1:], self.kernel, self.stride, self.padding, strict=True
+            )
+        )
+        return self.weight.shape[0], height, width
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neuron:
+    """Soft-reset LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
+
+    `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
+    `decay / 2**decay_bits` the leak.
+    """
+
+    capacity: int
+    theta: Integers
+    reset: Integers
+    decay: int
+    decay_bits: int
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.capacity <= numeric.MAX_CAPACITY,
+            f"neuron capacity must be 1..{numeric.MAX_CAPACITY}, not {self.capacity!r}",
+        )
+        for name in ("theta", "reset"):
+            object.__setattr__(self, name, integer_vector(getattr(self, name), f"neuron {name}"))
+        require(bool(np.all(self.theta >= 1)), "neuron theta must be at least 1")
+        require(
+            0 <= self.decay <= 1 << self.decay_bits and 0 <= self.decay_bits <= 16,
+            f"neuron decay must be 0..2**decay_bits, not {self.decay!r}/2**{self.decay_bits!r}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layer:
+    """Paths into one population of neurons, or into the logits when `neuron` is None.
+
+    `shape` is that of the population; `pool` a max-pool on the levels on their way out. `bias` is
+    in units of ``2**-fraction_bits``. `scale` (the real value of one accumulator step, per
+    channel) and `gamma` inform reports; nothing is computed from them.
+    """
+
+    name: str
+    shape: Shape
+    paths: tuple[Path, ...]
+    bias: Integers
+    fraction_bits: int
+    neuron: Neuron | None
+    pool: Window | None = None
+    scale: NDArray[np.float64] | None = None
+    gamma: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bias", integer_vector(self.bias, f"layer {self.name!r}: bias"))
+        require(bool(self.paths), f"layer {self.name!r}: needs at least one path")
+        require(
+            0 <= self.fraction_bits <= 16,
+            f"layer {self.name!r}: fraction_bits must be 0..16, not {self.fraction_bits!r}",
+        )
+        require(
+            self.pool is None or self.neuron is not None,
+            f"layer {self.name!r}: a readout has no max-pool",
+        )
+        vectors: dict[str, NDArray[Any]] = {"bias": self.bias}
+        if self.neuron is not None:
+            vectors |= {"theta": self.neuron.theta, "reset": self.neuron.reset}
+        if self.scale is not None:
+            vectors["scale"] = self.scale
+            require(
+                self.neuron is not None or len(set(self.scale.flat)) == 1,
+                f"layer {self.name!r}: a readout must have one scale, since its classes compare",
+            )
+        for name, vector in vectors.items():
+            require(
+                vector.shape == (self.shape[0],),
+                f"layer {self.name!r}: {name} must have {self.shape[0]} entries, "
+                f"not {vector.shape}",
+            )
+
+    @property
+    def output_shape(self) -> Shape:
+        return self.pool.output_shape(self.shape) if self.pool else self.shape
+
+    @property
+    def capacity(self) -> int:
+        """Largest level the layer emits; 0 for the readout."""
+        return self.neuron.capacity if self.neuron else 0
