@@ -35,7 +35,7 @@ from rich.table import Table
 from torch import Tensor, fx, nn
 
 from lbq_hw.datasets import Dataset
-from train import checkpoint, config, kernels, models, neurons
+from train import checkpoint, config, kernels_jit, models, neurons
 from train.augment import Pipeline
 from train.config import Config
 from train.data import DeviceLoader, InputSpec
@@ -338,7 +338,7 @@ def measure(effort: Effort, device: torch.device) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name(device),
         "torch": torch.__version__,
-        "triton": kernels.triton.__version__,
+        "triton": kernels_jit.triton.__version__,
         "config": CONFIG,
         "batch": config.load(CONFIG).train.batch,
         "effort": asdict(effort),
@@ -357,7 +357,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--quick", action="store_true", help="T = 2 alone, with few repetitions")
     options = parser.parse_args(arguments)
-    if not torch.cuda.is_available() or kernels.triton is None:
+    if not torch.cuda.is_available() or kernels_jit.triton is None:
         lack = "Triton" if torch.cuda.is_available() else "a CUDA GPU, and torch sees none"
         print(f"train.bench_gpu: the benchmark needs {lack}", file=sys.stderr)
         return 2

@@ -7,7 +7,7 @@ loaded once a program, and sums by channel need no other lane until the end.
 
 from __future__ import annotations
 
-from train.kernels import (
+from train.kernels_jit import (
     add_if_fired,
     constexpr,
     divide,

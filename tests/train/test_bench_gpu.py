@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 
 from lbq_hw import datasets
-from train import bench_gpu, checkpoint, config, fit, kernels
+from train import bench_gpu, checkpoint, config, fit, kernels_jit
 from train.bench_gpu import Effort
 from train.data import DeviceLoader
 
@@ -30,7 +30,7 @@ compile = "off"
 """
 
 on_cuda = pytest.mark.skipif(
-    not torch.cuda.is_available() or kernels.triton is None, reason="needs CUDA and Triton"
+    not torch.cuda.is_available() or kernels_jit.triton is None, reason="needs CUDA and Triton"
 )
 
 
@@ -209,7 +209,7 @@ def test_the_report_is_shown_and_written(
 ) -> None:
     asked = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(kernels, "triton", SimpleNamespace())
+    monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
     monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
     monkeypatch.setattr(bench_gpu, "measure", lambda effort, _: asked.append(effort) or report())
     path = tmp_path / "bench.json"
@@ -234,7 +234,7 @@ def test_what_is_over_its_target_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(kernels, "triton", SimpleNamespace())
+    monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
     slow = report(ratio=2.0, backward=0.6)
     monkeypatch.setattr(bench_gpu, "measure", lambda *_: slow)
     monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
@@ -257,7 +257,7 @@ def test_without_the_device_or_triton_it_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(kernels, "triton", None)
+    monkeypatch.setattr(kernels_jit, "triton", None)
     assert bench_gpu.main([]) == 2
     assert capsys.readouterr() == ("", sentence)
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from train import kernels_norm, neurons
+from train import kernels_norm, kernels_norm_ops, neurons
 from train.recurrence import recurrence
 
 CUDA = torch.cuda.is_available()
@@ -160,7 +160,7 @@ def test_half_precision_inputs_give_the_levels_of_their_fp32_values(dtype):
 @fused
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_moments_of_large_means_ragged_ends_and_many_programs(dtype, monkeypatch):
-    monkeypatch.setattr(kernels_norm, "PROGRAMS", 3)
+    monkeypatch.setattr(kernels_norm_ops, "PROGRAMS", 3)
     torch.manual_seed(3)
     for shape in ((2, 1, 1, 1), (3, 64, 5, 7), (40, 128, 3, 3), (65, 512, 1, 2)):
         x = torch.randn(shape, device=DEVICE)
@@ -173,7 +173,7 @@ def test_moments_of_large_means_ragged_ends_and_many_programs(dtype, monkeypatch
 
 @fused
 def test_several_blocks_a_program_with_a_ragged_end_sum_all_their_parts(monkeypatch):
-    monkeypatch.setattr(kernels_norm, "PROGRAMS", 2)
+    monkeypatch.setattr(kernels_norm_ops, "PROGRAMS", 2)
     torch.manual_seed(4)
     for timesteps, channels in ((1, 512), (2, 128), (4, 256)):
         shape = (timesteps * 3, channels, 5, 3)
@@ -210,15 +210,15 @@ def test_operators_pass_the_checks_of_torch():
     none = (None,) * 4
     for second, static in ((none, False), (none, True), ((y, None, gain, None), False)):
         inputs = (x, stats, weight, bias, *second, static, gamma, lam, *shape)
-        torch.library.opcheck(kernels_norm._forward, inputs)
+        torch.library.opcheck(kernels_norm_ops.forward, inputs)
         plain = [i.detach() if isinstance(i, Tensor) else i for i in inputs]
         grad = torch.randn(8 if static else 4, 8, 3, 5).to(
             DEVICE, memory_format=torch.channels_last
         )
-        torch.library.opcheck(kernels_norm._backward, (grad, *plain))
+        torch.library.opcheck(kernels_norm_ops.backward, (grad, *plain))
     inputs = (x, stats, weight, bias, y, stats, weight, bias, False, gamma, lam, *shape)
-    torch.library.opcheck(kernels_norm._forward, inputs)
-    torch.library.opcheck(kernels_norm._moments, (x.detach(),))
+    torch.library.opcheck(kernels_norm_ops.forward, inputs)
+    torch.library.opcheck(kernels_norm_ops.partial_moments, (x.detach(),))
 
 
 def test_what_the_kernels_do_not_cover_is_known(monkeypatch):
