@@ -15,8 +15,11 @@ import torch
 from rich.console import Console
 
 from lbq_hw import datasets
-from train import bench_gpu, checkpoint, config, fit, kernels_jit
-from train.bench_gpu import Effort
+from train import checkpoint, config, fit, kernels_jit
+from train.augment import Pipeline
+from train.bench_gpu import __main__ as command
+from train.bench_gpu import neuron, steps, training
+from train.bench_gpu.clock import QUICK, Effort
 from train.data import DeviceLoader
 
 CPU = torch.device("cpu")
@@ -39,14 +42,14 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Effort:
     """A small network in place of ResNet-20, a clock that counts calls, few images."""
     path = tmp_path / "tiny.toml"
     path.write_text(TINY, encoding="utf-8")
-    monkeypatch.setattr(bench_gpu, "CONFIG", str(path))
+    monkeypatch.setattr(steps, "CONFIG", str(path))
 
     def time_calls(call: Callable[[], Any], effort: Effort) -> list[float]:
         losses = [call() for _ in range(effort.calls)]
         assert all(torch.isfinite(loss) for loss in losses)
         return [2.0, 1.0, 5.0]
 
-    monkeypatch.setattr(bench_gpu, "time_calls", time_calls)
+    monkeypatch.setattr(steps, "time_calls", time_calls)
     return Effort(timesteps=(1, 2), images=8, calls=3)
 
 
@@ -106,12 +109,12 @@ def test_a_step_is_one_of_the_training_loop(tmp_path: Path) -> None:
         dataset,
         spec,
         batch=240,
-        augment=bench_gpu.Pipeline(chosen.augment, spec, classes=dataset.classes),
+        augment=Pipeline(chosen.augment, spec, classes=dataset.classes),
         shuffle=True,
         drop_last=True,
         generator=torch.Generator().manual_seed(seed),
     )
-    step = bench_gpu.Training(chosen, network, iter(loader), CPU)
+    step = training.Training(chosen, network, iter(loader), CPU)
     for _ in range(len(loader)):
         step()
     got = network.state_dict()
@@ -120,9 +123,9 @@ def test_a_step_is_one_of_the_training_loop(tmp_path: Path) -> None:
 
 
 def test_batches_are_augmented_and_never_end(tiny: Effort) -> None:
-    chosen = config.load(bench_gpu.CONFIG)
+    chosen = config.load(steps.CONFIG)
     spec = chosen.data.spec((3, 32, 32), static=True)
-    batches = bench_gpu.random_batches(chosen, spec, 10, tiny.images, CPU)
+    batches = training.random_batches(chosen, spec, 10, tiny.images, CPU)
     for _ in range(5):
         images, labels = next(batches)
         assert images.shape == (4, 3, 32, 32)
@@ -133,8 +136,8 @@ def test_batches_are_augmented_and_never_end(tiny: Effort) -> None:
 def test_every_network_is_timed_against_the_ann(
     tiny: Effort, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", lambda _: None)
-    ann, one, one_alone, two, two_alone, jelly = bench_gpu.measure_steps(tiny, CPU)
+    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda _: None)
+    ann, one, one_alone, two, two_alone, jelly = steps.measure_steps(tiny, CPU)
     assert (ann["name"], ann["target"]) == ("ANN (ReLU)", None)
     assert (one["name"], one["target"]) == ("LBQ, T = 1", 1.1)
     assert (two["name"], two["target"]) == ("LBQ, T = 2", 1.9)
@@ -154,12 +157,12 @@ def jelly(monkeypatch: pytest.MonkeyPatch, multi_step: Callable[..., Any]) -> No
     vars(surrogate)["MultiLevelSpikeCount"] = lambda count: SimpleNamespace(count=count)
     for module in (functional, surrogate):
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    real = bench_gpu.importlib.util.find_spec
+    real = steps.importlib.util.find_spec
 
     def find(name: str, *others: Any) -> Any:
         return object() if name == "spikingjelly" else real(name, *others)
 
-    monkeypatch.setattr(bench_gpu.importlib.util, "find_spec", find)
+    monkeypatch.setattr(steps.importlib.util, "find_spec", find)
 
 
 def test_spikingjelly_is_timed_where_it_is_installed(
@@ -174,7 +177,7 @@ def test_spikingjelly_is_timed_where_it_is_installed(
         return (steps.relu(), rest, None)
 
     jelly(monkeypatch, multi_step)
-    row = bench_gpu.measure_steps(replace(tiny, timesteps=()), CPU)[-1]
+    row = steps.measure_steps(replace(tiny, timesteps=()), CPU)[-1]
     assert (row["name"], row["ms"]) == ("SpikingJelly I-LIF, T = 2", 2.0)
     assert seen == {(2, 2.0, 1.0, 5)}
 
@@ -186,17 +189,17 @@ def test_a_spikingjelly_that_fails_leaves_its_reason(
         raise RuntimeError("no kernel\nand more")
 
     jelly(monkeypatch, multi_step)
-    row = bench_gpu.measure_steps(replace(tiny, timesteps=()), CPU)[-1]
+    row = steps.measure_steps(replace(tiny, timesteps=()), CPU)[-1]
     assert (row["ms"], row["note"]) == (None, "does not run: no kernel")
 
 
 def test_bandwidth_counts_what_must_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_gpu, "WIDEST", (2, 4, 4))
-    monkeypatch.setattr(bench_gpu, "time_calls", lambda *_: [0.001])
-    monkeypatch.setattr(bench_gpu, "captured", lambda call, _: call)
+    monkeypatch.setattr(neuron, "WIDEST", (2, 4, 4))
+    monkeypatch.setattr(neuron, "time_calls", lambda *_: [0.001])
+    monkeypatch.setattr(neuron, "captured", lambda call, _: call)
     passes = [("forward", 2, lambda: None), ("backward", 3, lambda: None)]
-    monkeypatch.setattr(bench_gpu, "neuron_passes", lambda *_: passes)
-    row = bench_gpu.measure_neuron(2, Effort(captured=4), CPU)
+    monkeypatch.setattr(neuron, "neuron_passes", lambda *_: passes)
+    row = neuron.measure_neuron(2, Effort(captured=4), CPU)
     size = 2 * 256 * 2 * 4 * 4 * 2
     assert (row["shape"], row["bytes"]) == ((512, 2, 4, 4), size)
     assert row["copy"]["gb_per_s"] == pytest.approx(2 * size / 1e3)
@@ -210,12 +213,12 @@ def test_the_report_is_shown_and_written(
     asked = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
-    monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
-    monkeypatch.setattr(bench_gpu, "measure", lambda effort, _: asked.append(effort) or report())
+    monkeypatch.setattr(command, "Console", lambda: Console(width=100))
+    monkeypatch.setattr(command, "measure", lambda effort, _: asked.append(effort) or report())
     path = tmp_path / "bench.json"
-    assert bench_gpu.main(["--json", str(path), "--quick"]) == 0
+    assert command.main(["--json", str(path), "--quick"]) == 0
     assert json.loads(path.read_text(encoding="utf-8")) == report()
-    assert asked == [bench_gpu.QUICK]
+    assert asked == [QUICK]
     shown = capsys.readouterr().out
     for text in (
         "LBQ, T = 2",
@@ -236,9 +239,9 @@ def test_what_is_over_its_target_fails(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
     slow = report(ratio=2.0, backward=0.6)
-    monkeypatch.setattr(bench_gpu, "measure", lambda *_: slow)
-    monkeypatch.setattr(bench_gpu, "Console", lambda: Console(width=100))
-    assert bench_gpu.main([]) == 1
+    monkeypatch.setattr(command, "measure", lambda *_: slow)
+    monkeypatch.setattr(command, "Console", lambda: Console(width=100))
+    assert command.main([]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "over target: the step of LBQ, T = 2, neuron backward at T = 2"
 
@@ -258,14 +261,14 @@ def test_without_the_device_or_triton_it_says_so(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(kernels_jit, "triton", None)
-    assert bench_gpu.main([]) == 2
+    assert command.main([]) == 2
     assert capsys.readouterr() == ("", sentence)
 
 
 @on_cuda
 def test_the_neuron_is_timed_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_gpu, "WIDEST", (8, 4, 4))
-    row = bench_gpu.measure_neuron(2, bench_gpu.QUICK, torch.device("cuda"))
+    monkeypatch.setattr(neuron, "WIDEST", (8, 4, 4))
+    row = neuron.measure_neuron(2, QUICK, torch.device("cuda"))
     for name in ("copy", "forward", "backward"):
         assert row[name]["ms"] > 0
     assert row["backward"]["of_copy"] > 0

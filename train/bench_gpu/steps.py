@@ -1,0 +1,113 @@
+"""What a step takes: the ANN, LBQ by T and SpikingJelly's neurons in one and the same network."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import itertools
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from train import checkpoint, config, models
+from train.bench_gpu.clock import Effort, time_calls
+from train.bench_gpu.training import Training, random_batches
+from train.config import Config
+from train.data import InputSpec
+
+CONFIG = "cifar10-resnet20-t2-fast"
+TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
+
+
+def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
+    """One row a network: the ANN, LBQ by T, SpikingJelly; without a time where it did not run."""
+    base = config.load(CONFIG)
+    spec, classes = base.data.spec((3, 32, 32), static=True), 10
+    batches = random_batches(base, spec, classes, effort.images, device)
+    torch.backends.cudnn.benchmark = True
+    rows: list[dict[str, Any]] = []
+
+    def add(name: str, training: Training | None, **more: Any) -> None:
+        times = [] if training is None else time_calls(training, effort)
+        ms = statistics.median(times) if times else None
+        ratio = None if ms is None else ms / (rows[0]["ms"] if rows else ms)
+        rows.append({"name": name, "ms": ms, "rounds_ms": times, "ratio": ratio, **more})
+
+    lbq = itertools.product(("lbq",), effort.timesteps, ("true", "false"))
+    for kind, timesteps, fused in (("relu", 1, "false"), *lbq):
+        changes = [f"neuron.kind={kind}", f"neuron.timesteps={timesteps}", f"train.fuse={fused}"]
+        chosen = config.load(CONFIG, changes)
+        network = checkpoint.build(chosen, spec, classes)
+        name, target = "ANN (ReLU)", None
+        if kind == "lbq":
+            name = f"LBQ, T = {timesteps}"
+            if chosen.train.fuse:
+                target = TARGET_RATIOS.get(timesteps)
+            else:
+                name += ", neuron alone"
+        add(name, Training(chosen, network, batches, device), target=target)
+    training, note = _spikingjelly(base, spec, classes, batches, device)
+    add(f"SpikingJelly I-LIF, T = {base.neuron.timesteps}", training, target=None, note=note)
+    return rows
+
+
+class SpikingJelly(nn.Module):
+    """SpikingJelly's I-LIF neuron, of the kind nearest to LBQ: integer levels, a fixed step.
+
+    It chooses its own kernels: Triton's under torch.compile.
+    """
+
+    def __init__(self, *, timesteps: int, capacity: int, beta: float) -> None:
+        super().__init__()
+        package = "spikingjelly.activation_based"
+        self.multi_step = importlib.import_module(f"{package}.functional").ilif_multi_step
+        surrogate = importlib.import_module(f"{package}.surrogate")
+        self.surrogate = surrogate.MultiLevelSpikeCount(capacity)
+        self.timesteps, self.tau = timesteps, 1 / (1 - beta)
+
+    def forward(self, current: Tensor) -> Tensor:
+        steps = current.unflatten(0, (self.timesteps, -1))
+        rest = torch.zeros_like(steps[0], dtype=torch.float32)
+        levels, *_ = self.multi_step(steps, rest, self.tau, 1.0, self.surrogate)
+        return levels.flatten(0, 1)
+
+
+def _spikingjelly(
+    base: Config,
+    spec: InputSpec,
+    classes: int,
+    batches: Iterator[tuple[Tensor, Tensor]],
+    device: torch.device,
+) -> tuple[Training | None, str]:
+    """The same network with its neurons, compiled if they can be, and what became of that."""
+    if importlib.util.find_spec("spikingjelly") is None:
+        return None, "not installed"
+    neuron, reason = base.neuron, ""
+    assert neuron.beta is not None
+    for mode in (base.train.compile, "off"):
+        try:
+            network = models.build(
+                base.model.name,
+                neuron=partial(
+                    SpikingJelly,
+                    timesteps=neuron.timesteps,
+                    capacity=neuron.capacity,
+                    beta=neuron.beta,
+                ),
+                timesteps=neuron.timesteps,
+                input_shape=spec.shape,
+                classes=classes,
+                **base.model.options(),
+            )
+            chosen = config.load(CONFIG, [f"train.compile={mode}"])
+            training = Training(chosen, network, batches, device)
+            training()
+        except Exception as error:  # foreign code: whatever stops it is its result
+            reason = reason or f"does not run: {str(error).splitlines()[0]}"
+        else:
+            return training, "not compiled" if mode == "off" else "compiled"
+    return None, reason
