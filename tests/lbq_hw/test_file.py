@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from lbq_hw import file
 from lbq_hw.file import FileError
+from lbq_hw.manifest import describe
 from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
 
 
@@ -126,7 +127,7 @@ def with_metadata(**changes: str | None) -> bytes:
 
 def with_manifest(change: Callable[[dict[str, Any]], Any]) -> bytes:
     """A file whose manifest was changed and whose digest is right all the same."""
-    text, tensors = file._describe(example())
+    text, tensors = describe(example())
     manifest = json.loads(text)
     change(manifest)
     text = json.dumps(manifest)

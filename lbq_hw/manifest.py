@@ -1,0 +1,246 @@
+"""The manifest of an `.lbq` file: a network as JSON text that names its tensors, and back.
+
+The fields are documented in docs/lbq-format.md. Equal networks give equal text and equal tensors;
+text that is not exactly such a manifest is refused with a `NetworkError` that names the place.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import numeric
+from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
+
+DTYPES = {
+    "I8": np.dtype("<i1"),
+    "I16": np.dtype("<i2"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+    "F64": np.dtype("<f8"),
+}
+CODES = {dtype: code for code, dtype in DTYPES.items()}
+Tensors = dict[str, NDArray[Any]]
+
+
+def compact_json(value: Any) -> str:
+    """The one way in which JSON is written here, so that equal values give equal bytes."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def describe(network: Network) -> tuple[str, Tensors]:
+    """The manifest of `network`, and the tensors that it names."""
+    tensors: Tensors = {}
+    manifest = {
+        "name": network.name,
+        "input": {
+            "shape": _ints(network.input.shape),
+            "static": bool(network.input.static),
+            "bits": int(network.input.bits),
+            "shift": int(network.input.shift),
+            "border": int(network.input.border),
+            "border_value": _ints(network.input.border_value),
+        },
+        "timesteps": int(network.timesteps),
+        "weight_bits": int(network.weight_bits),
+        "layers": [_describe_layer(layer, tensors) for layer in network.layers],
+        "meta": _plain(network.meta),
+    }
+    return compact_json(manifest), tensors
+
+
+def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
+    def integers(name: str, values: NDArray[Any]) -> str:
+        return put(name, values.astype(numeric.smallest_integer_dtype(values).newbyteorder("<")))
+
+    def put(name: str, values: NDArray[Any]) -> str:
+        tensors[f"{layer.name}/{name}"] = values
+        return f"{layer.name}/{name}"
+
+    neuron = layer.neuron
+    return {
+        "name": layer.name,
+        "shape": _ints(layer.shape),
+        "paths": [
+            {
+                "source": path.source,
+                "weight": integers(f"path{index}/weight", path.weight),
+                "stride": _ints(path.stride),
+                "padding": _ints(path.padding),
+                "exponent": int(path.exponent),
+                "pool": _describe_window(path.pool),
+            }
+            for index, path in enumerate(layer.paths)
+        ],
+        "bias": integers("bias", layer.bias),
+        "fraction_bits": int(layer.fraction_bits),
+        "neuron": neuron
+        and {
+            "capacity": int(neuron.capacity),
+            "theta": integers("theta", neuron.theta),
+            "reset": integers("reset", neuron.reset),
+            "decay": int(neuron.decay),
+            "decay_bits": int(neuron.decay_bits),
+        },
+        "pool": _describe_window(layer.pool),
+        "scale": None if layer.scale is None else put("scale", np.asarray(layer.scale, "<f8")),
+        "gamma": None if layer.gamma is None else float(layer.gamma),
+    }
+
+
+def _describe_window(window: Window | None) -> dict[str, Any] | None:
+    return window and {
+        "kernel": _ints(window.kernel),
+        "stride": _ints(window.stride),
+        "padding": _ints(window.padding),
+    }
+
+
+def _ints(values: tuple[int, ...]) -> list[int]:
+    return [int(value) for value in values]
+
+
+def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """`meta` with its keys in order, refusing what would not come back from a file as it was."""
+    try:
+        plain = json.loads(json.dumps(dict(meta), sort_keys=True, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise NetworkError(f"network meta must be JSON values ({error})") from error
+    if plain != meta:
+        raise NetworkError("network meta must be JSON values: string keys, lists and no tuples")
+    return plain
+
+
+_Reader = Callable[[Any, str], Any]
+
+
+def _kind(expected: str, *kinds: type) -> _Reader:
+    def read(value: Any, place: str) -> Any:
+        # bool is a subclass of int, and no number
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise NetworkError(f"{place} must be {expected}, not {value!r}")
+        return value
+
+    return read
+
+
+def _optional(read: _Reader) -> _Reader:
+    return lambda value, place: None if value is None else read(value, place)
+
+
+def _list(read: _Reader, length: int | None = None) -> _Reader:
+    def read_list(value: Any, place: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or length not in (None, len(value)):
+            count = "" if length is None else f" of {length}"
+            raise NetworkError(f"{place} must be a list{count}, not {value!r}")
+        return tuple(read(item, f"{place}[{index}]") for index, item in enumerate(value))
+
+    return read_list
+
+
+def _record(make: Callable[..., Any], fields: dict[str, _Reader]) -> _Reader:
+    """An object with exactly these fields, handed to `make` as keywords."""
+
+    def read_record(value: Any, place: str) -> Any:
+        if not isinstance(value, dict):
+            raise NetworkError(f"{place} must be an object, not {value!r}")
+        for key in value:
+            if key not in fields:
+                raise NetworkError(f"{place} has the unknown key {key!r}")
+        for key in fields:
+            if key not in value:
+                raise NetworkError(f"{place} lacks the key {key!r}")
+        return make(**{key: read(value[key], f"{place}.{key}") for key, read in fields.items()})
+
+    return read_record
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise NetworkError(f"manifest numbers must be finite, not {text}")
+    return value
+
+
+_string = _kind("a string", str)
+_integer = _kind("an integer", int)
+_number = _kind("a number", int, float)
+_boolean = _kind("true or false", bool)
+_window = _record(
+    Window,
+    {"kernel": _list(_integer, 2), "stride": _list(_integer, 2), "padding": _list(_integer, 2)},
+)
+_input = _record(
+    Input,
+    {
+        "shape": _list(_integer, 3),
+        "static": _boolean,
+        "bits": _integer,
+        "shift": _integer,
+        "border": _integer,
+        "border_value": _list(_integer),
+    },
+)
+
+
+def build(manifest: str, tensors: Tensors) -> Network:
+    """The network that `manifest` describes; it must use all of `tensors`."""
+    used: set[str] = set()
+
+    def tensor(value: Any, place: str) -> NDArray[Any]:
+        if not isinstance(value, str) or value not in tensors:
+            raise NetworkError(f"{place} must name a tensor of the file, not {value!r}")
+        used.add(value)
+        return tensors[value]
+
+    def reals(value: Any, place: str) -> NDArray[np.float64]:
+        array = tensor(value, place)
+        if array.dtype != DTYPES["F64"]:
+            raise NetworkError(f"{place} must be F64, not {CODES[array.dtype]}")
+        return array
+
+    path = {
+        "source": _string,
+        "weight": tensor,
+        "stride": _list(_integer, 2),
+        "padding": _list(_integer, 2),
+        "exponent": _integer,
+        "pool": _optional(_window),
+    }
+    neuron = {
+        "capacity": _integer,
+        "theta": tensor,
+        "reset": tensor,
+        "decay": _integer,
+        "decay_bits": _integer,
+    }
+    layer = {
+        "name": _string,
+        "shape": _list(_integer, 3),
+        "paths": _list(_record(Path, path)),
+        "bias": tensor,
+        "fraction_bits": _integer,
+        "neuron": _optional(_record(Neuron, neuron)),
+        "pool": _optional(_window),
+        "scale": _optional(reals),
+        "gamma": _optional(_number),
+    }
+    network = _record(
+        Network,
+        {
+            "name": _string,
+            "input": _input,
+            "timesteps": _integer,
+            "weight_bits": _integer,
+            "layers": _list(_record(Layer, layer)),
+            "meta": _kind("an object", dict),
+        },
+    )(json.loads(manifest, parse_float=_finite, parse_constant=_finite), "manifest")
+    if unused := sorted(set(tensors) - used):
+        raise NetworkError(f"the manifest does not use the tensor {unused[0]!r}")
+    return network
