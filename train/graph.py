@@ -129,6 +129,10 @@ class Analysis:
     violations: list[Violation] = field(default_factory=list)
     timesteps: int = 1
 
+    def refuse(self, path: str, reason: str, mend: str, *, trainable: bool = True) -> None:
+        """Note a violation; nothing is raised, so that all of them are found."""
+        self.violations.append(Violation(path=path, reason=reason, mend=mend, trainable=trainable))
+
     def max_pool_of(self, source: str) -> Window | None:
         """The max-pool on the way out of a population (all its consumers share it)."""
         for levels in self.consumed(source):
