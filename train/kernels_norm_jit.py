@@ -182,8 +182,8 @@ def backward_kernel(
     BLOCKS: constexpr,
     STAGES: constexpr,
 ):
-    """As in ``train.kernels``, and by channel the sums of dL/dI, of dL/dI * (x - mean) and, for a
-    second norm, of dL/dI * (y - mean'); all as if ``gamma * S`` was sent, and lam's over gamma.
+    """As in ``train.kernels_jit``, and by channel the sums of dL/dI, of dL/dI * (x - mean) and, for
+    a second norm, of dL/dI * (y - mean'); all as if ``gamma * S`` was sent, and lam's over gamma.
     """
     size = tl.cast(size, tl.int64)
     program = tl.program_id(0).to(tl.int64)
