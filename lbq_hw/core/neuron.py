@@ -2,10 +2,14 @@
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.payload import LevelPlanes, StepInfo, check_power, check_size
+from lbq_hw.core.levels import LevelCollector
+from lbq_hw.core.parameters import Parameters
+from lbq_hw.core.passes import Passes
+from lbq_hw.core.payload import StepInfo, check_power, check_size
+from lbq_hw.core.tables import APART
 from lbq_hw.core.unit import NeuronUnit, Positions
 
 __all__ = ["NeuronArray"]
@@ -101,9 +105,7 @@ class NeuronArray(wiring.Component):
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
         self._groups = lanes // units
         self._timesteps = timesteps
-        self._tiles = tiles
         self._pools = pools
-        self._init = [list(word) for word in init]
         self._unit_sizes = {
             "acc_bits": acc_bits,
             "membrane_bits": membrane_bits,
@@ -112,22 +114,35 @@ class NeuronArray(wiring.Component):
             "shift_bits": step["shift"].width,
         }
         self._positions = Positions(planes=planes, decay_bits=step["decay"].width - 1)
-        membrane = signed(membrane_bits)
-        levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
-        params = memory.WritePort.Signature(
-            addr_width=ceil_log2(tiles * self._groups),
-            shape=data.ArrayLayout(membrane, 3 * units),
-            granularity=1,
+        self._parameters = Parameters(
+            units=units, membrane_bits=membrane_bits, depth=tiles * self._groups, init=init
         )
-        sums = data.ArrayLayout(signed(acc_bits), lanes)
-        logits = data.ArrayLayout(membrane, units)
+        self._passes = Passes(
+            lanes=lanes,
+            units=units,
+            acc_bits=acc_bits,
+            timesteps=timesteps,
+            param_bits=len(self._parameters.write.addr),
+            step=step,
+            positions=self._positions,
+        )
+        self._collector = LevelCollector(
+            lanes=lanes,
+            units=units,
+            planes=planes,
+            group=self._passes.o.shape(),
+            write=step["write"].shape,
+            ends=self._positions.end,
+        )
+        sums = self._passes.i_sum.payload.shape()
+        logits = data.ArrayLayout(signed(membrane_bits), units)
         super().__init__(
             {
                 "i_sum": In(stream.Signature(sums, always_ready=True)),
                 "room": Out(1),
                 "i_step": In(stream.Signature(step)),
-                "params": Out(params),
-                "o_planes": Out(stream.Signature(levels, always_ready=True)),
+                "params": Out(self._parameters.write.signature),
+                "o_planes": Out(self._collector.o.signature),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
@@ -141,7 +156,7 @@ class NeuronArray(wiring.Component):
     @property
     def loop(self) -> int:
         """Cycles from a group's membrane read to the next one that sees what it became."""
-        return self._positions.fire - self._positions.v + 2
+        return self._positions.loop
 
     @property
     def latency(self) -> int:
@@ -155,236 +170,116 @@ class NeuronArray(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        positions = self._positions
+        m.submodules.passes = passes = self._passes
+        m.submodules.parameters = parameters = self._parameters
+        m.submodules.collector = collector = self._collector
         units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
-        step = Signal(self.i_step.payload.shape())
-        start, sums = self._issue(m, step)
+        connect(m, flipped(self.i_sum), passes.i_sum)
+        connect(m, flipped(self.i_step), passes.i_step)
+        connect(m, flipped(self.params), parameters.write)
+        connect(m, collector.o, flipped(self.o_planes))
 
         # What a group needs to know on its way, by position.
-        at = [start]
-        for position in range(1, positions.end + 1):
-            at.append(Signal.like(start, name=f"at_{position}"))
+        at = [passes.o]
+        for position in range(1, self._positions.end + 1):
+            at.append(Signal.like(passes.o, name=f"at_{position}"))
             m.d.sync += at[position].eq(at[position - 1])
 
-        self._connect_units(m, at, sums, units)
-        self._collect(m, step, at, units)
-        logits, logits_valid = Signal.like(self.o_logits.payload), Signal()
-        fired = at[positions.fire]
-        m.d.sync += [
-            logits_valid.eq(fired.valid & fired.logits),
-            logits.as_value().eq(Cat(unit.next_v for unit in units)),
+        moving = Cat(group.valid for group in at[1:]).any() | self.o_planes.valid
+        write, layer = passes.step.write, self.i_step.payload.write
+        m.d.comb += [
+            self.room.eq(passes.room),
+            self.busy.eq(passes.busy | moving),
+            Cat(collector.at).eq(Cat(at)),
+            Cat(collector.levels).eq(Cat(unit.level for unit in units)),
+            collector.write.eq(write),
+            collector.write.stride.eq(layer.stride),
+            collector.write.planes.eq(layer.planes),
+            collector.write.granules.eq(layer.granules),
         ]
-        m.d.comb += [self.o_logits.valid.eq(logits_valid), self.o_logits.payload.eq(logits)]
+        self._feed(m, at, units)
+        self._keep_levels(m, at, units)
+        self._keep_membranes(m, at, units)
+        self._offer_logits(m, at[self._positions.fire], units)
         return m
 
-    def _issue(self, m, step):
-        """Take steps and send their groups, one a cycle; the group, and sums from its own on."""
-        turn = len(self.o_logits.payload) * len(self.i_sum.payload[0])
-        layer = self.i_step.payload
-        sums = Signal(self.i_sum.payload.shape(), reset_less=True)
-        active = Signal()
-        group = Signal(range(self._groups))
-        left = Signal(range(self._timesteps))
-        first_update = Signal()
-        time = Signal(range(self._timesteps))
-        start = Signal(_group_layout(self._groups, self._timesteps, len(self.params.addr)))
-        free = Signal(init=1)
-        leaves = Signal()  # the sums are not needed after the next cycle
-        last_group = Signal()
-        fresh, emits, young = Signal(), Signal(), Signal()
-
-        m.d.comb += [
-            fresh.eq(step.first_t & first_update),
-            emits.eq(step.pool_last & ~layer.readout),
-            start.valid.eq(active & ~young),
-            start.group.eq(group),
-            start.param.eq(Cat(group, step.group[len(group) :])),
-            start.time.eq(time),
-            start.last.eq(last_group),
-            start.restart.eq(first_update),
-            start.fresh.eq(fresh),
-            start.pool_first.eq(step.pool_first),
-            start.emit.eq(emits),
-            start.logits.eq(layer.readout & step.last_t & (left == 0)),
-            last_group.eq(group == self._groups - 1),
-            leaves.eq(start.valid & (group == max(0, self._groups - 2)) & (left == 0)),
-            self.room.eq(~self.i_sum.valid & (free | leaves)),
-            self.i_step.ready.eq(self.i_sum.valid),
-            self.busy.eq(active),
-        ]
-        m.d.sync += free.eq(self.room)
-        loop = self.loop if self._timesteps > 1 else 1
-        longest = max(loop, self._positions.planes)
-        if self._groups < longest:
-            age = Signal(range(longest + 1), init=longest)  # of the pass before
-            early = (~fresh & (age < loop)) | (emits & (age < layer.write.planes))
-            m.d.comb += young.eq((group == 0) & early)
-            with m.If(start.valid & (group == 0)):
-                m.d.sync += age.eq(1)
-            with m.Elif(age != longest):
-                m.d.sync += age.eq(age + 1)
-
-        with m.If(start.valid):
-            # The next group comes to the front; after the last one all are where they were.
-            m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(turn))
-            m.d.sync += group.eq(Mux(last_group, 0, group + 1))
-            with m.If(last_group):
-                m.d.sync += [left.eq(left - 1), time.eq(time + 1), first_update.eq(0)]
-                with m.If(left == 0):
-                    m.d.sync += active.eq(0)
-        with m.If(self.i_sum.valid):
-            m.d.sync += [
-                active.eq(1),
-                step.eq(self.i_step.payload),
-                sums.eq(self.i_sum.payload),
-                left.eq(self.i_step.payload.updates - 1),
-                first_update.eq(1),
-            ]
-            with m.If(self.i_step.payload.first_t):
-                m.d.sync += time.eq(0)
-        return start, sums
-
-    def _connect_units(self, m, at, sums, units):
-        """Memories around the units, and what reaches them at which position."""
-        layer = self.i_step.payload
-        positions = self._positions
-        count = len(units)
-        membrane = self.o_logits.payload[0].shape()
-        depth = self._tiles * self._groups
-        values = data.ArrayLayout(membrane, count)
-        pairs = data.ArrayLayout(membrane, 2 * count)
-        levels = data.ArrayLayout(positions.planes, count)
-        moments = self._groups << ceil_log2(self._timesteps)
-
-        # A group never reads what is being written, unless it has no use for it.
-        unchecked = {"no_rw_check": 1}
-        m.submodules.bias = bias = memory.Memory(
-            shape=values, depth=depth, init=[word[0::3] for word in self._init], attrs=unchecked
-        )
-        m.submodules.theta = theta = memory.Memory(
-            shape=pairs,
-            depth=depth,
-            init=[[x for i, x in enumerate(word) if i % 3] for word in self._init],
-            attrs=unchecked,
-        )
-        bias_write, theta_write = bias.write_port(granularity=1), theta.write_port(granularity=1)
-        bias_read, theta_read = bias.read_port(), theta.read_port()
-
-        fired, ended = at[positions.fire], at[-1]
-        m.d.comb += [
-            bias_write.addr.eq(self.params.addr),
-            bias_write.en.eq(Cat(self.params.en[0::3])),
-            Cat(bias_write.data).eq(Cat(self.params.data[3 * i] for i in range(count))),
-            theta_write.addr.eq(self.params.addr),
-            bias_read.addr.eq(at[0].param),
-            theta_read.addr.eq(at[positions.theta - 1].param),
-        ]
+    def _feed(self, m, at, units):
+        """What reaches the units at which position."""
+        positions, parameters, layer = self._positions, self._parameters, self.i_step.payload
+        bias, thresholds = parameters.bias, parameters.thresholds
         decay = Signal(positions.decay_bits + 1)
+        m.d.comb += [
+            bias.en.eq(1),
+            bias.addr.eq(at[0].param),
+            thresholds.en.eq(1),
+            thresholds.addr.eq(at[positions.theta - 1].param),
+        ]
         for bit, factor in enumerate(decay):
             kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
             m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
-
         for i, unit in enumerate(units):
             m.submodules[f"unit_{i}"] = unit
             acc = Signal(unit.acc.shape(), name=f"acc_{i}", reset_less=True)
-            m.d.sync += acc.eq(sums[i])
+            m.d.sync += acc.eq(self._passes.sums[i])
             m.d.comb += [
-                theta_write.en[2 * i : 2 * i + 2].eq(self.params.en[3 * i + 1 : 3 * i + 3]),
-                theta_write.data[2 * i].eq(self.params.data[3 * i + 1]),
-                theta_write.data[2 * i + 1].eq(self.params.data[3 * i + 2]),
                 unit.acc.eq(acc),
-                unit.bias.eq(bias_read.data[i]),
-                unit.theta.eq(theta_read.data[2 * i]),
-                unit.reset.eq(theta_read.data[2 * i + 1]),
+                unit.bias.eq(bias.data[i]),
+                unit.theta.eq(thresholds.data[2 * i]),
+                unit.reset.eq(thresholds.data[2 * i + 1]),
                 unit.decay.eq(decay),
                 unit.shift.eq(layer.shift),
                 unit.capacity.eq(layer.capacity),
                 unit.fire.eq(~layer.readout),
             ]
-        if self._pools:
-            m.submodules.pool = pool = memory.Memory(
-                shape=levels, depth=moments, init=[], attrs=unchecked if self._groups > 1 else {}
-            )
-            pool_write = pool.write_port()
-            # With one group and one timestep, a position of the window follows the one before at
-            # once.
-            follow = [pool_write] if self._groups == 1 else []
-            pool_read = pool.read_port(transparent_for=follow)
-            m.d.comb += [
-                pool_read.addr.eq(Cat(at[-2].group, at[-2].time)),
-                pool_write.addr.eq(Cat(ended.group, ended.time)),
-                pool_write.en.eq(ended.valid),
-            ]
-            for i, unit in enumerate(units):
-                m.d.comb += [
-                    unit.pooled.eq(Mux(ended.pool_first, 0, pool_read.data[i])),
-                    pool_write.data[i].eq(unit.level),
-                ]
-        # With one timestep every membrane starts anew.
-        if self._timesteps > 1:
-            m.submodules.membrane = state = memory.Memory(
-                shape=values, depth=self._groups, init=[], attrs=unchecked
-            )
-            state_write, state_read = state.write_port(), state.read_port()
-            m.d.comb += [
-                state_read.addr.eq(at[positions.v - 1].group),
-                state_write.addr.eq(fired.group),
-                state_write.en.eq(fired.valid),
-            ]
-            for i, unit in enumerate(units):
-                m.d.comb += [
-                    unit.v.eq(state_read.data[i]),
-                    state_write.data[i].eq(unit.next_v),
-                ]
 
-    def _collect(self, m, step, at, units):
-        """Shift the levels of a pass into planes, and offer them."""
-        out = self.o_planes
-        write, layer = out.payload.write, self.i_step.payload.write
-        ended = at[-1]
-        collect = Signal()
-        m.d.comb += collect.eq(ended.valid & ended.emit)
-        with m.If(Cat(group.valid for group in at[1:]).any() | out.valid):
-            m.d.comb += self.busy.eq(1)
-        # Passes are at least `groups` cycles apart: so what their last group needs to know moves
-        # only that often. The rest of `write` is the layer's.
-        place = Cat(step.write.addr, step.write.place, step.write.first)
-        for index in range(0, len(at) - 1, self._groups):
-            held = Signal(len(place), name=f"place_{index}", reset_less=True)
-            with m.If(at[index].valid & at[index].last):
-                m.d.sync += held.eq(place)
-            place = held
-
-        m.d.sync += out.valid.eq(collect & ended.last)
-        with m.If(collect):
-            for k, plane in enumerate(out.payload.planes):
-                bits = Cat(unit.level[k] for unit in units)
-                m.d.sync += plane.eq(Cat(plane, bits)[len(bits) :])
-            with m.If(ended.last):
-                m.d.sync += [
-                    out.payload.restart.eq(ended.restart),
-                    Cat(write.addr, write.place, write.first).eq(place),
-                ]
+    def _keep_levels(self, m, at, units):
+        """The largest levels of each timestep over the positions of the pool window so far."""
+        if not self._pools:
+            return
+        several = self._groups > 1
+        m.submodules.pool = pool = memory.Memory(
+            shape=data.ArrayLayout(self._positions.planes, len(units)),
+            depth=self._groups << ceil_log2(self._timesteps),
+            init=[],
+            attrs=APART if several else {},
+        )
+        write = pool.write_port()
+        # With one group and one timestep, a position of the window follows the one before at once.
+        read = pool.read_port(transparent_for=[] if several else [write])
+        asked, ended = at[-2], at[-1]
         m.d.comb += [
-            write.stride.eq(layer.stride),
-            write.planes.eq(layer.planes),
-            write.granules.eq(layer.granules),
+            read.addr.eq(Cat(asked.group, asked.time)),
+            write.addr.eq(Cat(ended.group, ended.time)),
+            write.en.eq(ended.valid),
         ]
+        for i, unit in enumerate(units):
+            m.d.comb += [
+                unit.pooled.eq(Mux(ended.pool_first, 0, read.data[i])),
+                write.data[i].eq(unit.level),
+            ]
 
+    def _keep_membranes(self, m, at, units):
+        """The membranes of the tile; with one timestep each starts anew."""
+        if self._timesteps == 1:
+            return
+        m.submodules.membrane = state = memory.Memory(
+            shape=self.o_logits.payload.shape(), depth=self._groups, init=[], attrs=APART
+        )
+        write, read = state.write_port(), state.read_port()
+        asked, fired = at[self._positions.v - 1], at[self._positions.fire]
+        m.d.comb += [
+            read.addr.eq(asked.group),
+            write.addr.eq(fired.group),
+            write.en.eq(fired.valid),
+        ]
+        for i, unit in enumerate(units):
+            m.d.comb += [unit.v.eq(read.data[i]), write.data[i].eq(unit.next_v)]
 
-def _group_layout(groups: int, timesteps: int, param_bits: int) -> data.StructLayout:
-    """A group on its way: what of a tile it is, how it begins, and what becomes of it."""
-    return data.StructLayout(
-        {
-            "valid": 1,
-            "group": ceil_log2(groups),
-            "param": param_bits,
-            "time": ceil_log2(timesteps),
-            "restart": 1,
-            "fresh": 1,
-            "last": 1,
-            "pool_first": 1,
-            "emit": 1,
-            "logits": 1,
-        }
-    )
+    def _offer_logits(self, m, fired, units):
+        """The membranes of a readout, a cycle after they are there."""
+        logits, valid = Signal.like(self.o_logits.payload), Signal()
+        m.d.sync += [
+            valid.eq(fired.valid & fired.logits),
+            logits.as_value().eq(Cat(unit.next_v for unit in units)),
+        ]
+        m.d.comb += [self.o_logits.valid.eq(valid), self.o_logits.payload.eq(logits)]

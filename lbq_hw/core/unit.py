@@ -48,6 +48,11 @@ class Positions:
         return self.theta + 1
 
     @property
+    def loop(self) -> int:
+        """Cycles from where v is given until it is what ``next_v`` was."""
+        return self.fire - self.v + 2
+
+    @property
     def end(self) -> int:
         """``pooled`` is given and ``level`` is there."""
         return self.fire + self.planes + 1
