@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
-from lbq_hw.core.segments import offset_bits
+from lbq_hw.core.places import offset_bits
 from lbq_hw.core.tables import Table
 from lbq_hw.core.windows import further
 from lbq_hw.isa.record import SLICE

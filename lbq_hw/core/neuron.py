@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.levels import LevelCollector
 from lbq_hw.core.parameters import Parameters
 from lbq_hw.core.passes import Passes
-from lbq_hw.core.payload import StepInfo, check_power, check_size
+from lbq_hw.core.payload import LevelPlanes, StepInfo, check_power, check_size
 from lbq_hw.core.tables import APART
 from lbq_hw.core.unit import NeuronUnit, Positions
 
@@ -106,6 +106,7 @@ class NeuronArray(wiring.Component):
         self._groups = lanes // units
         self._timesteps = timesteps
         self._pools = pools
+        self._init = [list(word) for word in init]
         self._unit_sizes = {
             "acc_bits": acc_bits,
             "membrane_bits": membrane_bits,
@@ -114,35 +115,23 @@ class NeuronArray(wiring.Component):
             "shift_bits": step["shift"].width,
         }
         self._positions = Positions(planes=planes, decay_bits=step["decay"].width - 1)
-        self._parameters = Parameters(
-            units=units, membrane_bits=membrane_bits, depth=tiles * self._groups, init=init
+        self._depth = tiles * self._groups
+        membrane = signed(membrane_bits)
+        levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
+        params = memory.WritePort.Signature(
+            addr_width=ceil_log2(self._depth),
+            shape=data.ArrayLayout(membrane, 3 * units),
+            granularity=1,
         )
-        self._passes = Passes(
-            lanes=lanes,
-            units=units,
-            acc_bits=acc_bits,
-            timesteps=timesteps,
-            param_bits=len(self._parameters.write.addr),
-            step=step,
-            positions=self._positions,
-        )
-        self._collector = LevelCollector(
-            lanes=lanes,
-            units=units,
-            planes=planes,
-            group=self._passes.o.shape(),
-            write=step["write"].shape,
-            ends=self._positions.end,
-        )
-        sums = self._passes.i_sum.payload.shape()
-        logits = data.ArrayLayout(signed(membrane_bits), units)
+        sums = data.ArrayLayout(signed(acc_bits), lanes)
+        logits = data.ArrayLayout(membrane, units)
         super().__init__(
             {
                 "i_sum": In(stream.Signature(sums, always_ready=True)),
                 "room": Out(1),
                 "i_step": In(stream.Signature(step)),
-                "params": Out(self._parameters.write.signature),
-                "o_planes": Out(self._collector.o.signature),
+                "params": Out(params),
+                "o_planes": Out(stream.Signature(levels, always_ready=True)),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
@@ -170,14 +159,19 @@ class NeuronArray(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.passes = passes = self._passes
-        m.submodules.parameters = parameters = self._parameters
-        m.submodules.collector = collector = self._collector
+        sums = self.i_sum.payload
         units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
+        m.submodules.passes = passes = Passes(
+            lanes=len(sums),
+            units=len(units),
+            acc_bits=len(sums[0]),
+            timesteps=self._timesteps,
+            param_bits=len(self.params.addr),
+            step=self.i_step.payload.shape(),
+            positions=self._positions,
+        )
         connect(m, flipped(self.i_sum), passes.i_sum)
         connect(m, flipped(self.i_step), passes.i_step)
-        connect(m, flipped(self.params), parameters.write)
-        connect(m, collector.o, flipped(self.o_planes))
 
         # What a group needs to know on its way, by position.
         at = [passes.o]
@@ -186,26 +180,24 @@ class NeuronArray(wiring.Component):
             m.d.sync += at[position].eq(at[position - 1])
 
         moving = Cat(group.valid for group in at[1:]).any() | self.o_planes.valid
-        write, layer = passes.step.write, self.i_step.payload.write
-        m.d.comb += [
-            self.room.eq(passes.room),
-            self.busy.eq(passes.busy | moving),
-            Cat(collector.at).eq(Cat(at)),
-            Cat(collector.levels).eq(Cat(unit.level for unit in units)),
-            collector.write.eq(write),
-            collector.write.stride.eq(layer.stride),
-            collector.write.planes.eq(layer.planes),
-            collector.write.granules.eq(layer.granules),
-        ]
-        self._feed(m, at, units)
+        m.d.comb += [self.room.eq(passes.room), self.busy.eq(passes.busy | moving)]
+        self._feed(m, at, passes.sums, units)
         self._keep_levels(m, at, units)
         self._keep_membranes(m, at, units)
+        self._collect(m, at, passes.step.write, units)
         self._offer_logits(m, at[self._positions.fire], units)
         return m
 
-    def _feed(self, m, at, units):
+    def _feed(self, m, at, sums, units):
         """What reaches the units at which position."""
-        positions, parameters, layer = self._positions, self._parameters, self.i_step.payload
+        positions, layer = self._positions, self.i_step.payload
+        m.submodules.parameters = parameters = Parameters(
+            units=len(units),
+            membrane_bits=len(self.o_logits.payload[0]),
+            depth=self._depth,
+            init=self._init,
+        )
+        connect(m, flipped(self.params), parameters.write)
         bias, thresholds = parameters.bias, parameters.thresholds
         decay = Signal(positions.decay_bits + 1)
         m.d.comb += [
@@ -220,7 +212,7 @@ class NeuronArray(wiring.Component):
         for i, unit in enumerate(units):
             m.submodules[f"unit_{i}"] = unit
             acc = Signal(unit.acc.shape(), name=f"acc_{i}", reset_less=True)
-            m.d.sync += acc.eq(self._passes.sums[i])
+            m.d.sync += acc.eq(sums[i])
             m.d.comb += [
                 unit.acc.eq(acc),
                 unit.bias.eq(bias.data[i]),
@@ -274,6 +266,27 @@ class NeuronArray(wiring.Component):
         ]
         for i, unit in enumerate(units):
             m.d.comb += [unit.v.eq(read.data[i]), write.data[i].eq(unit.next_v)]
+
+    def _collect(self, m, at, write, units):
+        """Levels into planes; what of `write` describes the layer is taken where it holds."""
+        layer = self.i_step.payload.write
+        m.submodules.collector = collector = LevelCollector(
+            lanes=len(self.i_sum.payload),
+            units=len(units),
+            planes=self._positions.planes,
+            group=at[0].shape(),
+            write=layer.shape(),
+            ends=self._positions.end,
+        )
+        connect(m, collector.o, flipped(self.o_planes))
+        m.d.comb += [
+            Cat(collector.at).eq(Cat(at)),
+            Cat(collector.levels).eq(Cat(unit.level for unit in units)),
+            collector.write.eq(write),
+            collector.write.stride.eq(layer.stride),
+            collector.write.planes.eq(layer.planes),
+            collector.write.granules.eq(layer.granules),
+        ]
 
     def _offer_logits(self, m, fired, units):
         """The membranes of a readout, a cycle after they are there."""

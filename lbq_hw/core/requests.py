@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import EXPONENT_BITS, INCREMENT_BITS, ScanKind, ScanRequest
-from lbq_hw.core.segments import PlacedRun
+from lbq_hw.core.places import PlacedRun
 
 __all__ = ["Requests"]
 

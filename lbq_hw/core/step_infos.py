@@ -10,8 +10,8 @@ from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
 from lbq_hw.core.loops import LoopState
 from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.places import offset_bits
 from lbq_hw.core.queue import Queue
-from lbq_hw.core.segments import offset_bits
 from lbq_hw.core.windows import Advance, further
 
 __all__ = ["STEPS_AHEAD", "StepInfos", "step_layout"]

@@ -8,7 +8,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core import records
 from lbq_hw.core.paths import MOVE_FIELDS
-from lbq_hw.core.segments import PathState, offset_bits
+from lbq_hw.core.places import PathState, offset_bits
 from lbq_hw.core.tables import APART
 
 __all__ = ["Advance", "Windows", "further"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
-from lbq_hw.core import scanner, segments, step_infos
+from lbq_hw.core import path_states, scanner, step_infos
 from lbq_hw.core.neuron import NeuronArray
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import BOUNDS, COUNTERS, LayerCycles, model, predict, stages
@@ -252,7 +252,7 @@ def test_the_constants_are_those_of_the_core() -> None:
     assert queues["chunk_queue"].default == stages.CHUNK_QUEUE
     assert queues["word_queue"].default == stages.WORD_QUEUE
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
-    assert model.SLOTS == segments._SLOTS
+    assert model.SLOTS == path_states.SLOTS
     assert tuple(Counters.__dataclass_fields__) == COUNTERS
 
 
