@@ -1,0 +1,35 @@
+"""What an address of the host port names, as logic; `lbq_hw.isa.regions` has the map."""
+
+from amaranth import Cat, Value
+from amaranth.utils import ceil_log2
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
+
+__all__ = ["exists", "place"]
+
+
+def place(config: CoreConfig, addr: Value, kind: Region) -> tuple[Value, Value]:
+    """Slice and entry that an address names in a region."""
+    part_bits = (regions.slices(config)[kind] - 1).bit_length()
+    return addr[:part_bits], addr[part_bits : regions.SHIFT]
+
+
+def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
+    """Whether an address names something; `named` tells its region, a bit for each."""
+    slices, entries = regions.slices(config), regions.entries(config)
+    used = {kind: len(place(config, addr, kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
+    low, high = addr[: max(used.values())], addr[max(used.values()) :]
+    nowhere = high[: regions.SHIFT - len(low)].any()
+    found = []
+    for kind in Region:
+        part, entry = place(config, addr, kind)
+        bits = ceil_log2(entries[kind])
+        there = ~(nowhere | low[used[kind] :].any())
+        if entries[kind] < 1 << bits:
+            there &= entry[:bits] < entries[kind]
+        if slices[kind] < 1 << len(part):
+            there &= part < slices[kind]
+        found.append(named[kind] & there)
+    return Cat(found).any()
