@@ -253,7 +253,7 @@ def evaluate(
     return 100 * hits.item() / len(loader.labels)
 
 
-def holds_run(out: Path) -> bool:
+def _holds_run(out: Path) -> bool:
     """Whether a run, or what an interrupted one has left, lies in the folder."""
     files = (out / name for name in ("last.json", "best.json", "metrics.jsonl"))
     return any(file.is_file() and file.stat().st_size for file in files)
@@ -271,7 +271,7 @@ def _previous(
         if changed := differences(Config.from_dict(state["config"]), config):
             raise FitError(f"{out} was trained with {'; '.join(changed)}: it can not be resumed so")
         return state
-    held = world.agree(holds_run(out))
+    held = world.agree(_holds_run(out))
     if held and not (overwrite or resume):
         ways = "--resume, --overwrite" if saved else "--overwrite"
         raise FitError(f"{out} holds a run: add {ways} or another --out")
