@@ -121,6 +121,8 @@ class TrainConfig:
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup_epochs: float = 0.0  # linear from 0
     refine_epochs: int = 0  # last ones, on mildly augmented images: AugmentConfig.mild
+    sam_epochs: int = 0  # last ones, of sharpness-aware steps, which take two passes: train.sam
+    sam: float = 0.1  # how far uphill their gradients are taken, as a length of all weights
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
     label_smoothing: float = 0.0
@@ -175,23 +177,27 @@ class Config:
         ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
         for key in (*ones, "log_every"):
             require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
-        zeros = ("warmup_epochs", "refine_epochs", "weight_decay", "grad_clip", "shard_mib")
-        for key in (*zeros, "threads"):
+        lengths = ("warmup_epochs", "refine_epochs", "sam_epochs")
+        for key in (*lengths, "weight_decay", "grad_clip", "shard_mib", "threads"):
             require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
         for key in ("label_smoothing", "ema", "momentum"):
             ok = 0 <= getattr(train, key) < 1
             require(ok, f"train.{key}", "in [0, 1)", getattr(train, key))
-        require(train.lr > 0, "train.lr", "positive", train.lr)
+        for key in ("lr", "sam"):
+            require(getattr(train, key) > 0, f"train.{key}", "positive", getattr(train, key))
         bits = train.weight_bits
         require(bits in (0, 2, 3, 4, 6, 8), "train.weight_bits", "0, 2, 3, 4, 6 or 8", bits)
         ok = train.batch % train.accumulate == 0
         require(ok, "train.batch", "a multiple of train.accumulate", train.batch)
-        for key in ("warmup_epochs", "refine_epochs"):
+        for key in lengths:
             ok = getattr(train, key) <= train.epochs
             require(ok, f"train.{key}", "at most train.epochs", getattr(train, key))
         if self.augment == self.augment.mild():
             want = "0 where augment has no autoaugment, cutout, mixup or cutmix"
             require(not train.refine_epochs, "train.refine_epochs", want, train.refine_epochs)
+        if not train.sam_epochs:
+            ok = train.sam == TrainConfig.sam
+            require(ok, "train.sam", f"{TrainConfig.sam} where train.sam_epochs is 0", train.sam)
         require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
         require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
         values = flat(dataclasses.asdict(self))

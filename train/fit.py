@@ -31,6 +31,7 @@ from train.fuse import fuse
 from train.metrics import Metrics, ranges
 from train.optim import build_optimizer, follower, learning_rate
 from train.progress import Progress
+from train.sam import uphill
 from train.world import World
 
 
@@ -136,8 +137,8 @@ def _fit(
     torch.backends.cudnn.benchmark = True
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=train.amp == "bf16")
 
-    def step(x: Tensor, y: Tensor) -> Tensor:
-        """One step of the optimizer; loss and hits (in percent), summed over images, unread."""
+    def gradients(x: Tensor, y: Tensor) -> Tensor:
+        """One pass over a batch; loss and hits (in percent), summed over images, unread."""
         seen = torch.zeros(2, dtype=torch.float64, device=device)
         optimizer.zero_grad()
         parts = zip(x.chunk(train.accumulate, batch_axis), y.chunk(train.accumulate), strict=True)
@@ -153,6 +154,14 @@ def _fit(
             labels = targets if targets.ndim == 1 else targets.argmax(1)
             hits = (logits.argmax(1) == labels).sum()
             seen += torch.stack((loss.detach() * len(labels), 100 * hits))
+        return seen
+
+    def step(x: Tensor, y: Tensor, *, sharp: bool) -> Tensor:
+        """One step of the optimizer; what its (first) pass has seen."""
+        seen = gradients(x, y)
+        if sharp:
+            with uphill(model, train.sam):
+                gradients(x, y)
         if train.grad_clip:
             nn.utils.clip_grad_norm_(model.parameters(), train.grad_clip)
         optimizer.step()
@@ -168,6 +177,7 @@ def _fit(
             began = time.perf_counter()
             generator.manual_seed(train.seed * 1_000_003 + epoch)
             torch.manual_seed(train.seed * 1_000_003 + epoch)
+            sharp = epoch > train.epochs - train.sam_epochs
             loader.augment = mild if epoch > train.epochs - train.refine_epochs else strong
             model.train()
             seen = torch.zeros(2, dtype=torch.float64, device=device)
@@ -176,7 +186,7 @@ def _fit(
                 rate = learning_rate(train, (epoch - 1) * steps + index, steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                seen += step(x, y)
+                seen += step(x, y, sharp=sharp)
                 count += len(y)
                 # Reading a value waits for the device: seldom, and only where someone looks.
                 look = progress.live and index % train.log_every == 0

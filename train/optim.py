@@ -17,11 +17,10 @@ def build_optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimiz
     """Weight decay acts on weights, and on norms and biases where ``decay_norms``; never on the
     neurons' scalars nor on the weight quantizers' steps, which are scales, not weights.
     """
-    scales = set(models.neuron_parameters(model))
+    fixed = scales(model)
     groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
     for name, parameter in model.named_parameters():
-        scale = name in scales or name.endswith(".step")
-        decays = not scale and (train.decay_norms or parameter.ndim > 1)
+        decays = name not in fixed and (train.decay_norms or parameter.ndim > 1)
         groups[0 if decays else 1].append(parameter)
     options = [
         {"params": group, "weight_decay": decay}
@@ -35,6 +34,12 @@ def build_optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimiz
     return torch.optim.SGD(
         options, lr=train.lr, momentum=train.momentum, nesterov=nesterov, fused=fused
     )
+
+
+def scales(model: nn.Module) -> set[str]:
+    """The names of parameters that scale a layer: neurons' scalars and weight quantizers' steps."""
+    steps = {name for name, _ in model.named_parameters() if name.endswith(".step")}
+    return steps | set(models.neuron_parameters(model))
 
 
 def learning_rate(train: TrainConfig, step: int, steps: int) -> float:

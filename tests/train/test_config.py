@@ -139,6 +139,9 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
             "train.refine_epochs must be 0 where augment has no autoaugment, cutout, mixup or "
             "cutmix, not 3",
         ),
+        ("train.sam_epochs=999", "train.sam_epochs must be at most train.epochs, not 999"),
+        ("train.sam=0", "train.sam must be positive, not 0.0"),
+        ("train.sam=0.2", "train.sam must be 0.1 where train.sam_epochs is 0, not 0.2"),
         ("model.channels=8", "model.channels must be an array, not 8"),
         ("model.channels=[8, 'x']", "model.channels[1] must be an integer, not 'x'"),
         ("model=digits", "model must be a section, not 'digits'"),

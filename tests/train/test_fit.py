@@ -37,6 +37,7 @@ SMALL = (
 RECIPES = {
     "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
     "refined": ("augment.cutout=2", "train.refine_epochs=1"),
+    "sharp": ("train.optimizer=sgd", "train.sam_epochs=2", "train.sam=0.05", "train.batch=480"),
     "adamw 4 bits": ("train.weight_bits=4", "neuron.timesteps=2", "augment.mixup=0.5"),
 }
 
@@ -107,6 +108,16 @@ def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
     assert refined[2] != never[2]
     assert run("all", *mild, *strong, "train.refine_epochs=3") == always
     assert never[0] != always[0]
+
+
+def test_only_the_last_epochs_take_sharpness_aware_steps(tmp_path):
+    def run(name: str, *changes: str) -> list[dict]:
+        fit.fit(small(*changes), tmp_path / name)
+        return metrics(tmp_path / name)
+
+    never, sharp = run("never"), run("sharp", "train.sam_epochs=1", "train.sam=0.5")
+    assert sharp[:2] == never[:2]
+    assert sharp[2]["loss"] > never[2]["loss"]
 
 
 @contextlib.contextmanager
