@@ -10,17 +10,23 @@ from typing import Any
 from train.results.store import METHODS, Results, Run
 from train.results.text import join, paragraph, percent, points, table
 
+SHARP = (
+    '"Sharpness-aware" epochs are the last ones too, their gradients taken a short way uphill from '
+    "the weights (Foret et al., arXiv:2010.01412; late in training: Zhou et al., "
+    "arXiv:2410.10373)."
+)
+
 
 def accuracy(results: Results) -> str | None:
     """One line a run and a width of its weights, or None where there is no run."""
     if not results.runs:
         return None
     runs = dict(sorted(results.runs.items(), key=lambda item: _rank(item[1])))
-    headings = ("", "weights", "training", "seed", "float", "integer", "difference", "paper")
+    headings = ("", "run", "weights", "training", "seed", "float", "integer", "difference", "paper")
     rows = [row for name in runs for row in _accuracy_rows(name, results)]
     last = [
-        f"{run.last_weights:.2f} % ({_label(run)}, {_training(run)})"
-        for run in runs.values()
+        f"{run.last_weights:.2f} % ({name})"
+        for name, run in runs.items()
         if run.last_weights is not None
     ]
     first = paragraph(
@@ -29,10 +35,12 @@ def accuracy(results: Results) -> str | None:
         _tested(results),
         f"All of it is from {len(runs)} run{'s' if len(runs) > 1 else ''}.",
     )
-    parts = [first, table(headings, rows, text=3)]
+    parts = [first, table(headings, rows, text=4)]
     if any(run.refine_epochs for run in runs.values()):
         mild = 'Epochs on "mild" images are the last ones, without AutoAugment and cutout.'
         parts.append(paragraph(mild))
+    if any(run.sam_epochs for run in runs.values()):
+        parts.append(paragraph(SHARP))
     if last:
         kept = (
             "Where weights are averaged over steps, the average is what is tested and deployed; "
@@ -65,7 +73,7 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
             integer = percent(net["accuracy"])
             difference = points(net["accuracy"] - run.accuracy)
         weights = f"{bits} bit{', trained so' if run.weight_bits else ''}" if bits else "float"
-        words = _label(run), weights, _training(run), str(run.seed)
+        words = _label(run), name, weights, _training(run), str(run.seed)
         yield *words, percent(run.accuracy), integer, difference, theirs
 
 
@@ -83,7 +91,7 @@ def _rank(run: Run) -> tuple[Any, ...]:
     """T = 2, the paper's first, then by what it is."""
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
     size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
-    return *method, *size, run.seed, run.refine_epochs
+    return *method, *size, run.seed, run.refine_epochs, run.sam_epochs
 
 
 def _label(run: Run) -> str:
@@ -93,8 +101,9 @@ def _label(run: Run) -> str:
 
 def _training(run: Run) -> str:
     words = [f"{run.epochs} epochs"]
-    words += [f"batch {run.batch}"] if not run.init else ["fine-tuned"]
+    words += [f"batch {run.batch}"] if not run.init else [f"from {run.init}"]
     words += [f"last {run.refine_epochs} mild"] if run.refine_epochs else []
+    words += [f"last {run.sam_epochs} sharpness-aware"] if run.sam_epochs else []
     return ", ".join(words)
 
 
@@ -152,7 +161,7 @@ def _by_variant(runs: Iterable[Run]) -> dict[tuple[str, ...], dict[str, list[Run
 
 def _budget(run: Run) -> tuple[str, ...]:
     """All that a row has in common with the others."""
-    common = ("epochs", "batch", "lr", "ema", "init", "refine_epochs")
+    common = ("epochs", "batch", "lr", "ema", "init", "refine_epochs", "sam_epochs")
     own = [c for c in run.changes if not c.startswith(("neuron.", "train.seed="))]
     return *(f"{key}={getattr(run, key)}" for key in common), *own
 

@@ -33,10 +33,10 @@ class Run:
 
     Members: `name` of the configuration and `changes` to it, each ``key=value``; `method`, a key of
     `METHODS`; `weight_bits`, 0 for float weights; `init`, the run whose weights it began with, or
-    ""; `refine_epochs`, the last ones, on mildly augmented images; `ema`, the decay of averaged
-    weights, which are then the ones evaluated, or 0, and `last_weights`, what the others gave;
-    `seconds` of training; `ranges`, the least and greatest gamma and lambda of its layers, where it
-    has them.
+    ""; `refine_epochs` and `sam_epochs`, the last ones, on mildly augmented images and with
+    sharpness-aware steps; `ema`, the decay of averaged weights, which are then the ones evaluated,
+    or 0, and `last_weights`, what the others gave; `seconds` of training; `ranges`, the least and
+    greatest gamma and lambda of its layers, where it has them.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Run:
     init: str
     epochs: int
     refine_epochs: int
+    sam_epochs: int
     batch: int
     lr: float
     ema: float
@@ -166,6 +167,7 @@ def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str]
         init=Path(train.init).name,
         epochs=epochs,
         refine_epochs=train.refine_epochs,
+        sam_epochs=train.sam_epochs,
         batch=train.batch,
         lr=train.lr,
         ema=train.ema,
