@@ -38,10 +38,10 @@ lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff format --check .
 	$(VENV)/basedpyright
 
-bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder, RESNET=file.lbq for all rows)
+bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder for all rows)
 	$(VENV)/python -m train.bench --json build/bench/golden.json
 	$(VENV)/python -m sim.bench --json build/bench/core.json \
-	  $(if $(DATA),--data $(DATA)) $(if $(RESNET),--resnet $(RESNET)) $(ARGS)
+	  $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-gpu: $(STAMP) ## training steps and neuron kernels on the GPU
 	$(VENV)/python -m train.bench_gpu $(ARGS)
@@ -55,7 +55,7 @@ ablation: $(STAMP) ## train each row of the ablation table for 60 epochs (a GPU;
 	    --set train.compile=reduce-overhead --set train.fuse=true $(ARGS) || exit 1; \
 	done
 
-zoo: $(STAMP) ## train, export and evaluate the networks of the zoo (DATA=folder with mnist/, nmnist/)
+zoo: $(STAMP) ## train, export and evaluate the zoo's small networks (DATA=folder with mnist/, nmnist/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
 	for name in digits mnist mnist-4bit nmnist; do \
 	  folder=$(DATA)/$${name%-4bit}; \

@@ -168,18 +168,18 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
         "total",
         "",
         "",
-        _si(cost.macs),
-        _si(work.unary),
-        _si(work.bit_sparse),
+        si(cost.macs),
+        si(work.unary),
+        si(work.bit_sparse),
         f"{work.saved_percent:.1f} %",
-        _si(work.shifts),
-        _si(cost.formation_ops),
+        si(work.shifts),
+        si(cost.formation_ops),
     )
     console.print(table)
     pixels = sum(path.work.bit_sparse for path in cost.paths if path.source == INPUT)
     console.print(
-        f"of the bit-sparse ACs, {_si(pixels)} are on input pixels; with padding taps the total "
-        f"is {_si(cost.padded.bit_sparse)}"
+        f"of the bit-sparse ACs, {si(pixels)} are on input pixels; with padding taps the total "
+        f"is {si(cost.padded.bit_sparse)}"
     )
     console.print(_energy_table(result["energy"]))
     console.print(
@@ -196,12 +196,12 @@ def _row(layer: LayerCounts) -> tuple[str, ...]:
         layer.name,
         "x".join(map(str, layer.shape)),
         "" if layer.active is None else f"{100 * layer.active:.1f} %",
-        _si(layer.macs),
-        _si(work.unary),
-        _si(work.bit_sparse),
+        si(layer.macs),
+        si(work.unary),
+        si(work.bit_sparse),
         f"{work.saved_percent:.1f} %",
-        _si(work.shifts),
-        _si(layer.formation_ops),
+        si(work.shifts),
+        si(layer.formation_ops),
     )
 
 
@@ -217,7 +217,7 @@ def _energy_table(prices: dict[str, Any]) -> Table:
     return table
 
 
-def _si(value: float) -> str:
+def si(value: float) -> str:
     """Three significant digits and a prefix: ``92.1 k``."""
     for prefix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= 0.9995 * unit:

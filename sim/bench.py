@@ -41,8 +41,8 @@ examples:
   python -m sim.bench
       what needs no data: the digits network, a layer with 3 % of its inputs active, simulator
       speed, and the lane array through synthesis, place and route
-  python -m sim.bench --data DIR --resnet net.lbq --json bench.json
-      DIR holds mnist/, nmnist/ and cifar10/; net.lbq is a ResNet-20 from train.export
+  python -m sim.bench --data DIR --json bench.json
+      all of it; DIR holds mnist/, nmnist/ and cifar10/
 utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
 
@@ -68,7 +68,6 @@ class Options:
     """Where the data lie, and how many images the small networks see."""
 
     data: FilePath | None
-    resnet: FilePath | None
     images: int
 
 
@@ -103,9 +102,9 @@ def second_stage(options: Options) -> list[Row]:
 
     The readout that ends each part is not counted.
     """
-    if options.resnet is None or options.data is None:
-        raise Unavailable("ResNet-20's second stage: --resnet and --data are not given")
-    network = file.load(options.resnet)
+    if options.data is None:
+        raise Unavailable("ResNet-20's second stage: --data is not given")
+    network = file.load(zoo.find("cifar10-resnet20"))
     images = load_dataset(network, None, str(options.data / "cifar10"), 1).images
     parts = [
         excerpt(network, f"blocks.{block}.neuron1", f"blocks.{block}.neuron2", images)
@@ -237,12 +236,11 @@ def main(argv: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=FilePath, metavar="DIR", help="mnist/, nmnist/, cifar10/")
-    parser.add_argument("--resnet", type=FilePath, metavar="F", help="a ResNet-20 as .lbq file")
     parser.add_argument("--images", type=int, default=3, metavar="N", help="of small networks (3)")
     parser.add_argument("--only", choices=BENCHES, action="append", help="may be repeated")
     parser.add_argument("--json", type=FilePath, metavar="FILE", help="write the figures here")
     args = parser.parse_args(argv)
-    options = Options(data=args.data, resnet=args.resnet, images=args.images)
+    options = Options(data=args.data, images=args.images)
     rows: list[Row] = []
     left_out: list[str] = []
     console = Console()

@@ -1,4 +1,4 @@
-"""Trained small networks that ship with the project, found by name."""
+"""Trained networks that ship with the project, found by name."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import zoo
+from lbq_hw.evaluate import si
 
 COLUMNS = (
     "model", "T", "N", "weights", "parameters", "images", "float", "integer", "bit-sparse ACs",
@@ -30,9 +31,9 @@ def row(name: str) -> tuple[str, ...]:
         f"{facts['images']:,}",
         f"{facts['float_accuracy']:.2f} %",
         f"{facts['accuracy']:.2f} %",
-        f"{facts['acs_bit_sparse'] / 1000:,.1f} k",
-        f"{facts['acs_unary'] / 1000:,.1f} k",
-        f"{zoo.find(name).stat().st_size / 1000:,.1f} kB",
+        si(facts["acs_bit_sparse"]),
+        si(facts["acs_unary"]),
+        f"{si(zoo.find(name).stat().st_size)}B",
     )
 
 

@@ -60,12 +60,15 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
     )
 
 
-SHIPPED = ("digits", "mnist", "mnist-4bit", "nmnist")
+LARGE = "cifar10-resnet20"
+SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")
+SHIPPED = (LARGE, *SMALL)
 
 
 def test_the_promised_networks_ship_and_are_small() -> None:
     assert set(SHIPPED) <= set(zoo.names())
-    assert all(zoo.find(name).stat().st_size < 100_000 for name in SHIPPED)
+    assert all(zoo.find(name).stat().st_size < 100_000 for name in SMALL)
+    assert zoo.find(LARGE).stat().st_size < 18_000_000
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -92,6 +95,20 @@ def test_mnist_keeps_its_promises(name: str, least: float) -> None:
     assert abs(facts["accuracy"] - facts["float_accuracy"]) <= 0.1
     assert facts["parameters"] <= 20_000
     assert facts["acs_bit_sparse"] <= 120_000
+
+
+def test_the_papers_network_keeps_its_promises_and_ships_with_its_run() -> None:
+    facts = json.loads(zoo.evaluation(LARGE).read_text(encoding="utf-8"))
+    assert facts["images"] == 10_000
+    assert facts["float_accuracy"] >= 97.4
+    assert abs(facts["accuracy"] - facts["float_accuracy"]) <= 0.1
+    beside = zoo.find(LARGE)
+    config = json.loads(beside.with_suffix(".config.json").read_text(encoding="utf-8"))
+    assert config == file.load(beside).meta["config"]
+    text = beside.with_suffix(".metrics.jsonl").read_text(encoding="utf-8")
+    epochs = [json.loads(line) for line in text.splitlines()]
+    assert [line["epoch"] for line in epochs] == list(range(1, config["train"]["epochs"] + 1))
+    assert epochs[-1]["test_accuracy"] == facts["float_accuracy"]
 
 
 def test_the_readme_shows_the_zoo_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
