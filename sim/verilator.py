@@ -14,7 +14,7 @@ from types import TracebackType
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
 from sim.commands import Commands
-from sim.verilog import SimulatorError, convert
+from sim.verilog import SimulatorError, convert_large
 
 BENCH = Path(__file__).with_name("bench.cpp")
 TOP = "accelerator"
@@ -34,7 +34,7 @@ _ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 
 def rtl(config: CoreConfig) -> str:
     """The core as Verilog."""
-    return convert(Accelerator(config), name=TOP)
+    return convert_large(Accelerator(config), name=TOP)
 
 
 def build(config: CoreConfig, *, waves: bool = False, cache: Path = CACHE) -> Path:

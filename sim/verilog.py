@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
-from amaranth import Signal, Value
+from amaranth import ClockSignal, Instance, Shape, Signal, Value
 from amaranth.back import verilog
+
+LARGE_MEMORY = Path(__file__).with_name("large_memory.v")
+# Bits from which on a memory is an instance. Amaranth and Yosys spell out what each begins as: for
+# the 138 million of ResNet-20's weights that takes tens of minutes.
+LARGE = 1 << 22
 
 
 class SimulatorError(RuntimeError):
     """A simulator that is missing, does not build a block or dies; one sentence and its log."""
+
+
+class SimulatedPlatform:
+    """What `amaranth.lib.memory.Memory` asks a platform for, with ``large_memory.v`` for those that
+    are large, begin as 0 and have one write port and one read port of one clock.
+    """
+
+    def get_memory(self, memory: Any) -> Any:
+        width = Shape.cast(memory.shape).width
+        one_each = len(memory.read_ports) == len(memory.write_ports) == 1
+        if width * memory.depth < LARGE or not one_each or any(memory.init):
+            return memory.elaborate(None)
+        read, write = memory.read_ports[0], memory.write_ports[0]
+        if read.transparent_for or read.domain != write.domain:
+            return memory.elaborate(None)
+        return Instance(
+            LARGE_MEMORY.stem,
+            p_WIDTH=width,
+            p_DEPTH=memory.depth,
+            p_ADDRESS=len(read.addr),
+            p_GRANULE=width // len(write.en),
+            i_clk=ClockSignal(read.domain),
+            i_write_addr=write.addr,
+            i_write_data=write.data,
+            i_write_en=write.en,
+            i_read_addr=read.addr,
+            i_read_en=read.en,
+            o_read_data=read.data,
+        )
 
 
 def ports(block: Any) -> list[Signal]:
@@ -22,7 +57,17 @@ def ports(block: Any) -> list[Signal]:
     return [value for value in members if isinstance(value, Signal)]
 
 
-def convert(block: Any, *, name: str) -> str:
+def convert(block: Any, *, name: str, platform: Any = None) -> str:
     """The text of a module `name` with the block's ports, ``clk`` and ``rst``."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    return verilog.convert(block, name=name, ports=ports(block), strip_internal_attrs=True)
+    return verilog.convert(
+        block, name=name, platform=platform, ports=ports(block), strip_internal_attrs=True
+    )
+
+
+def convert_large(block: Any, *, name: str) -> str:
+    """The same for a simulator, in seconds where a block has memories of many megabits."""
+    text = convert(block, name=name, platform=SimulatedPlatform())
+    if f"{LARGE_MEMORY.stem} #(" in text:
+        text += LARGE_MEMORY.read_text(encoding="utf-8")
+    return text

@@ -20,8 +20,9 @@ from simulators import (
 from lbq_hw import datasets
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
+from sim import verilog
 from sim.check import check
-from sim.verilator import Verilated
+from sim.verilator import Verilated, build, rtl
 
 pytestmark = needs_verilator
 
@@ -48,6 +49,21 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
 def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> None:
     seeds = shape_seeds(shape)
     assert_exact(shared_core(shape, seeds), seeds)
+
+
+def test_a_core_whose_memories_are_instances_is_the_same_core(monkeypatch) -> None:
+    config, network = shared_core(WIDE), digits()
+    images = datasets.load("digits", split="test").images[:2]
+    monkeypatch.setattr(verilog, "LARGE", 1)
+    assert rtl(config).count("large_memory #(") > 5
+    reports = []
+    for _ in range(2):
+        with Verilated(build(config)) as core:
+            report = check(network, compile_network(network, config), core, images).report()
+        reports.append({key: report[key] for key in ("bit_exact", "cycles", "layers")})
+        monkeypatch.undo()
+    assert reports[0] == reports[1]
+    assert reports[0]["bit_exact"]
 
 
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
