@@ -215,16 +215,18 @@ class Twice(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "layers",
+    "make",
     [
-        (Twice(), lbq(), nn.Flatten(), nn.Linear(144, 3)),
-        (lbq(), nn.Flatten(), nn.Linear(64, 3)),
-        (nn.AvgPool2d(2), nn.Conv2d(1, 4, 3), lbq(), nn.Flatten(), nn.Linear(16, 3)),
-        (nn.Flatten(), nn.Linear(64, 5), lbq(), nn.Linear(5, 3)),
+        lambda: (Twice(), lbq(), nn.Flatten(), nn.Linear(144, 3)),
+        lambda: (lbq(), nn.Flatten(), nn.Linear(64, 3)),
+        lambda: (nn.AvgPool2d(2), nn.Conv2d(1, 4, 3), lbq(), nn.Flatten(), nn.Linear(16, 3)),
+        lambda: (nn.Flatten(), nn.Linear(64, 5), lbq(), nn.Linear(5, 3)),
     ],
+    ids=("two convolutions", "a neuron", "a pool", "a linear layer"),
 )
-def test_a_mean_is_subtracted_from_whatever_reads_the_input(layers):
+def test_a_mean_is_subtracted_from_whatever_reads_the_input(make):
     torch.manual_seed(7)
+    layers = make()
     model = nn.Sequential(*layers)
     spec = InputSpec(shape=(1, 8, 8), static=True, bits=8, mean=(0.31,), std=(0.25,))
     network = integer_network(model, spec, weight_bits=16, fraction=10)
