@@ -122,7 +122,7 @@ class TrainConfig:
     warmup_epochs: float = 0.0  # linear from 0
     refine_epochs: int = 0  # last ones, on mildly augmented images: AugmentConfig.mild
     sam_epochs: int = 0  # last ones, of sharpness-aware steps, which take two passes: train.sam
-    sam: float = 0.1  # how far uphill their gradients are taken, as a length of all weights
+    sam: float = 0.1  # how far uphill their gradients are taken: length of the shift of all weights
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
     label_smoothing: float = 0.0

@@ -25,18 +25,18 @@ def uphill(model: nn.Module, radius: float) -> Iterator[None]:
     are, as weight decay leaves them: they are scales, not weights.
     """
     fixed = scales(model)
-    weights = [
-        parameter
-        for name, parameter in model.named_parameters()
-        if name not in fixed and parameter.grad is not None
+    slopes = [
+        (weight, weight.grad)
+        for name, weight in model.named_parameters()
+        if name not in fixed and weight.grad is not None
     ]
-    gradients = [weight.grad for weight in weights if weight.grad is not None]
     with torch.no_grad():
-        moved = [*weights, *model.buffers()]
+        moved = [*(weight for weight, _ in slopes), *model.buffers()]
         before = [tensor.clone() for tensor in moved]
-        length = nn.utils.get_total_norm(gradients).clamp(min=torch.finfo(torch.float32).tiny)
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.add_(gradient * (radius / length))
+        length = nn.utils.get_total_norm([slope for _, slope in slopes])
+        shift = radius / length.clamp(min=torch.finfo(torch.float32).tiny)
+        for weight, slope in slopes:
+            weight.add_(slope * shift)
     try:
         yield
     finally:
