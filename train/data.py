@@ -60,13 +60,13 @@ class InputSpec:
         if any(value <= 0 for value in self.std):
             raise ValueError(f"std must be positive, not {self.std!r}")
 
-    def normalize(self, raw: Tensor) -> Tensor:
-        """What the first layer sees of a uint8 tensor (..., C, H, W), as float32."""
+    def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """What the first layer sees of a uint8 tensor (..., C, H, W)."""
         if self.shift:
             raw = raw >> self.shift
         if self.bits + self.shift < 8:
             raw = raw.clamp(max=2**self.bits - 1)
-        x = raw.to(torch.float32) / self.full_scale
+        x = raw.to(dtype) / self.full_scale
         if not self.mean:
             return x
         # Python scalars, not tensors: a constant made here would be copied to the device, in step.

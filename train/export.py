@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from torch import nn
 
 from lbq_hw import datasets, file, numeric
-from lbq_hw.network import INPUT, Network
-from train import checkpoint
+from lbq_hw.network import Network
+from train import agreement, assemble, checkpoint
 from train import config as configurations
+from train.assemble import Export
 from train.config import Config
 from train.data import InputSpec
-from train.fold import (
-    Quantized,
-    fraction_bits,
-    integer_input,
-    integer_layer,
-    learned_bits,
-    quantize,
-)
-from train.graph import Analysis, GraphError, Population, Synapse, Violation, terms
-from train.neurons import Neuron
-from train.trace import analyze
-
-DEFAULT_WEIGHT_BITS = 8
 
 _EXAMPLES = """\
 examples:
@@ -52,13 +42,20 @@ def integer_network(
     fraction: int | None = None,
     decay_bits: int = 8,
     meta: Mapping[str, Any] | None = None,
+    samples: NDArray[np.uint8] | None = None,
+    most_different: float | None = None,
 ) -> Network:
     """The integer network of a model made of supported layers.
 
     `weight_bits` defaults to what the model was trained with, else 8; `fraction`, the membrane's
     fractional bits, to as few as keep thresholds precise. Raises `GraphError` with every violation.
+
+    The network is compared with the model on `samples`, raw inputs as datasets have them (made up
+    where none are given). Raises `DisagreementError` where a larger share than `most_different` of
+    a layer's levels differs, though the layer's inputs are equal; by default 5 %, or 25 % where
+    float weights are rounded. Whatever else should be known of the export is a warning.
     """
-    network, _ = _build(
+    export = assemble.build(
         model,
         spec,
         name=name,
@@ -66,136 +63,20 @@ def integer_network(
         fraction=fraction,
         decay_bits=decay_bits,
         meta=meta,
+        samples=samples,
+        most_different=most_different,
     )
-    return network
+    for note in export.notes:
+        warnings.warn(note, ExportWarning, stacklevel=2)
+    return export.network
 
 
-def _build(
-    model: nn.Module,
-    spec: InputSpec,
-    *,
-    name: str,
-    weight_bits: int | None,
-    fraction: int | None,
-    decay_bits: int,
-    meta: Mapping[str, Any] | None,
-) -> tuple[Network, dict[str, Quantized]]:
-    found = analyze(model, spec)
-    violations = [*found.violations, *_deployment_violations(found, spec)]
-    if violations:
-        raise GraphError(violations)
-    trained = next((b for b in map(learned_bits, found.populations) if b is not None), None)
-    bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
-    numeric.weight_limit(bits)
-    border = _border(found, spec)
-    quantized = {p.name: quantize(p, spec, bits) for p in found.populations}
-    if fraction is None:
-        fraction = fraction_bits(
-            [
-                (p.neuron.gamma.detach().double().item(), quantized[p.name].scale)
-                for p in found.populations
-                if p.neuron is not None
-            ]
-        )
-    layers = []
-    for population in found.populations:
-        layer = integer_layer(
-            population,
-            quantized[population.name],
-            spec,
-            fraction=fraction,
-            decay_bits=decay_bits,
-            max_pool=found.max_pool_of(population.name),
-        )
-        if border:
-            paths = tuple(
-                dataclasses.replace(path, padding=(0, 0)) if path.source == INPUT else path
-                for path in layer.paths
-            )
-            layer = dataclasses.replace(layer, paths=paths)
-        layers.append(layer)
-    network = Network(
-        name=name,
-        input=integer_input(spec, border),
-        timesteps=found.timesteps,
-        weight_bits=bits,
-        layers=tuple(layers),
-        meta=dict(meta or {}),
-    )
-    return network, quantized
+class ExportWarning(UserWarning):
+    """Something of an export that its user should know."""
 
 
-def _input_paddings(found: Analysis) -> set[tuple[int, int]]:
-    paddings = set()
-    for population in found.populations:
-        for term in terms(population.current):
-            origin = term.origin
-            if origin.levels.source != INPUT:
-                continue
-            module = origin.module if isinstance(origin, Synapse) else None
-            pads = module.padding if isinstance(module, nn.Conv2d) else (0, 0)
-            paddings.add((int(pads[0]), int(pads[1])))
-    return paddings
-
-
-def _border(found: Analysis, spec: InputSpec) -> int:
-    """Width of the border that stands for zero padding of mean-subtracted images."""
-    if not spec.mean:
-        return 0
-    return max(vertical for vertical, _ in _input_paddings(found))
-
-
-def _deployment_violations(found: Analysis, spec: InputSpec) -> list[Violation]:
-    """What can be trained but not deployed."""
-    violations = []
-    for population in found.populations:
-        neuron = population.neuron
-        if neuron is not None:
-            violations += _neuron_violations(population, neuron)
-    paddings = _input_paddings(found)
-    if spec.mean and (len(paddings) > 1 or any(v != h for v, h in paddings)):
-        violations.append(
-            Violation(
-                path=INPUT,
-                reason=f"a mean is subtracted and layers pad the input differently: {paddings}",
-                mend="pad all layers on the input alike, or train without a mean",
-            )
-        )
-    pools = [levels.sum_pool for levels in found.consumed(INPUT) if levels.sum_pool is not None]
-    if spec.mean and pools and {*paddings, *(pool.padding for pool in pools)} != {(0, 0)}:
-        violations.append(
-            Violation(
-                path=INPUT,
-                reason="a mean is subtracted and the input is both pooled and padded",
-                mend="pool it without padding, or train without a mean",
-            )
-        )
-    return violations
-
-
-def _neuron_violations(population: Population, neuron: Neuron) -> list[Violation]:
-    violations = []
-    if neuron.signed:
-        violations.append(
-            Violation(
-                path=population.name,
-                reason=f"{type(neuron).__name__} emits negative levels",
-                mend="use an LBQ neuron, whose levels are 0..N",
-            )
-        )
-    if neuron.capacity > numeric.MAX_CAPACITY:
-        violations.append(
-            Violation(
-                path=population.name,
-                reason=f"its capacity is {neuron.capacity}",
-                mend=f"use at most {numeric.MAX_CAPACITY} levels",
-            )
-        )
-    return violations
-
-
-def _summary(network: Network, quantized: Mapping[str, Quantized]) -> list[dict[str, Any]]:
-    rows = []
+def _summary(export: Export) -> list[dict[str, Any]]:
+    network, rows = export.network, []
     for layer in network.layers:
         bounds = network.bounds(layer)
         rows.append(
@@ -205,19 +86,31 @@ def _summary(network: Network, quantized: Mapping[str, Quantized]) -> list[dict[
                 "weights": sum(path.weight.size for path in layer.paths),
                 "gamma": layer.gamma,
                 "exponents": [path.exponent for path in layer.paths],
-                "weight_error": list(quantized[layer.name].error),
+                "weight_error": list(export.quantized[layer.name].error),
                 "acc_bits": bounds.acc_bits,
                 "membrane_bits": bounds.membrane_bits,
+                "different": export.agreement.layers[layer.name],
             }
         )
     return rows
 
 
-def _print(network: Network, rows: list[dict[str, Any]], path: Path) -> None:
+def _print(export: Export, rows: list[dict[str, Any]], path: Path) -> None:
+    network = export.network
     table = Table(
         title=f"{network.name}: {network.weight_bits}-bit weights, T = {network.timesteps}"
     )
-    for heading in ("layer", "shape", "weights", "gamma", "2^x", "weight error", "acc", "membrane"):
+    for heading in (
+        "layer",
+        "shape",
+        "weights",
+        "gamma",
+        "2^x",
+        "weight error",
+        "acc",
+        "membrane",
+        "differ",
+    ):
         table.add_column(heading, justify="left" if heading == "layer" else "right")
     for row in rows:
         table.add_row(
@@ -229,6 +122,7 @@ def _print(network: Network, rows: list[dict[str, Any]], path: Path) -> None:
             " ".join(f"{100 * e:.2f} %" for e in row["weight_error"]),
             f"{row['acc_bits']} bit",
             f"{row['membrane_bits']} bit",
+            f"{100 * row['different']:.2f} %",
         )
     console = Console()
     if not console.is_terminal:
@@ -240,6 +134,13 @@ def _print(network: Network, rows: list[dict[str, Any]], path: Path) -> None:
         f"{network.layers[0].fraction_bits} fractional bits)"
     )
     console.print(f"digest {file.digest(network)}")
+    compared = export.agreement
+    console.print(
+        f"differ: levels other than the model's on the same inputs (classes, for the readout), on "
+        f"{compared.samples} samples; classes from the pixels on: {100 * compared.classes:.2f} %"
+    )
+    for note in export.notes:
+        console.print(f"note: {note}", style="yellow", markup=False)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -261,7 +162,7 @@ def main(argv: list[str] | None = None) -> int:
         type=int,
         metavar="B",
         help=f"2 to {numeric.MAX_WEIGHT_BITS}; default: what the run was trained with, else "
-        f"{DEFAULT_WEIGHT_BITS}",
+        f"{assemble.DEFAULT_WEIGHT_BITS}",
     )
     parser.add_argument(
         "--fraction-bits",
@@ -278,25 +179,48 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--name", help="the network's name; default: the configuration's")
     parser.add_argument("--out", type=Path, help="file to write; default: RUN/net.lbq")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="the dataset's folder, to compare network and model on training images; default: on "
+        "made-up ones",
+    )
+    parser.add_argument(
+        "--most-different",
+        type=float,
+        metavar="SHARE",
+        help="refuse where more of a layer's levels differ from the model's on the same inputs; "
+        f"default: {agreement.MOST_DIFFERENT:g}, or {agreement.MOST_ROUNDED:g} where float weights "
+        "are rounded; 1 exports whatever comes",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     try:
-        network, rows, path = _export(args)
+        export, path = _export(args)
     except (ValueError, OSError, datasets.DatasetError) as error:
         print(f"train.export: {error}", file=sys.stderr)
         return 2
+    rows = _summary(export)
     if args.json:
-        facts = {"path": str(path), "digest": file.digest(network), "layers": rows}
-        print(json.dumps(facts | {"weight_bits": network.weight_bits}))
+        facts = {
+            "path": str(path),
+            "digest": file.digest(export.network),
+            "weight_bits": export.network.weight_bits,
+            "layers": rows,
+            "agreement": export.agreement.to_dict(),
+            "notes": list(export.notes),
+        }
+        print(json.dumps(facts))
     else:
-        _print(network, rows, path)
+        _print(export, rows, path)
     return 0
 
 
-def _export(args: argparse.Namespace) -> tuple[Network, list[dict[str, Any]], Path]:
+def _export(args: argparse.Namespace) -> tuple[Export, Path]:
     bare = args.run.suffix == ".npz"
     model, config, spec, origin = _load_npz(args) if bare else _load_run(args)
-    network, quantized = _build(
+    export = assemble.build(
         model,
         spec,
         name=args.name or config.name,
@@ -304,11 +228,21 @@ def _export(args: argparse.Namespace) -> tuple[Network, list[dict[str, Any]], Pa
         fraction=args.fraction_bits,
         decay_bits=8,
         meta={"dataset": config.data.name, **origin, "config": config.to_dict()},
+        samples=_samples(config, args.data) if args.data else None,
+        most_different=args.most_different,
     )
     path = args.out or (args.run.with_suffix(".lbq") if bare else args.run / "net.lbq")
     path.parent.mkdir(parents=True, exist_ok=True)
-    file.save(network, path)
-    return network, _summary(network, quantized), path
+    file.save(export.network, path)
+    return export, path
+
+
+def _samples(config: Config, folder: Path, count: int = 32) -> NDArray[np.uint8]:
+    """Training images to compare on, spread over the split, since files may be sorted by class."""
+    temporal = datasets.info(config.data.name).temporal
+    frames = {"timesteps": config.neuron.timesteps, "size": config.data.size} if temporal else {}
+    images = datasets.load(config.data.name, folder, split="train", **frames).images
+    return images[np.linspace(0, len(images) - 1, count).astype(int)]
 
 
 Loaded = tuple[nn.Module, Config, InputSpec, dict[str, Any]]

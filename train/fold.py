@@ -6,7 +6,6 @@ integers through `lbq_hw.numeric` and nowhere else.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,16 +17,17 @@ from torch import nn
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Input, Layer, Path, Window
 from lbq_hw.network import Neuron as IntegerNeuron
+from train import exponents, windows
 from train.data import InputSpec
 from train.graph import Current, Identity, Levels, Norm, Population, Sum, Synapse, Term, terms
 from train.neurons import Neuron
-from train.quantize import Conv2d, Linear, codes, gain
+from train.quantize import Deployed, codes, gain
 
 Floats = NDArray[np.float64]
 
 # Of gamma, for a source at full level: keeps a dead channel's threshold from growing without bound.
 FINEST_STEP = 2.0**-14
-MAX_EXPONENT = 6
+MAX_REFINEMENT = 6  # bits that a scale may shrink by for the sake of identities
 IDENTITY_CODE = 64  # an identity weight is rounded by at most one part in twice this, if it can be
 _CLIPS = np.linspace(1.0, 0.4, 13)  # part of a channel's range that codes span
 
@@ -104,7 +104,7 @@ def _kernel(synapse: Synapse) -> Floats:
     """
     module = synapse.module
     weight = _array(module.weight)
-    if isinstance(module, Conv2d | Linear) and module.bits is not None:
+    if isinstance(module, Deployed) and module.bits is not None:
         with torch.no_grad():
             step, _ = module.current_step()
             weight = _array(codes(module.weight, step, module.bits)) * _array(step)
@@ -121,7 +121,7 @@ def learned_bits(population: Population) -> int | None:
     """Weight bits a population was trained with, None for float weights."""
     for term in terms(population.current):
         module = term.origin.module if isinstance(term.origin, Synapse) else None
-        if isinstance(module, Conv2d | Linear):
+        if isinstance(module, Deployed):
             return module.bits
     return None
 
@@ -136,23 +136,22 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
         levels = max(2**spec.bits - 1 if n is None else n.capacity for n in sources)
         finest = _number(population.neuron.gamma) * FINEST_STEP / levels
     learned = learned_bits(population)
+    shared = population.neuron is None
     if learned is not None and learned <= bits:  # codes of fewer bits fit as they are
-        scale, exponents, integers = _learned(population, parts, weights, bits, spec, finest)
+        scale, powers, integers = _learned(parts, weights, bits, spec, finest, shared=shared)
     else:
-        scale, exponents, integers = _fitted(population, weights, bits, finest)
+        scale, powers, integers = _fitted(weights, bits, finest, shared=shared)
     identities = [weight for weight in weights if weight.ndim == 1]
     if identities and len(identities) < len(weights):
         finer = _identity_refinement(identities, scale)
         scale = scale / 2.0**finer
-        exponents = [
-            x + finer if w.ndim == 4 else 0 for x, w in zip(exponents, weights, strict=True)
-        ]
+        powers = [x + finer if w.ndim == 4 else 0 for x, w in zip(powers, weights, strict=True)]
         integers = [
             numeric.to_integer(w / scale) if w.ndim == 1 else code
             for code, w in zip(integers, weights, strict=True)
         ]
     paths, error = [], []
-    for term, weight, exponent, integer in zip(parts, weights, exponents, integers, strict=True):
+    for term, weight, exponent, integer in zip(parts, weights, powers, integers, strict=True):
         if weight.ndim == 4:
             back = integer * (scale * 2.0**exponent).reshape(-1, 1, 1, 1)
             size = max(float(np.linalg.norm(weight)), np.finfo(np.float64).tiny)
@@ -170,7 +169,7 @@ def _identity_refinement(identities: Sequence[Floats], scale: Floats) -> int:
     smallest = min(
         float(np.min(np.abs(w) / scale, where=w != 0, initial=IDENTITY_CODE)) for w in identities
     )
-    return int(np.clip(np.ceil(np.log2(IDENTITY_CODE / smallest)), 0, MAX_EXPONENT))
+    return int(np.clip(np.ceil(np.log2(IDENTITY_CODE / smallest)), 0, MAX_REFINEMENT))
 
 
 def _path(term: Term, weight: NDArray[np.int64], exponent: int) -> Path:
@@ -178,7 +177,8 @@ def _path(term: Term, weight: NDArray[np.int64], exponent: int) -> Path:
     stride, padding = (1, 1), (0, 0)
     if isinstance(origin, Synapse) and isinstance(origin.module, nn.Conv2d):
         stride = (origin.module.stride[0], origin.module.stride[1])
-        padding = (int(origin.module.padding[0]), int(origin.module.padding[1]))
+        padding = windows.padding(origin.module)
+        assert padding is not None
     return Path(
         source=origin.levels.source,
         weight=weight,
@@ -190,69 +190,82 @@ def _path(term: Term, weight: NDArray[np.int64], exponent: int) -> Path:
 
 
 def _learned(
-    population: Population,
     parts: Sequence[Term],
     weights: Sequence[Floats],
     bits: int,
     spec: InputSpec,
     finest: float,
+    *,
+    shared: bool,
 ) -> tuple[Floats, list[int], list[NDArray[np.int64]]]:
-    """What quantization-aware training learned: its steps, hence its codes, unchanged."""
-    channels = population.shape[0]
-    leader = next(t for t in parts if isinstance(t.origin, Synapse))
-    assert isinstance(leader.origin, Synapse)
-    module = leader.origin.module
-    assert isinstance(module, Conv2d | Linear)
-    unit = float(_level_value(leader.origin.levels, spec)[0])
-    gamma = leader.origin.levels.neuron.gamma if leader.origin.levels.neuron else None
-    absorbed = 1.0 if gamma is None else _number(gamma)
-    learned = _array(module.channel_scale(leader.norms)) * (unit / absorbed)
-    scale = np.maximum(np.broadcast_to(learned, channels), finest)
+    """What quantization-aware training learned: its steps, hence its codes, unchanged.
+
+    Only a channel that is finer than `finest` in all of its paths is rounded again, to that step.
+    """
+    trained = [_trained(term, spec) for term in parts]
+    lowest = min(path.exponent for path in trained if path is not None)
+    worth = [path.worth / 2.0 ** (path.exponent - lowest) for path in trained if path is not None]
+    learned = np.max(worth, axis=0)  # alike in all paths but those that are dead in a channel
+    if shared:
+        learned = np.full_like(learned, learned.max())
+    scale = np.maximum(learned, finest)
     exponents, integers = [], []
-    for term, weight in zip(parts, weights, strict=True):
-        origin = term.origin
-        if not isinstance(origin, Synapse):
-            exponents.append(0)
+    for path, weight in zip(trained, weights, strict=True):
+        exponent = 0 if path is None else path.exponent - lowest
+        exponents.append(exponent)
+        if path is None:
             integers.append(numeric.to_integer(weight / scale))
             continue
-        layer = origin.module
-        assert isinstance(layer, Conv2d | Linear)
-        assert layer.bits is not None
-        with torch.no_grad():
-            step, exponent = layer.current_step()
-            raw = codes(layer.weight, step, layer.bits).double().cpu().numpy()
-        sign = np.where(gain(term.norms, channels).cpu().numpy() < 0, -1.0, 1.0)
-        exact = numeric.to_integer(raw.reshape(weight.shape) * sign.reshape(-1, 1, 1, 1))
-        dead = np.broadcast_to(learned, channels) < finest
-        coarse = _codes(weight, scale * 2.0 ** exponent.item(), bits)
-        integers.append(np.where(dead.reshape(-1, 1, 1, 1), coarse, exact))
-        exponents.append(int(exponent.item()))
+        coarse = _codes(weight, scale * 2.0**exponent, bits)
+        exact = path.codes.reshape(weight.shape)
+        integers.append(np.where((learned < finest).reshape(-1, 1, 1, 1), coarse, exact))
     return scale, exponents, integers
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Trained:
+    """A path as it was trained: its signed codes and what a code of 1 is worth, per channel."""
+
+    codes: NDArray[np.int64]
+    exponent: int
+    worth: Floats
+
+
+def _trained(term: Term, spec: InputSpec) -> _Trained | None:
+    """None for an identity, which has no codes of its own."""
+    origin = term.origin
+    if not isinstance(origin, Synapse):
+        return None
+    layer = origin.module
+    assert isinstance(layer, Deployed)
+    assert layer.bits is not None
+    with torch.no_grad():
+        step, exponent = layer.current_step()
+        raw = _array(codes(layer.weight, step, layer.bits))
+    factor = gain(term.norms, len(raw)).cpu().numpy()
+    unit = float(_level_value(origin.levels, spec)[0])
+    sign = np.where(factor < 0, -1, 1).reshape(-1, *[1] * (raw.ndim - 1))
+    return _Trained(
+        codes=numeric.to_integer(raw) * sign,
+        exponent=int(exponent.item()),
+        worth=unit * np.abs(factor) * _array(step).reshape(-1),
+    )
+
+
 def _fitted(
-    population: Population, weights: Sequence[Floats], bits: int, finest: float
+    weights: Sequence[Floats], bits: int, finest: float, *, shared: bool
 ) -> tuple[Floats, list[int], list[NDArray[np.int64]]]:
     """Scale and exponents with the least squared weight error, for float weights."""
     kernels = [index for index, weight in enumerate(weights) if weight.ndim == 4]
     fitted = kernels or range(len(weights))  # a population of identities alone fits those
     tensors = [weights[i].reshape(len(weights[i]), -1) for i in fitted]
-    choices = itertools.product(range(MAX_EXPONENT + 1), repeat=len(tensors))
-    best, best_error = None, np.inf
-    for exponents in choices:
-        if min(exponents) > 0:
-            continue
-        factors = [2.0**x for x in exponents]
-        scale, error = _least_error_scale(
-            tensors, factors, bits, finest=finest, shared=population.neuron is None
-        )
-        if error < best_error:
-            best, best_error = (scale, exponents), error
-    assert best is not None
-    scale, chosen = best
     all_exponents = [0] * len(weights)
-    for index, exponent in zip(fitted, chosen, strict=True):
-        all_exponents[index] = exponent
+    if len(tensors) > 1:
+        chosen = exponents.best(tensors, bits, finest=finest, shared=shared)
+        for index, exponent in zip(fitted, chosen, strict=True):
+            all_exponents[index] = exponent
+    factors = [2.0 ** all_exponents[index] for index in fitted]
+    scale = _least_error_scale(tensors, factors, bits, finest=finest, shared=shared)
     integers = []
     for weight, exponent in zip(weights, all_exponents, strict=True):
         if weight.ndim == 4:
@@ -275,8 +288,8 @@ def _least_error_scale(
     *,
     finest: float,
     shared: bool,
-) -> tuple[Floats, float]:
-    """Per channel (or for all), the clipped range whose codes err least, and the total error."""
+) -> Floats:
+    """Per channel (or for all), the scale of the clipped range whose codes err least."""
     limit = numeric.weight_limit(bits)
     span = np.max(
         [np.abs(t).max(axis=1) / (limit * f) for t, f in zip(tensors, factors, strict=True)], axis=0
@@ -297,7 +310,7 @@ def _least_error_scale(
         better = error < best_error
         best_scale = np.where(better, scale, best_scale)
         best_error = np.where(better, error, best_error)
-    return best_scale, float(best_error.sum())
+    return best_scale
 
 
 def fraction_bits(gammas: Sequence[tuple[float, Floats]], most: int = 8) -> int:

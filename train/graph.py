@@ -16,6 +16,8 @@ from torch import fx, nn
 from lbq_hw.network import Shape, Window
 from train.neurons import Neuron
 
+READOUT = "logits"  # the name of the population that has no neuron
+
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:

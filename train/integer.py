@@ -68,7 +68,7 @@ class IntegerNetwork(nn.Module):
         acc: Tensor | int = 0
         for number, path in enumerate(layer.paths):
             weight = self.get_buffer(f"weight{index}_{number}")
-            acc = acc + (_path_sum(tensors[path.source], weight, path) << path.exponent)
+            acc = acc + (path_sum(tensors[path.source], weight, path) << path.exponent)
         assert isinstance(acc, Tensor)
         return (acc << layer.fraction_bits) + self.get_buffer(f"bias{index}")
 
@@ -87,7 +87,7 @@ class IntegerNetwork(nn.Module):
         return torch.stack(levels)
 
 
-def _path_sum(levels: Tensor, weight: Tensor, path: Path) -> Tensor:
+def path_sum(levels: Tensor, weight: Tensor, path: Path) -> Tensor:
     steps = levels.shape[0]
     x = levels.flatten(0, 1).double()
     if path.pool:

@@ -12,10 +12,12 @@ import copy
 from torch import fx, nn
 
 from lbq_hw import numeric
+from train import deployment, step_group
 from train.data import InputSpec
-from train.graph import Analysis, GraphError, Levels, Synapse, terms
+from train.graph import Analysis, GraphError, Levels, Synapse
 from train.layers import Scale
-from train.quantize import Tie, stand_in
+from train.quantize import Deployed, stand_in
+from train.step_group import Bound, StepGroup
 from train.trace import analyze, trace
 
 
@@ -30,8 +32,12 @@ def prepare(
     """
     root = trace(copy.deepcopy(model))
     found = analyze(root, spec)
-    if any(weight_bits is not None or not violation.trainable for violation in found.violations):
-        raise GraphError(found.violations)
+    groups = step_group.find(found, spec)
+    violations = found.violations
+    if weight_bits is not None:
+        violations = [*violations, *deployment.violations(found, spec)]
+    if any(weight_bits is not None or not violation.trainable for violation in violations):
+        raise GraphError(violations)
     if weight_bits is not None:
         numeric.weight_limit(weight_bits)
         if len(set(spec.std)) > 1:
@@ -39,7 +45,7 @@ def prepare(
                 "quantized weights need one input scale for all channels, not std = "
                 f"{spec.std!r}: scale inputs without a per-channel std"
             )
-    replaced = _replace_synapses(root, found, absorb=absorb, bits=weight_bits)
+    replaced = _replace_synapses(root, groups, absorb=absorb, bits=weight_bits)
     if absorb:
         _emit_levels(root, found, absorbing=replaced)
     root.recompile()
@@ -47,32 +53,26 @@ def prepare(
 
 
 def _replace_synapses(
-    root: fx.GraphModule, found: Analysis, *, absorb: bool, bits: int | None
+    root: fx.GraphModule, groups: list[Bound], *, absorb: bool, bits: int | None
 ) -> set[str]:
     """Put deployed layers in the place of all that reach a population; their paths."""
-    replaced: set[str] = set()
-    for population in found.populations:
-        leader = None
-        for term in terms(population.current):
-            origin = term.origin
-            if not isinstance(origin, Synapse) or origin.path in replaced:
-                continue
-            replaced.add(origin.path)
-            layer = stand_in(origin.module)
-            tie = None
-            if leader is not None:
-                tie = Tie(leader=leader[0], leader_norms=leader[1], norms=term.norms)
+    layers: dict[str, Deployed] = {}
+    for group in groups:
+        for binding in group.bindings:
+            synapse = binding.synapse
+            layer = stand_in(synapse.module)
             layer.deploy(
-                source=origin.levels.neuron,
-                absorb=absorb and _has_levels(origin.levels),
+                source=synapse.levels.neuron,
+                absorb=absorb and _has_levels(synapse.levels),
                 bits=bits,
-                tie=tie,
-                per_tensor=population.neuron is None,
+                per_tensor=group.shared,
             )
-            leader = leader or (layer, term.norms)
-            parent, _, name = origin.path.rpartition(".")
+            layers[synapse.path] = layer
+            parent, _, name = synapse.path.rpartition(".")
             setattr(root.get_submodule(parent), name, layer)
-    return replaced
+        if bits is not None and not group.alone:
+            StepGroup(group, layers)
+    return set(layers)
 
 
 def _has_levels(levels: Levels) -> bool:

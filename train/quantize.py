@@ -9,14 +9,15 @@ each other). The norm's gain never enters the codes: it goes into the channel's 
 
     s_c = gamma_source * |gain_c| * step_c
 
-Two paths into one neuron must share s_c, so a second path owns no step: its own follows from the
-first one's, times a power of two that makes its weights fit. What is trained is what is deployed.
+Paths that meet in a neuron must share s_c, so there the learned steps are wishes, and a
+:class:`train.step_group.StepGroup` says which steps are in force. What is trained is what is
+deployed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +26,8 @@ from torch import Tensor, nn
 from lbq_hw import numeric
 from train.neurons import Neuron
 
-_TINY = 1e-12  # keeps a dead channel's quotients finite
+TINY = 1e-12  # keeps a dead channel's quotients finite
+MAX_EXPONENT = 8  # of a path beside another one; a refinement for identities may add to it
 
 
 def codes(weight: Tensor, step: Tensor, bits: int) -> Tensor:
@@ -42,11 +44,16 @@ def fake_quantize(weight: Tensor, step: Tensor, bits: int) -> Tensor:
 
 
 def initial_step(weight: Tensor, bits: int, *, per_tensor: bool) -> Tensor:
-    """A first step, twice the mean magnitude over sqrt(limit): LSQ's (arXiv:1902.08153)."""
-    magnitude = weight.detach().abs()
-    mean = magnitude.mean() if per_tensor else magnitude.flatten(1).mean(1)
-    step = 2 * mean / numeric.weight_limit(bits) ** 0.5
-    return step.clamp_min(_TINY).reshape(-1, *[1] * (weight.dim() - 1))
+    """A first step, twice the mean magnitude over sqrt(limit): LSQ's (arXiv:1902.08153).
+
+    At most the largest magnitude, whose code is 1 then: of few weights and bits none may be left.
+    """
+    magnitude = weight.detach().abs().flatten(1)
+    if per_tensor:
+        magnitude = magnitude.reshape(1, -1)
+    step = 2 * magnitude.mean(1) / numeric.weight_limit(bits) ** 0.5
+    step = torch.minimum(step, magnitude.amax(1)).clamp_min(TINY)
+    return step.reshape(-1, *[1] * (weight.dim() - 1))
 
 
 def gain(norms: Sequence[nn.Module], channels: int) -> Tensor:
@@ -62,45 +69,23 @@ def gain(norms: Sequence[nn.Module], channels: int) -> Tensor:
     return total
 
 
-@dataclass(eq=False)
-class Tie:
-    """What a second path's step follows from: the first path, and the norms on both."""
+class Group(Protocol):
+    """Whatever decides on the steps of several layers together: `train.step_group.StepGroup`."""
 
-    leader: Conv2d | Linear
-    leader_norms: tuple[nn.Module, ...]
-    norms: tuple[nn.Module, ...]
-
-    def step(self, weight: Tensor, source: Neuron | None, bits: int) -> tuple[Tensor, Tensor]:
-        """The path's own step per channel and its exponent x (0-d), gradients stopped."""
-        channels = weight.shape[0]
-        with torch.no_grad():
-            scale = self.leader.channel_scale(self.leader_norms)
-            factor = gain(self.norms, channels).to(scale.device)
-            own = _gamma(source) * factor.abs().clamp_min(_TINY)
-            step = (scale / own).to(weight.dtype).reshape(-1, *[1] * (weight.dim() - 1))
-            step = step.clamp_min(_TINY)
-            overflow = (weight / step).abs().max() / numeric.weight_limit(bits)
-            exponent = torch.ceil(torch.log2(overflow.clamp_min(1.0)))
-            return step * torch.exp2(exponent), exponent
+    def step(self, place: int) -> tuple[Tensor, Tensor]: ...
 
 
-def _gamma(source: Neuron | None) -> Tensor:
-    if source is None:
-        return torch.ones((), dtype=torch.float64)
-    return source.gamma.detach().double()
-
-
-class _Deployed(nn.Module):
+class Deployed(nn.Module):
     """Shared by `Conv2d` and `Linear`: the effective weight.
 
     Members: `source`, the neuron whose gamma is absorbed (None: the input, or nothing is
-    absorbed); `bits`, None for float weights; `tie`, for a path without a step of its own.
+    absorbed); `bits`, None for float weights; `group`, which decides on the step where other
+    layers have a say in it, else None; `place`, the layer's in its group.
     """
 
     weight: Tensor
     step: nn.Parameter
     bits: int | None
-    tie: Tie | None
 
     def deploy(
         self,
@@ -108,46 +93,38 @@ class _Deployed(nn.Module):
         source: Neuron | None,
         absorb: bool,
         bits: int | None,
-        tie: Tie | None = None,
         per_tensor: bool = False,
     ) -> None:
         self._source = (source,)  # in a tuple: registered where it fires, once
+        self.group: Group | None = None
+        self.place = 0
         self.absorb = absorb and source is not None
         self.bits = bits
-        self.tie = tie
-        if bits is not None and tie is None:
+        if bits is not None:
             self.step = nn.Parameter(initial_step(self.weight, bits, per_tensor=per_tensor))
 
     @property
     def source(self) -> Neuron | None:
         return self._source[0]
 
-    def positive_step(self) -> Tensor:
-        return self.step.abs().clamp_min(_TINY)
+    def wanted_step(self) -> Tensor:
+        """The learned step, with the gradient scale of LSQ."""
+        assert self.bits is not None
+        step = self.step.abs().clamp_min(TINY)
+        per_step = self.weight.numel() / step.numel()
+        rate = (per_step * numeric.weight_limit(self.bits)) ** -0.5
+        return (step - step * rate).detach() + step * rate
 
     def current_step(self) -> tuple[Tensor, Tensor]:
-        """The step in force and its exponent."""
-        assert self.bits is not None
-        if self.tie is None:
-            return self.positive_step(), torch.zeros(())
-        return self.tie.step(self.weight, self.source, self.bits)
-
-    def channel_scale(self, norms: Sequence[nn.Module]) -> Tensor:
-        """s_c in float64: the real value of one accumulator step, per output channel."""
-        step = self.positive_step().detach().double().flatten()
-        factor = gain(norms, self.weight.shape[0]).abs()
-        return (_gamma(self.source).to(step.device) * step * factor.to(step.device)).clamp_min(
-            _TINY
-        )
+        """The step in force, per output channel or for all, and its exponent."""
+        if self.group is None:
+            return self.wanted_step(), torch.zeros(())
+        return self.group.step(self.place)
 
     def effective_weight(self) -> Tensor:
         weight: Tensor = self.weight
         if self.bits is not None:
             step, _ = self.current_step()
-            if self.tie is None:
-                per_step = weight.numel() / step.numel()
-                rate = (per_step * numeric.weight_limit(self.bits)) ** -0.5
-                step = (step - step * rate).detach() + step * rate  # LSQ's gradient scale
             weight = fake_quantize(weight, step, self.bits)
         if self.absorb:
             assert self.source is not None
@@ -155,14 +132,14 @@ class _Deployed(nn.Module):
         return weight
 
 
-class Conv2d(_Deployed, nn.Conv2d):
+class Conv2d(Deployed, nn.Conv2d):
     """A convolution over burst levels, in deployed form."""
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.effective_weight(), self.bias)
 
 
-class Linear(_Deployed, nn.Linear):
+class Linear(Deployed, nn.Linear):
     """A linear layer over burst levels, in deployed form."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from lbq_hw.network import Shape
 from train import windows
 from train.data import InputSpec
 from train.graph import (
+    READOUT,
     Analysis,
     Identity,
     Levels,
@@ -69,8 +70,13 @@ class Rules:
                     self.found.refuse(
                         path, f"{name} is {getattr(module, name)!r}", f"use {name}={wanted!r}"
                     )
-            if isinstance(module.padding, str):
-                self.found.refuse(path, f"padding is {module.padding!r}", "give padding in pixels")
+            if windows.padding(module) is None:
+                self.found.refuse(
+                    path,
+                    f"padding is {module.padding!r} with a kernel of {module.kernel_size}, which "
+                    "pads one side more than the other",
+                    "use an odd kernel, or give padding in pixels",
+                )
         elif len(self._shape(source)) != 2:
             self.found.refuse(path, "a linear layer acts on images", "flatten them first")
             return None
@@ -186,7 +192,7 @@ class Rules:
             source = node.all_input_nodes[0]
             self.found.populations.append(
                 Population(
-                    name="logits",
+                    name=READOUT,
                     neuron=None,
                     current=value.current,
                     shape=self._image_shape(source),

@@ -19,6 +19,16 @@ def pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
+def padding(conv: nn.Conv2d) -> tuple[int, int] | None:
+    """A convolution's padding in pixels; None where it differs from side to side."""
+    if not isinstance(conv.padding, str):
+        return pair(conv.padding)
+    if conv.padding == "valid":
+        return (0, 0)
+    height, width = pair(conv.kernel_size)
+    return ((height - 1) // 2, (width - 1) // 2) if height % 2 and width % 2 else None
+
+
 def of(pool: nn.MaxPool2d | nn.AvgPool2d) -> Window:
     return Window(
         kernel=pair(pool.kernel_size), stride=pair(pool.stride), padding=pair(pool.padding)

@@ -142,13 +142,13 @@ def test_more_bits_than_it_was_trained_with_deploy_the_same_network(name, traine
 @pytest.mark.parametrize("bits", [3, 2])
 def test_fewer_bits_round_the_weights_that_the_network_ran_with(bits):
     model, spec = quantization_trained("mnist", 4)
-    network = integer_network(model, spec, weight_bits=bits)
+    network = integer_network(model, spec, weight_bits=bits, most_different=1)
     for module in model.modules():
         if isinstance(module, Conv2d | Linear):
             with torch.no_grad():
                 step, _ = module.current_step()
                 module.weight.copy_(codes(module.weight, step, 4) * step)
-    again = integer_network(model, spec, weight_bits=bits)
+    again = integer_network(model, spec, weight_bits=bits, most_different=1)
     assert file.digest(network) == file.digest(again)
 
 
@@ -192,7 +192,7 @@ def test_an_image_of_mean_pixels_leaves_the_stem_its_constant_at_any_bits(bits):
     assert isinstance(norm, nn.BatchNorm2d)
     norm.bias.data.copy_(torch.tensor([0.1, 0.5, 0.8, 1.4]))
     with_mean = dataclasses.replace(spec, mean=mean, std=(0.25, 0.2, 0.3))
-    network = integer_network(plain, with_mean, weight_bits=bits, fraction=10)
+    network = integer_network(plain, with_mean, weight_bits=bits, fraction=10, most_different=1)
     model = prepare(plain.double(), with_mean)
     expected = float_levels(model, torch.zeros(1, *spec.shape, dtype=torch.float64))["stem.neuron"]
     np.testing.assert_array_equal(integer_levels(network, raw)["stem.neuron"], expected)
@@ -287,7 +287,7 @@ def test_two_paths_share_a_scale_and_the_larger_gets_an_exponent():
 
 def test_an_identity_wider_than_the_weights_stays_precise():
     plain, spec = small_model("digits", gamma0=0.3)
-    network = integer_network(plain, spec, weight_bits=2)
+    network = integer_network(plain, spec, weight_bits=2, most_different=1)
     main, identity = network.by_name["residual.neuron"].paths
     assert identity.is_identity
     assert np.abs(identity.weight).min() >= 64

@@ -1,0 +1,301 @@
+"""Random modules of supported layers, of structures that nobody would think of together.
+
+A module is a list of instructions on named values, drawn from a seed: convolutions, norms with
+negative, tiny and zero gains, sums of several paths behind pools and without, pixels beside levels,
+layers with several consumers, pre-activation blocks, linear layers, recordings as input.
+"""
+
+import random
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from train import neurons
+from train.data import InputSpec
+from train.layers import MergeTime, Repeat, TimeMean
+
+Shape = tuple[int, int, int]
+
+
+class RandomModule(nn.Module):
+    """Executes ``(result, layer or None, operands)``; without a layer, operands are added."""
+
+    def __init__(self, layers: dict[str, nn.Module], program: list[tuple[str, str | None, Any]]):
+        super().__init__()
+        for name, layer in layers.items():
+            self.add_module(name, layer)
+        self.program = program
+
+    def forward(self, x: Tensor) -> Tensor:
+        values = {"x": x}
+        for result, layer, operands in self.program:
+            if layer is None:
+                total = values[operands[0]]
+                for operand in operands[1:]:
+                    total = total + values[operand]
+                values[result] = total
+            else:
+                values[result] = getattr(self, layer)(values[operands[0]])
+        return values[self.program[-1][0]]
+
+
+def draw(seed: int) -> tuple[RandomModule, InputSpec, list[str]]:
+    """A module, its input and the names of the structures that it has."""
+    return _Drawing(seed).module()
+
+
+class _Drawing:
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        torch.manual_seed(seed)
+        self.layers: dict[str, nn.Module] = {}
+        self.program: list[tuple[str, str | None, Any]] = []
+        self.shapes: dict[str, Shape] = {}
+        self.features: list[str] = []
+        self.timesteps = self.random.choice((1, 1, 2, 3))
+        self.static = self.timesteps == 1 or self.random.random() < 0.7
+        if self.timesteps == 1:
+            self.static = self.random.random() < 0.8
+        side = self.random.choice((4, 6, 8))
+        bits = self.random.choice((8, 8, 4, 2))
+        options: dict[str, Any] = {}
+        shape = (self.random.randint(1, 3), side, side)
+        if self.random.random() < 0.15:
+            self.features.append("mean")
+            options = {"mean": (1 / 3,) * shape[0], "std": (0.3,) * shape[0]}
+            bits = 8  # a third is a whole level then
+        self.spec = InputSpec(shape=shape, static=self.static, bits=bits, **options)
+        self.pad_input = 1 if options else None
+        self.shapes["x"] = shape
+
+    # Layers
+
+    def _call(self, layer: nn.Module, operand: str, shape: Shape) -> str:
+        name = f"{type(layer).__name__.lower()}{len(self.layers)}"
+        self.layers[name] = layer
+        result = f"v{len(self.program)}"
+        self.program.append((result, name, [operand]))
+        self.shapes[result] = shape
+        return result
+
+    def _add(self, operands: list[str]) -> str:
+        if len(operands) == 1:
+            return operands[0]
+        result = f"v{len(self.program)}"
+        self.program.append((result, None, operands))
+        self.shapes[result] = self.shapes[operands[0]]
+        if operands[0] in self.flat:
+            self.flat.add(result)
+        return result
+
+    def _norm(self, value: str, *, rarely: bool = False) -> str:
+        if self.random.random() < (0.7 if rarely else 0.25):
+            return value
+        channels = self.shapes[value][0]
+        flat = self.shapes[value][1:] == (1, 1) and value in self.flat
+        norm = nn.BatchNorm1d(channels) if flat else nn.BatchNorm2d(channels)
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        norm.running_mean.copy_(0.2 * torch.randn(channels, generator=self.generator))
+        norm.running_var.copy_(0.2 + torch.rand(channels, generator=self.generator))
+        gains = 0.3 + torch.rand(channels, generator=self.generator)
+        for channel in range(channels):
+            kind = self.random.random()
+            if kind < 0.25:
+                gains[channel] *= -1
+            elif kind < 0.32:
+                gains[channel] = 0.0
+                self.features.append("zero gain")
+            elif kind < 0.42:
+                gains[channel] *= 10.0 ** -self.random.randint(1, 9)
+                self.features.append("tiny gain")
+            elif kind < 0.45:
+                gains[channel] *= 50
+        norm.weight.data.copy_(gains)
+        norm.bias.data.copy_(0.2 * torch.randn(channels, generator=self.generator))
+        result = self._call(norm, value, self.shapes[value])
+        if flat:
+            self.flat.add(result)
+        return result
+
+    def _conv(self, value: str, channels: int, target: int | None = None) -> str:
+        """A convolution to `channels`, to a side of `target` where that is given."""
+        inputs, side, _ = self.shapes[value]
+        fixed = value == "x" and self.pad_input is not None
+        if fixed:
+            kernel, padding, stride = 3, self.pad_input, 1
+        else:
+            kernel = self.random.choice([k for k in (1, 2, 3) if k <= side])
+            padding = self.random.randint(0, kernel // 2) if kernel > 1 else 0
+            stride = self.random.choice((1, 1, 2))
+        if target is not None:
+            fits = [
+                (k, s, p)
+                for k in (1, 2, 3)
+                for s in (1, 2, 3, 4, 8)
+                for p in range(k // 2 + 1)
+                if (side + 2 * p - k) // s + 1 == target and side + 2 * p >= k
+                if not fixed or p == self.pad_input
+            ]
+            if not fits:
+                return ""
+            kernel, stride, padding = self.random.choice(fits)
+        layer = nn.Conv2d(inputs, channels, kernel, stride=stride, padding=padding)
+        layer.bias = None if self.random.random() < 0.5 else layer.bias
+        layer.weight.data *= 2.0 ** self.random.uniform(-1, 3)
+        size = (side + 2 * padding - kernel) // stride + 1
+        result = self._call(layer, value, (channels, size, size))
+        return self._in_time(result, value)
+
+    def _in_time(self, current: str, value: str) -> str:
+        """A static input's current, repeated where it meets others that have timesteps."""
+        if self.static and (value == "x" or value in self.input_pools):
+            repeat = Repeat(self.timesteps)
+            result = self._call(repeat, current, self.shapes[current])
+            if current in self.flat:
+                self.flat.add(result)
+            return result
+        return current
+
+    def _neuron(self, value: str) -> str:
+        neuron = neurons.build(
+            "lbq",
+            timesteps=self.timesteps,
+            capacity=self.random.choice((1, 3, 5, 7)),
+            gamma0=self.random.uniform(0.15, 0.9),
+            beta=self.random.choice((0.5, 0.5, 0.25, 0.0, 1.0)),
+            alpha=self.random.choice((1.0, 1.0, 0.5)),
+        )
+        result = self._call(neuron, value, self.shapes[value])
+        if value in self.flat:
+            self.flat.add(result)
+        else:
+            self.levels.append(result)
+        return result
+
+    def _pool(self, value: str) -> str:
+        channels, side, _ = self.shapes[value]
+        size = self.random.choice([k for k in (2, 3) if k <= side] or [1])
+        result = self._call(
+            nn.AvgPool2d(size, stride=size), value, (channels, side // size) * 1 + (side // size,)
+        )
+        if value == "x":
+            self.input_pools.add(result)
+        self.features.append("pooled path")
+        return result
+
+    # Structures
+
+    def _sum_of_paths(self) -> str:
+        """Paths from up to four places into one current: the last levels, earlier ones, pixels."""
+        channels, side, _ = self.shapes[self.levels[-1]]
+        keep = self.random.random() < 0.5  # the shape, so that an identity fits
+        channels = channels if keep else self.random.randint(2, 6)
+        first = self._norm(self._conv(self.levels[-1], channels, side if keep else None))
+        currents, side = [first], self.shapes[first][1]
+        for _ in range(self.random.choice((0, 1, 1, 2, 3))):
+            source = self.random.choice([*self.levels, "x"])
+            plain = source != "x" or self.pad_input is None
+            if plain and self.random.random() < 0.4 and self.shapes[source][1] > 1:
+                source = self._pool(source)
+            path = self._conv(source, channels, side)
+            if not path:
+                continue
+            if source == "x" or source in self.input_pools:
+                self.features.append("pixel skip")
+            currents.append(self._norm(path))
+        same = [v for v in self.levels if self.shapes[v] == self.shapes[first]]
+        if same and self.random.random() < 0.5:
+            self.features.append("identity")
+            currents.append(self.random.choice(same))
+        if len(currents) > 1:
+            self.features.append("several paths")
+        self.random.shuffle(currents)
+        return self._norm(self._add(currents), rarely=True)
+
+    def _pre_activation(self) -> None:
+        """A stream of currents that several neurons read, each through a norm of its own."""
+        self.features.append("pre-activation")
+        channels = self.random.randint(2, 5)
+        stream = self._conv(self.levels[-1], channels)
+        side = self.shapes[stream][1]
+        for _ in range(self.random.randint(1, 3)):
+            levels = self._neuron(self._norm(stream))
+            branch = ""
+            while not branch:
+                branch = self._conv(levels, channels, side)
+            stream = self._add([stream, branch])
+        self._neuron(self._norm(stream))
+
+    def _max_pool(self) -> None:
+        value = self.levels[-1]
+        channels, side, _ = self.shapes[value]
+        read = any(value in operands for _, _, operands in self.program)
+        if side < 4 or read or value in self.pooled:
+            return
+        pooled = self._call(nn.MaxPool2d(2), value, (channels, side // 2, side // 2))
+        self.levels[-1] = pooled
+        self.pooled.add(pooled)
+        self.features.append("max-pool")
+
+    def _linear(self, value: str, outputs: int) -> str:
+        channels, height, width = self.shapes[value]
+        if value not in self.flat:
+            value = self._call(nn.Flatten(), value, self.shapes[value])
+        layer = nn.Linear(channels * height * width, outputs, bias=self.random.random() < 0.7)
+        layer.weight.data *= 2.0 ** self.random.uniform(0, 2)
+        result = self._call(layer, value, (outputs, 1, 1))
+        self.flat.add(result)
+        return result
+
+    def _readout(self) -> str:
+        last = self.levels[-1]
+        if self.random.random() < 0.4:
+            self.features.append("hidden linear")
+            hidden = self._norm(self._linear(last, self.random.randint(3, 8)))
+            last = self._neuron(hidden)
+        currents = [self._linear(last, 5)]
+        if self.random.random() < 0.4:
+            self.features.append("readout of several")
+            source = self.levels[-1]
+            side = self.shapes[source][1]
+            mean = self._call(nn.AvgPool2d(side), source, (self.shapes[source][0], 1, 1))
+            currents.append(self._linear(mean, 5))
+        if self.random.random() < 0.25 and self.pad_input is None:
+            self.features.append("pixels in the readout")
+            currents.append(
+                self._in_time(self._linear("x" if self.static else self.merged, 5), "x")
+            )
+        total = self._add(currents)
+        if self.random.random() < 0.3:
+            self.features.append("norm behind the readout")
+            total = self._norm(total)
+        return self._call(TimeMean(self.timesteps), total, self.shapes[total])
+
+    def module(self) -> tuple[RandomModule, InputSpec, list[str]]:
+        self.flat: set[str] = set()
+        self.input_pools: set[str] = set()
+        self.pooled: set[str] = set()
+        self.levels: list[str] = []
+        self.merged = "x"
+        if not self.static:
+            self.features.append("recording")
+            self.merged = self._call(MergeTime(), "x", self.spec.shape)
+            self.program[-1] = ("x", self.program[-1][1], ["x"])
+            self.shapes["x"] = self.spec.shape
+            self.merged = "x"
+        stem = self._norm(self._conv("x", self.random.randint(2, 6)))
+        self._neuron(stem)
+        for _ in range(self.random.randint(1, 4)):
+            kind = self.random.random()
+            if kind < 0.15:
+                self._max_pool()
+            elif kind < 0.35:
+                self._pre_activation()
+            else:
+                self._neuron(self._sum_of_paths())
+        self._readout()
+        module = RandomModule(self.layers, self.program)
+        return module.eval(), self.spec, self.features
