@@ -125,6 +125,7 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("train.lr=fast", "train.lr must be a number, not 'fast'"),
         ("train.nesterov=1", "train.nesterov must be true or false, not 1"),
         ("train.amp=fp8", "train.amp must be one of 'off', 'bf16', not 'fp8'"),
+        ("data.validation=-1", "data.validation must be at least 0, not -1"),
         ("train.lr=0", "train.lr must be positive, not 0.0"),
         ("train.batch=0", "train.batch must be at least 1, not 0"),
         ("train.ema=1", "train.ema must be in [0, 1), not 1.0"),
