@@ -101,6 +101,14 @@ def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
     return kept, out
 
 
+def mean_levels(dataset: Dataset) -> tuple[int, ...]:
+    """The mean of all pixels of each channel, rounded to a level, halves up."""
+    images = dataset.images.reshape(-1, *dataset.images.shape[-3:])
+    totals = images.sum((0, 2, 3), dtype=np.int64)
+    count = images.size // len(totals)
+    return tuple(int(total) for total in (2 * totals + count) // (2 * count))
+
+
 class DeviceLoader:
     """Batches of a dataset that lies on the device, whole, as uint8.
 

@@ -26,7 +26,7 @@ from lbq_hw import datasets
 from train import checkpoint
 from train.augment import AugmentConfig, Pipeline
 from train.config import Config, differences
-from train.data import DeviceLoader, hold_out
+from train.data import DeviceLoader, hold_out, mean_levels
 from train.fuse import fuse
 from train.metrics import Metrics, ranges
 from train.optim import build_optimizer, follower, learning_rate
@@ -87,10 +87,12 @@ def _fit(
     train_set, test_set = _datasets(config, root, world, download=download)
     spec = config.data.spec(train_set.shape, static=not train_set.temporal)
 
+    mean = mean_levels(train_set) if config.augment.fill == "mean" else ()
+
     def pipeline(augment: AugmentConfig) -> Pipeline | None:
         if augment == AugmentConfig():
             return None
-        made = Pipeline(augment, spec, classes=train_set.classes).to(device)
+        made = Pipeline(augment, spec, classes=train_set.classes, mean=mean).to(device)
         if train.compile != "off":
             made.compile()
         return made

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lbq_hw.datasets import Dataset
 from train.augment import AugmentConfig, Pipeline
-from train.data import DeviceLoader, InputSpec, hold_out
+from train.data import DeviceLoader, InputSpec, hold_out, mean_levels
 
 SPEC = InputSpec(shape=(1, 4, 4), static=True, bits=8)
 
@@ -213,6 +213,15 @@ def test_dataset_of_another_shape_is_named():
     assert str(caught.value) == (
         "dataset must have static images of shape (1, 8, 8), not 'numbered' of shape (1, 4, 4)"
     )
+
+
+def test_mean_levels_are_rounded_means_of_channels():
+    images = np.array([[0, 10, 250], [1, 11, 255]], dtype=np.uint8)[:, :, None, None]
+    whole = Dataset(name="two", images=images, labels=np.arange(2), classes=2)
+    assert mean_levels(whole) == (1, 11, 253)  # of 0.5, 10.5 and 252.5
+    frames = np.stack([images, images // 2], 1)
+    recordings = Dataset(name="two", images=frames, labels=np.arange(2), classes=2)
+    assert mean_levels(recordings) == (0, 8, 189)  # of 0.25, 7.75 and 189.25
 
 
 # Images that are held out

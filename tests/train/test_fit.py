@@ -20,9 +20,10 @@ from torch import fx, nn
 from lbq_hw import datasets
 from train import __main__ as command
 from train import checkpoint, config, fit
+from train.augment import Pipeline
 from train.checkpoint import CheckpointError, load_run
 from train.config import Config
-from train.data import hold_out
+from train.data import hold_out, mean_levels
 from train.metrics import ranges
 from train.optim import build_optimizer, learning_rate
 
@@ -39,7 +40,12 @@ RECIPES = {
     "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
     "refined": ("augment.cutout=2", "train.refine_epochs=1"),
     "sharp": ("train.optimizer=sgd", "train.sam_epochs=2", "train.sam=0.05", "train.batch=480"),
-    "held out": ("data.validation=200", "train.label_smoothing=0.1", "train.sam_epochs=2"),
+    "held out": (
+        "data.validation=200",
+        "augment.fill=mean",
+        "train.label_smoothing=0.1",
+        "train.sam_epochs=2",
+    ),
     "adamw 4 bits": ("train.weight_bits=4", "neuron.timesteps=2", "augment.mixup=0.5"),
 }
 
@@ -150,6 +156,20 @@ def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkey
     kept, held = hold_out(load("digits", split="train"), 200)
     assert (len(kept), len(held)) == (1238, 200)
     assert fit.evaluate(model, fit.DeviceLoader(held, spec, batch=500)) == found[2]
+
+
+def test_a_mean_fill_is_the_mean_of_the_images_that_are_trained_on(tmp_path, monkeypatch):
+    seen = []
+
+    def watched(*args, mean, **options):
+        seen.append(mean)
+        return Pipeline(*args, mean=mean, **options)
+
+    monkeypatch.setattr(fit, "Pipeline", watched)
+    chosen = small("train.epochs=1", "data.validation=1000", "augment.fill=mean")
+    fit.fit(chosen, tmp_path)
+    kept, _ = hold_out(datasets.load("digits", split="train"), 1000)
+    assert seen == [mean_levels(kept)] * 2
 
 
 def test_a_run_without_held_out_images_says_that_it_was_tested_on_the_test_split(tmp_path):
