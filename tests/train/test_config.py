@@ -80,6 +80,13 @@ def test_a_base_is_taken_over_and_changed_in_part():
     assert derived.train == base.train
 
 
+def test_both_fast_configurations_change_the_same_settings():
+    ten, hundred = (config.load(f"{name}-resnet20-t2-fast") for name in ("cifar10", "cifar100"))
+    paper = config.load("cifar100-resnet20-t2")
+    assert hundred.train == ten.train != paper.train
+    assert (hundred.data, hundred.augment) == (paper.data, paper.augment)
+
+
 def test_the_papers_recipe_and_the_methods_defaults_are_in_the_configuration():
     chosen = config.load("cifar10-resnet20-t2")
     train, neuron = chosen.train, chosen.neuron
