@@ -128,6 +128,25 @@ def test_only_the_last_epochs_take_sharpness_aware_steps(tmp_path):
     assert sharp[2] != never[2]
 
 
+def test_both_passes_of_a_sharpness_aware_step_see_the_same_augmented_images(tmp_path, monkeypatch):
+    build, seen = checkpoint.build, []
+
+    def look(model, inputs) -> None:
+        if model.training:
+            seen.append(inputs[0])
+
+    def watched(*args, **options):
+        model = build(*args, **options)
+        model.register_forward_pre_hook(look)
+        return model
+
+    monkeypatch.setattr(checkpoint, "build", watched)
+    fit.fit(small("train.epochs=1", "train.sam_epochs=1", "augment.mixup=0.5"), tmp_path)
+    assert len(seen) == 2 * 5  # of 5 steps
+    assert all(torch.equal(*pair) for pair in zip(seen[::2], seen[1::2], strict=True))
+    assert not any(torch.equal(*pair) for pair in zip(seen[1:-1:2], seen[2::2], strict=True))
+
+
 def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkeypatch, capsys):
     load, asked = datasets.load, []
 
