@@ -26,6 +26,9 @@ examples:
   python -m train --config cifar10-resnet20-t2-fast --download --max-seconds 540
   python -m train --resume --out runs/cifar10-resnet20-t2-fast --max-seconds 540
       a long run in pieces: each stops at the end of an epoch and the next goes on exactly there
+  python -m train --config cifar10-resnet20-t2-fast --set data.validation=5000
+      to choose a recipe: 5000 training images are held out, the same in every run, and tested
+      on; the test images are not read
   torchrun --nproc-per-node 4 -m train --config cifar10-resnet20-t2
       the same run shared by four GPUs: the batch is the global one
 
@@ -129,8 +132,10 @@ def _closing(result: dict, chosen: Config, out: Path, again: str) -> str:
         return (
             f"stopped after epoch {result['epoch']} of {chosen.train.epochs}; go on with: {again}"
         )
+    split = chosen.data.split
+    where = " of the validation images" if split == "validation" else ""
     return (
-        f"{result['test_accuracy']:.2f} % at the last epoch "
+        f"{result[f'{split}_accuracy']:.2f} %{where} at the last epoch "
         f"(best {result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
     )
 

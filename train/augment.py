@@ -8,6 +8,7 @@ between processes by slicing the draws, and tested by hand-made draws.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -28,9 +29,13 @@ class AugmentConfig:
     ``rotate`` (degrees), ``shift`` (fraction of the side), ``zoom`` (fraction): a small affine move
     with bilinear pixels. ``crop``: pixels of padding before a random crop. ``flip``: left to right,
     every second image. ``autoaugment``: the CIFAR-10 policy. Then, on normalized values,
-    ``cutout``: side of a square of zeros, even, clipped at the border; ``mixup``, ``cutmix``: alpha
-    of their Beta law (each takes half of the images when both are on). ``fill``: the level of
-    pixels that come from outside the image, "zero" or the "mean" of the input spec.
+    ``cutout``: side of an empty square, even, clipped at the border; ``mixup``, ``cutmix``: alpha
+    of their Beta law (each takes half of the images when both are on).
+
+    ``fill``: what empty places hold, which are pixels from outside the image and the square of
+    cutout. "mean" is the mean colour of the training images, "gray" the level 128 in all channels,
+    and "zero" is 0 where a step finds it: black, but cutout's square has the value 0 after
+    normalization, which is the colour ``data.mean`` where that is subtracted.
     """
 
     rotate: float = 0.0
@@ -57,8 +62,8 @@ class AugmentConfig:
                 raise ValueError(f"{name} must be below 1, not {getattr(self, name)!r}")
         if self.cutout % 2:
             raise ValueError(f"cutout must be even, not {self.cutout!r}")
-        if self.fill not in ("zero", "mean"):
-            raise ValueError(f"fill must be 'zero' or 'mean', not {self.fill!r}")
+        if self.fill not in ("zero", "mean", "gray"):
+            raise ValueError(f"fill must be 'zero', 'mean' or 'gray', not {self.fill!r}")
 
     def mild(self) -> AugmentConfig:
         """Without autoaugment, cutout, mixup and cutmix: images as they are met in use, moved.
@@ -74,26 +79,30 @@ class Pipeline(nn.Module):
 
     ``pipeline(images, labels, draws)`` takes uint8 images (B, C, H, W), or (B, T, C, H, W) whose
     frames are all treated alike, and labels (B,); it returns float images of the same shape, and
-    the labels, or, with mixup or cutmix, rows of class weights (B, classes).
+    the labels, or, with mixup or cutmix, rows of class weights (B, classes). ``mean``, a level per
+    channel, is the mean colour of the training images, which a fill of "mean" needs.
     """
 
     fill: Tensor
+    hole: Tensor
     mixup_law: Tensor
     cutmix_law: Tensor
 
-    def __init__(self, config: AugmentConfig, spec: InputSpec, *, classes: int) -> None:
+    def __init__(
+        self, config: AugmentConfig, spec: InputSpec, *, classes: int, mean: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         channels, height, width = spec.shape
         if config.autoaugment and (channels != 3 or not spec.static):
             raise ValueError(f"autoaugment needs still images of 3 channels, not {spec.shape!r}")
-        if config.fill == "mean" and not spec.mean:
-            raise ValueError("fill must be 'zero' for an input without a mean, not 'mean'")
-        levels = [0] * channels
-        if config.fill == "mean":
-            top = 2**spec.bits - 1
-            levels = [round(min(m * spec.full_scale, top)) << spec.shift for m in spec.mean]
+        if config.fill == "mean" and len(mean) != channels:
+            raise ValueError(f"mean must have {channels} levels to fill with, not {mean!r}")
+        levels = {"zero": [0] * channels, "mean": mean, "gray": [128] * channels}[config.fill]
         self.config, self.spec, self.classes = config, spec, classes
-        self.register_buffer("fill", torch.tensor(levels, dtype=torch.uint8), persistent=False)
+        fill = torch.tensor(levels, dtype=torch.uint8).view(-1, 1, 1)
+        hole = torch.zeros(fill.shape) if config.fill == "zero" else spec.normalize(fill)
+        self.register_buffer("fill", fill, persistent=False)
+        self.register_buffer("hole", hole, persistent=False)
         self.policy = AutoAugment(height, width, fill=levels) if config.autoaugment else None
         for name in ("mixup", "cutmix"):
             if alpha := getattr(config, name):
@@ -123,7 +132,8 @@ class Pipeline(nn.Module):
             return draws[taken - count : taken]
 
         images = images.flatten(1, -3)
-        fill = self.fill.repeat(images.shape[1] // len(self.fill)).view(-1, 1, 1)
+        frames = images.shape[1] // len(self.fill)
+        fill = self.fill.repeat(frames, 1, 1)
         if config.rotate or config.shift or config.zoom:
             images = affine(images, take(4), fill, config.rotate, config.shift, config.zoom)
         if config.crop:
@@ -134,7 +144,7 @@ class Pipeline(nn.Module):
             images = self.policy(images, take(AutoAugment.draws))
         x = self.spec.normalize(images.view(shape)).flatten(1, -3)
         if config.cutout:
-            x = cutout(x, take(2), config.cutout)
+            x = cutout(x, take(2), self.hole.repeat(frames, 1, 1), config.cutout)
         if self.mixes:
             x, labels = self._mix(x, labels, take(4))
         return x.view(shape), labels
@@ -191,10 +201,10 @@ def crop(images: Tensor, draws: Tensor, fill: Tensor, pad: int) -> Tensor:
     return torch.where(inside[:, None], moved, fill)
 
 
-def cutout(x: Tensor, draws: Tensor, size: int) -> Tensor:
-    """Zero a square of an even ``size`` a side about a random pixel, clipped at the border."""
+def cutout(x: Tensor, draws: Tensor, fill: Tensor, size: int) -> Tensor:
+    """Fill a square of an even ``size`` a side about a random pixel, clipped at the border."""
     half = torch.full_like(draws[0], size // 2, dtype=torch.int64)
-    return x.masked_fill(_box(x, draws, half, half), 0.0)
+    return torch.where(_box(x, draws, half, half), fill, x)
 
 
 def mixup(x: Tensor, other: Tensor, draw: Tensor, law: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,10 +1,11 @@
 """What a run leaves behind: ``last`` and ``best`` checkpoints, and reading them back.
 
-A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy, git revision, configuration, list of
-parts with digests), and one ``torch.save`` archive cut into parts of at most ``shard_mib`` MiB, so
-that it can be carried where large files can not. The names of the parts hold digits of the
-archive's digest, and the index is replaced in one move after all parts are written: an interrupted
-save leaves the previous checkpoint whole, even one of the same epoch.
+A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy and the split that it was measured on,
+git revision, configuration, list of parts with digests), and one ``torch.save`` archive cut into
+parts of at most ``shard_mib`` MiB, so that it can be carried where large files can not. The names
+of the parts hold digits of the archive's digest, and the index is replaced in one move after all
+parts are written: an interrupted save leaves the previous checkpoint whole, even one of the same
+epoch.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class CheckpointError(ValueError):
 
 def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 0) -> None:
     """Write a checkpoint. ``state`` holds tensors and plain values, among them what the index
-    shows: ``epoch``, ``accuracy``, ``revision`` and ``config``.
+    shows: ``epoch``, ``accuracy``, ``split`` (of the accuracy: test or validation), ``revision``
+    and ``config``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
@@ -51,7 +53,7 @@ def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 
         file = f"{stem}.pt" if size >= len(whole) else f"{stem}.{len(parts):03d}.part"
         _replace(folder / file, part)
         parts.append({"file": file, "bytes": len(part), "sha256": hashlib.sha256(part).hexdigest()})
-    shown = {key: state[key] for key in ("epoch", "accuracy", "revision", "config")}
+    shown = {key: state[key] for key in ("epoch", "accuracy", "split", "revision", "config")}
     text = json.dumps({"format": FORMAT, **shown, "parts": parts}, indent=1)
     _replace(folder / f"{name}.json", text.encode())
     current = {part["file"] for part in parts}

@@ -39,6 +39,12 @@ class DataConfig:
     mean: tuple[float, ...] = ()  # per channel; empty keeps black pixels and padding at 0
     std: tuple[float, ...] = ()
     size: int | None = None  # recordings: side of a frame, to sum square blocks of pixels
+    validation: int = 0  # training images held out to test on, in place of the test split
+
+    @property
+    def split(self) -> Literal["test", "validation"]:
+        """What the network is tested on while it is trained."""
+        return "validation" if self.validation else "test"
 
     def spec(self, shape: Sequence[int], *, static: bool) -> InputSpec:
         """The input of a network fed with frames of that shape, ``(C, H, W)``."""
@@ -173,7 +179,8 @@ class Config:
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
-        train, neuron = self.train, self.neuron
+        train, neuron, held = self.train, self.neuron, self.data.validation
+        require(held >= 0, "data.validation", "at least 0", held)
         ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
         for key in (*ones, "log_every"):
             require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))

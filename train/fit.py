@@ -26,7 +26,7 @@ from lbq_hw import datasets
 from train import checkpoint
 from train.augment import AugmentConfig, Pipeline
 from train.config import Config, differences
-from train.data import DeviceLoader
+from train.data import DeviceLoader, hold_out, mean_levels
 from train.fuse import fuse
 from train.metrics import Metrics, ranges
 from train.optim import build_optimizer, follower, learning_rate
@@ -76,21 +76,23 @@ def _fit(
     state: dict[str, Any] | None,
     deadline: float,
 ) -> dict[str, Any]:
-    train, device = config.train, world.device
+    train, device, split = config.train, world.device, config.data.split
     if train.threads:
         torch.set_num_threads(train.threads)
     if train.batch % (train.accumulate * world.size):
         parts = train.accumulate * world.size
         raise FitError(f"train.batch must be a multiple of {parts} parts, not {train.batch}")
 
-    # Data: both splits lie on the device as raw bytes; batches are gathered and augmented there.
+    # Data: all images lie on the device as raw bytes; batches are gathered and augmented there.
     train_set, test_set = _datasets(config, root, world, download=download)
     spec = config.data.spec(train_set.shape, static=not train_set.temporal)
+
+    mean = mean_levels(train_set) if config.augment.fill == "mean" else ()
 
     def pipeline(augment: AugmentConfig) -> Pipeline | None:
         if augment == AugmentConfig():
             return None
-        made = Pipeline(augment, spec, classes=train_set.classes).to(device)
+        made = Pipeline(augment, spec, classes=train_set.classes, mean=mean).to(device)
         if train.compile != "off":
             made.compile()
         return made
@@ -115,6 +117,10 @@ def _fit(
     # Network: in the form that is deployed. `runner` is what the loop calls to train it.
     torch.manual_seed(train.seed)
     init = train.init if state is None else ""
+    if init and config.data.validation and _has_seen(Path(init), config):
+        raise FitError(
+            f"train.init = {init!r} has trained on images that data.validation holds out"
+        )
     model = checkpoint.build(config, spec, train_set.classes, init=init).to(device)
     if train.fuse:
         fuse(model)
@@ -170,9 +176,11 @@ def _fit(
 
     revision = checkpoint.revision()
     metrics = Metrics(out / "metrics.jsonl", done) if world.first else None
-    line: dict[str, Any] = {"epoch": done, "test_accuracy": test, "total_seconds": spent}
+    line: dict[str, Any] = {"epoch": done, f"{split}_accuracy": test, "total_seconds": spent}
     line |= {} if metrics is None else metrics.last
-    with Progress(epochs=train.epochs, steps=steps, done=done, shown=world.first) as progress:
+    with Progress(
+        epochs=train.epochs, steps=steps, done=done, split=split, shown=world.first
+    ) as progress:
         for epoch in range(done + 1, train.epochs + 1):
             began = time.perf_counter()
             generator.manual_seed(train.seed * 1_000_003 + epoch)
@@ -208,7 +216,7 @@ def _fit(
                     "epoch": epoch,
                     "loss": loss,
                     "train_accuracy": accuracy,
-                    "test_accuracy": test,
+                    f"{split}_accuracy": test,
                     **more,
                     "lr": rate,
                     "seconds": seconds,
@@ -220,6 +228,7 @@ def _fit(
                 common = {
                     "epoch": epoch,
                     "accuracy": test,
+                    "split": split,
                     "revision": revision,
                     "config": config.to_dict(),
                     "spec": dataclasses.asdict(spec),
@@ -294,19 +303,29 @@ def _previous(
 def _datasets(
     config: Config, root: Path, world: World, *, download: bool
 ) -> tuple[datasets.Dataset, datasets.Dataset]:
-    """Both splits; only the first process downloads, and the others wait for it."""
+    """Images to train and to test on, these of the test split or held out of the training split;
+    only the first process downloads, and the others wait for it.
+    """
     name, frames = config.data.name, {}
     if datasets.info(name).temporal:
         frames = {"timesteps": config.neuron.timesteps, "size": config.data.size}
     if not world.first:
         world.agree(True)
-    loaded = (
-        datasets.load(name, root, split="train", download=download and world.first, **frames),
-        datasets.load(name, root, split="test", **frames),
-    )
+    fetch = download and world.first
+    whole = datasets.load(name, root, split="train", download=fetch, **frames)
+    if config.data.validation:
+        loaded = hold_out(whole, config.data.validation)
+    else:
+        loaded = whole, datasets.load(name, root, split="test", **frames)
     if world.first:
         world.agree(True)
     return loaded
+
+
+def _has_seen(init: Path, config: Config) -> bool:
+    """Whether a run has trained on images that this one holds out."""
+    data = Config.from_dict(checkpoint.index(init, "last")["config"]).data
+    return data.name == config.data.name and data.validation < config.data.validation
 
 
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:

@@ -5,6 +5,7 @@ epoch                   counted from 1
 loss, train_accuracy    means over the epoch's augmented images, while the weights changed
 test_accuracy           percent of the test images, null where the epoch was not tested; of the
                         averaged weights where ``train.ema`` is on; in float32 in the last epoch
+validation_accuracy     in its place where ``data.validation`` holds images out: percent of those
 last_weights_accuracy   last epoch, where ``train.ema`` is on: of the weights that are not averaged
 lr                      learning rate of the epoch's last step
 seconds, total_seconds  of the epoch, and of the run so far, all its pieces together

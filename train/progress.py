@@ -14,13 +14,14 @@ class Progress:
     """A bar over all steps of a run, with loss, accuracy and the time left.
 
     ``live`` says whether anyone sees the bar: where the output is not a terminal only the lines of
-    :meth:`report` are written, and nothing at all where ``shown`` is False.
+    :meth:`report` are written, and nothing at all where ``shown`` is False. ``split`` names the
+    images that epochs are tested on.
     """
 
-    def __init__(self, *, epochs: int, steps: int, done: int, shown: bool) -> None:
+    def __init__(self, *, epochs: int, steps: int, done: int, split: str, shown: bool) -> None:
         console = Console(quiet=not shown, highlight=False, soft_wrap=True)
         self.live = shown and console.is_terminal
-        self._epochs, self._steps = epochs, steps
+        self._epochs, self._steps, self._split = epochs, steps, split
         self._bar = progress.Progress(
             progress.TextColumn("epoch {task.fields[epoch]}/" + str(epochs)),
             progress.BarColumn(),
@@ -60,12 +61,12 @@ class Progress:
     def report(self, line: Mapping[str, Any]) -> None:
         """The line of an epoch's metrics."""
         width = len(str(self._epochs))
-        test = line["test_accuracy"]
+        test = line[f"{self._split}_accuracy"]
         words = [
             f"epoch {line['epoch']:{width}}/{self._epochs}",
             f"loss {line['loss']:.4f}",
             f"train {line['train_accuracy']:6.2f} %",
-            "test        -" if test is None else f"test {test:6.2f} %",
+            f"{self._split}        -" if test is None else f"{self._split} {test:6.2f} %",
             f"lr {line['lr']:.2e}",
             f"{line['seconds']:.1f} s",
         ]

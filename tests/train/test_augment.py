@@ -19,7 +19,14 @@ from train.augment import (
     cutout,
     mixup,
 )
-from train.autoaugment import CIFAR10_POLICY, OPERATIONS, SIGNED, AutoAugment, magnitude
+from train.autoaugment import (
+    CIFAR10_POLICY,
+    GEOMETRIC,
+    OPERATIONS,
+    SIGNED,
+    AutoAugment,
+    magnitude,
+)
 from train.data import InputSpec
 
 CIFAR = InputSpec(shape=(3, 32, 32), static=True, bits=8)
@@ -51,9 +58,9 @@ def grayscale(image: np.ndarray) -> np.ndarray:
     return (weights[0] * red + weights[1] * green + weights[2] * blue).astype(np.uint8)
 
 
-def by_hand(name: str, value: float, image: np.ndarray) -> np.ndarray:
-    if name in ("ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate"):
-        return moved(name, value, image)
+def by_hand(name: str, value: float, image: np.ndarray, fill=(0, 0, 0)) -> np.ndarray:
+    if name in GEOMETRIC:
+        return moved(name, value, image, fill)
     out = image.copy()
     if name == "Brightness":
         return blend(image, np.zeros_like(image), value)
@@ -86,8 +93,9 @@ def by_hand(name: str, value: float, image: np.ndarray) -> np.ndarray:
     return out
 
 
-def moved(name: str, value: float, image: np.ndarray) -> np.ndarray:
-    out = np.zeros_like(image)
+def moved(name: str, value: float, image: np.ndarray, fill) -> np.ndarray:
+    out = np.empty_like(image)
+    out[:] = np.array(fill)[:, None, None]
     _, height, width = image.shape
     for y, x in np.ndindex(height, width):
         # Coordinates of pixel centres; shears keep the corner, a turn keeps the centre.
@@ -128,15 +136,16 @@ LEVELS = {
 }
 
 
+@pytest.mark.parametrize("fill", [(0, 0, 0), (129, 124, 112)])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation_equals_the_one_by_hand(name):
+def test_operation_equals_the_one_by_hand(name, fill):
     steps = [(name, 1.0, level) for level in LEVELS[name]]
-    policy = AutoAugment(32, 32, policy=[(step, step) for step in steps])
+    policy = AutoAugment(32, 32, policy=[(step, step) for step in steps], fill=fill)
     batch = images(10, 1)
     for (operation, value), number in policy.settings.items():
         found = policy.stage(batch, torch.full((10,), number)).numpy()
         for image, result in zip(batch.numpy(), found, strict=True):
-            expected = image if operation == "Identity" else by_hand(name, value, image)
+            expected = image if operation == "Identity" else by_hand(name, value, image, fill)
             assert np.array_equal(result, expected)
 
 
@@ -176,8 +185,9 @@ def test_policy_is_the_papers():
             assert (level is None) == (name in ("Invert", "AutoContrast", "Equalize"))
 
 
-def test_each_image_gets_both_steps_of_its_own_pair():
-    policy = AutoAugment(32, 32)
+@pytest.mark.parametrize("fill", [(0, 0, 0), (129, 124, 112)])
+def test_each_image_gets_both_steps_of_its_own_pair(fill):
+    policy = AutoAugment(32, 32, fill=fill)
     batch = images(100, 2)
     draws = torch.rand((5, 100), generator=torch.Generator().manual_seed(0))
     draws[0] = torch.arange(100) % 25 / 25 + 0.02
@@ -190,16 +200,8 @@ def test_each_image_gets_both_steps_of_its_own_pair():
             if name in SIGNED and draws[row + 1, n] >= 0.5:
                 value = -value
             if draws[row, n] < chance:
-                expected = by_hand(name, value, expected)
+                expected = by_hand(name, value, expected, fill)
         assert np.array_equal(found[n], expected), CIFAR10_POLICY[n % 25]
-
-
-def test_moves_leave_the_fill_behind():
-    policy = AutoAugment(
-        4, 4, policy=[(("TranslateX", 1.0, 9), ("Invert", 0.0, None))], fill=(7, 8, 9)
-    )
-    found = policy(images(1, 0, (3, 4, 4)), torch.zeros(5, 1))
-    assert found[0, :, :, 0].tolist() == [[7] * 4, [8] * 4, [9] * 4]
 
 
 def test_unknown_operation_is_named():
@@ -223,14 +225,15 @@ def test_crop_cuts_the_padded_image():
         assert np.array_equal(found[n], padded[:, y : y + 32, x : x + 32])
 
 
-def test_cutout_zeroes_a_clipped_square():
+def test_cutout_fills_a_clipped_square():
     x = torch.ones(3, 2, 8, 8)
     draws = torch.tensor([[0.0, 0.5, 0.99], [0.0, 0.5, 0.5]])
-    found = cutout(x, draws, 4)
+    fill = torch.tensor([0.0, -0.75]).view(2, 1, 1)
+    found = cutout(x, draws, fill, 4)
     expected = torch.ones(3, 2, 8, 8)
-    expected[0, :, 0:2, 0:2] = 0
-    expected[1, :, 2:6, 2:6] = 0
-    expected[2, :, 5:8, 2:6] = 0
+    expected[0, :, 0:2, 0:2] = fill
+    expected[1, :, 2:6, 2:6] = fill
+    expected[2, :, 5:8, 2:6] = fill
     assert torch.equal(found, expected)
 
 
@@ -326,7 +329,7 @@ def test_steps_are_taken_in_order():
     x = crop(batch, draws[0:2], torch.zeros(3, 1, 1, dtype=torch.uint8), 4)
     x = torch.where(draws[2].view(-1, 1, 1, 1) < 0.5, x.flip(-1), x)
     x = spec.normalize(AutoAugment(32, 32)(x, draws[3:8]))
-    expected = cutout(x, draws[8:10], 8)
+    expected = cutout(x, draws[8:10], torch.zeros(3, 1, 1), 8)
     assert torch.equal(pipeline(batch, torch.zeros(20), draws)[0], expected)
 
 
@@ -363,12 +366,62 @@ def test_frames_of_a_recording_are_treated_alike():
     assert torch.equal(x[:, 0], run(config, still, frame, torch.arange(6))[0])
 
 
-def test_mean_fill_is_the_mean_pixel():
-    spec = InputSpec(shape=(1, 8, 8), static=True, bits=4, shift=4, mean=(0.2,), std=(1.0,))
-    config = AugmentConfig(crop=4, fill="mean")
-    white = torch.full((50, 1, 8, 8), 255, dtype=torch.uint8)
-    x, _ = run(config, spec, white, torch.zeros(50))
-    assert sorted(set(x.flatten().tolist())) == pytest.approx([0.0, 0.8])
+NORMALIZED = InputSpec(
+    shape=(3, 32, 32), static=True, bits=8, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4)
+)
+
+
+@pytest.mark.parametrize("spec", [CIFAR, NORMALIZED], ids=["scaled", "normalized"])
+@pytest.mark.parametrize(
+    ("fill", "levels"), [("zero", (0, 0, 0)), ("mean", (129, 124, 112)), ("gray", (128, 128, 128))]
+)
+def test_every_step_leaves_the_fill_in_its_empty_places(fill, levels, spec):
+    config = AugmentConfig(crop=4, autoaugment=True, cutout=12, fill=fill)
+    pipeline = Pipeline(config, spec, classes=10, mean=(129, 124, 112))
+    batch = images(25, 9)
+    draws = pipeline.draw(25, torch.Generator().manual_seed(1))
+    draws[2] = torch.arange(25) / 25 + 0.02  # each pair of the policy
+    draws[3], draws[5] = 0.0, 0.05  # and nearly all their steps
+    found, _ = pipeline(batch, torch.zeros(25), draws)
+    empty = np.array(levels, dtype=np.uint8)[:, None, None]
+    for n, image in enumerate(batch.numpy()):
+        padded = np.broadcast_to(empty, (3, 40, 40)).copy()
+        padded[:, 4:36, 4:36] = image
+        y, x = (int(draws[i, n] * 9) for i in (0, 1))
+        expected = padded[:, y : y + 32, x : x + 32]
+        for (name, chance, level), row in zip(CIFAR10_POLICY[n], (3, 5), strict=True):
+            value = magnitude(name, level, 32, 32)
+            if name in SIGNED and draws[row + 1, n] >= 0.5:
+                value = -value
+            if draws[row, n] < chance:
+                expected = by_hand(name, value, expected, levels)
+        y, x = (int(draws[i, n] * 32) for i in (7, 8))
+        square = np.s_[:, max(y - 6, 0) : y + 6, max(x - 6, 0) : x + 6]
+        expected = expected.copy()
+        expected[square] = empty
+        result = spec.normalize(torch.from_numpy(expected))
+        if fill == "zero":
+            result[square] = 0.0
+        assert torch.equal(found[n], result), CIFAR10_POLICY[n]
+
+
+def test_affine_moves_fill_with_the_mean_colour_too():
+    config = AugmentConfig(shift=0.5, fill="mean")
+    spec = InputSpec(shape=(1, 8, 8), static=True, bits=8)
+    pipeline = Pipeline(config, spec, classes=10, mean=(99,))
+    black = torch.zeros(1, 1, 8, 8, dtype=torch.uint8)
+    x, _ = pipeline(black, torch.zeros(1), torch.tensor([[0.5], [0.5], [1.0], [0.5]]))
+    assert (x[0, 0] * 255).round().int().tolist() == [[99] * 4 + [0] * 4] * 8
+
+
+def test_recordings_fill_every_frame_by_channel():
+    config = AugmentConfig(crop=8, cutout=8, fill="mean")
+    spec = InputSpec(shape=(2, 8, 8), static=False, bits=8)
+    pipeline = Pipeline(config, spec, classes=10, mean=(3, 7))
+    draws = torch.tensor([[0.0], [0.0], [0.5], [0.5]])  # all that is seen is padding
+    x, _ = pipeline(torch.zeros(1, 3, 2, 8, 8, dtype=torch.uint8), torch.zeros(1), draws)
+    expected = torch.tensor([3, 7]).view(1, 1, 2, 1, 1) / 255
+    assert torch.equal(x, expected.expand(1, 3, 2, 8, 8))
 
 
 @pytest.mark.parametrize(
@@ -380,7 +433,7 @@ def test_mean_fill_is_the_mean_pixel():
         ({"flip": 1}, TypeError, "flip must be of type bool, not 1"),
         ({"mixup": "a"}, TypeError, "mixup must be of type float, not 'a'"),
         ({"zoom": 1.0}, ValueError, "zoom must be below 1, not 1.0"),
-        ({"fill": "grey"}, ValueError, "fill must be 'zero' or 'mean', not 'grey'"),
+        ({"fill": "grey"}, ValueError, "fill must be 'zero', 'mean' or 'gray', not 'grey'"),
     ],
 )
 def test_wrong_configs_are_named(options, error, text):
@@ -396,4 +449,4 @@ def test_config_that_does_not_fit_the_input_is_named():
     assert str(caught.value) == "autoaugment needs still images of 3 channels, not (1, 28, 28)"
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         Pipeline(AugmentConfig(crop=2, fill="mean"), gray, classes=10)
-    assert str(caught.value) == "fill must be 'zero' for an input without a mean, not 'mean'"
+    assert str(caught.value) == "mean must have 1 levels to fill with, not ()"

@@ -80,6 +80,13 @@ def test_a_base_is_taken_over_and_changed_in_part():
     assert derived.train == base.train
 
 
+def test_both_fast_configurations_change_the_same_settings():
+    ten, hundred = (config.load(f"{name}-resnet20-t2-fast") for name in ("cifar10", "cifar100"))
+    paper = config.load("cifar100-resnet20-t2")
+    assert hundred.train == ten.train != paper.train
+    assert (hundred.data, hundred.augment) == (paper.data, paper.augment)
+
+
 def test_the_papers_recipe_and_the_methods_defaults_are_in_the_configuration():
     chosen = config.load("cifar10-resnet20-t2")
     train, neuron = chosen.train, chosen.neuron
@@ -125,6 +132,7 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("train.lr=fast", "train.lr must be a number, not 'fast'"),
         ("train.nesterov=1", "train.nesterov must be true or false, not 1"),
         ("train.amp=fp8", "train.amp must be one of 'off', 'bf16', not 'fp8'"),
+        ("data.validation=-1", "data.validation must be at least 0, not -1"),
         ("train.lr=0", "train.lr must be positive, not 0.0"),
         ("train.batch=0", "train.batch must be at least 1, not 0"),
         ("train.ema=1", "train.ema must be in [0, 1), not 1.0"),

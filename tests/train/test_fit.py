@@ -20,8 +20,10 @@ from torch import fx, nn
 from lbq_hw import datasets
 from train import __main__ as command
 from train import checkpoint, config, fit
+from train.augment import Pipeline
 from train.checkpoint import CheckpointError, load_run
 from train.config import Config
+from train.data import hold_out, mean_levels
 from train.metrics import ranges
 from train.optim import build_optimizer, learning_rate
 
@@ -38,6 +40,12 @@ RECIPES = {
     "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
     "refined": ("augment.cutout=2", "train.refine_epochs=1"),
     "sharp": ("train.optimizer=sgd", "train.sam_epochs=2", "train.sam=0.05", "train.batch=480"),
+    "held out": (
+        "data.validation=200",
+        "augment.fill=mean",
+        "train.label_smoothing=0.1",
+        "train.sam_epochs=2",
+    ),
     "adamw 4 bits": ("train.weight_bits=4", "neuron.timesteps=2", "augment.mixup=0.5"),
 }
 
@@ -118,6 +126,87 @@ def test_only_the_last_epochs_take_sharpness_aware_steps(tmp_path):
     never, sharp = run("never"), run("sharp", "train.sam_epochs=1", "train.sam=0.5")
     assert sharp[:2] == never[:2]
     assert sharp[2] != never[2]
+
+
+def test_both_passes_of_a_sharpness_aware_step_see_the_same_augmented_images(tmp_path, monkeypatch):
+    build, seen = checkpoint.build, []
+
+    def look(model, inputs) -> None:
+        if model.training:
+            seen.append(inputs[0])
+
+    def watched(*args, **options):
+        model = build(*args, **options)
+        model.register_forward_pre_hook(look)
+        return model
+
+    monkeypatch.setattr(checkpoint, "build", watched)
+    fit.fit(small("train.epochs=1", "train.sam_epochs=1", "augment.mixup=0.5"), tmp_path)
+    assert len(seen) == 2 * 5  # of 5 steps
+    assert all(torch.equal(*pair) for pair in zip(seen[::2], seen[1::2], strict=True))
+    assert not any(torch.equal(*pair) for pair in zip(seen[1:-1:2], seen[2::2], strict=True))
+
+
+def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkeypatch, capsys):
+    load, asked = datasets.load, []
+
+    def watched(*args, split, **options):
+        asked.append(split)
+        return load(*args, split=split, **options)
+
+    monkeypatch.setattr(datasets, "load", watched)
+    changes = [word for change in (*SMALL, "data.validation=200") for word in ("--set", change)]
+    options = ["--config", "digits", *changes, "--out", str(tmp_path)]
+    assert command.main([*options, "--set", "train.eval_every=2"]) == 0
+    assert asked == ["train"]
+    seen = metrics(tmp_path)
+    assert not any("test_accuracy" in line for line in seen)
+    found = [line["validation_accuracy"] for line in seen]
+    assert found[0] is None
+    shown = capsys.readouterr().out.splitlines()
+    assert "  validation        -  " in shown[0]
+    assert f"  validation {found[1]:6.2f} %  " in shown[1]
+    assert shown[3].startswith(
+        f"{found[2]:.2f} % of the validation images at the last epoch (best "
+    )
+    assert "test" not in " ".join(shown).replace(str(tmp_path), "")
+    index, (model, _, spec) = checkpoint.index(tmp_path, "last"), load_run(tmp_path)
+    assert (index["split"], index["accuracy"]) == ("validation", found[2])
+    kept, held = hold_out(load("digits", split="train"), 200)
+    assert (len(kept), len(held)) == (1238, 200)
+    assert fit.evaluate(model, fit.DeviceLoader(held, spec, batch=500)) == found[2]
+
+
+def test_a_mean_fill_is_the_mean_of_the_images_that_are_trained_on(tmp_path, monkeypatch):
+    seen = []
+
+    def watched(*args, mean, **options):
+        seen.append(mean)
+        return Pipeline(*args, mean=mean, **options)
+
+    monkeypatch.setattr(fit, "Pipeline", watched)
+    chosen = small("train.epochs=1", "data.validation=1000", "augment.fill=mean")
+    fit.fit(chosen, tmp_path)
+    kept, _ = hold_out(datasets.load("digits", split="train"), 1000)
+    assert seen == [mean_levels(kept)] * 2
+
+
+def test_a_run_without_held_out_images_says_that_it_was_tested_on_the_test_split(tmp_path):
+    fit.fit(small("train.epochs=1"), tmp_path)
+    assert checkpoint.index(tmp_path, "last")["split"] == "test"
+
+
+def test_held_out_images_must_be_new_to_the_weights_that_a_run_begins_with(tmp_path):
+    fit.fit(small("train.epochs=1"), tmp_path / "all")
+    fit.fit(small("train.epochs=1", "data.validation=200"), tmp_path / "held")
+    tuned = ["train.epochs=1", f"train.init={tmp_path / 'held'}", "data.validation=100"]
+    assert fit.fit(small(*tuned), tmp_path / "tuned")["finished"]
+    init = str(tmp_path / "all")
+    message = f"train.init = {init!r} has trained on images that data.validation holds out"
+    with pytest.raises(fit.FitError, match=f"^{re.escape(message)}$"):
+        fit.fit(
+            small("data.validation=200", f"train.init={init}"), tmp_path / "tuned", overwrite=True
+        )
 
 
 @contextlib.contextmanager
@@ -455,7 +544,8 @@ def test_the_rate_warms_up_in_line_and_falls_to_zero_as_a_cosine():
 def state(epoch: int) -> dict:
     torch.manual_seed(epoch)
     weights = {"a": torch.rand(600_000), "b": torch.arange(3)}
-    return {"epoch": epoch, "accuracy": 0.5, "revision": "r", "config": {}, "model": weights}
+    shown = {"epoch": epoch, "accuracy": 0.5, "split": "test", "revision": "r", "config": {}}
+    return shown | {"model": weights}
 
 
 def test_a_checkpoint_in_parts_reads_as_written_and_keeps_no_older_part(tmp_path):

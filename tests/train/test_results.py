@@ -422,6 +422,13 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path):
         store.collect(tmp_path)
 
 
+def test_a_run_tested_on_validation_images_is_refused(tmp_path):
+    finished(tmp_path, "cifar10-resnet20-t2", ["train.epochs=2", "data.validation=5000"])
+    message = f"{tmp_path} must be tested on the test split, not on validation images"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        store.collect(tmp_path)
+
+
 def test_a_row_with_other_keys_is_refused(tmp_path):
     values = asdict(RUN)
     del values["seed"]

@@ -149,6 +149,8 @@ def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str]
         chosen = Config.from_dict(index(folder, "last")["config"])
     else:
         chosen = configurations.load(config, overrides)
+    if chosen.data.validation:
+        raise ValueError(f"{folder} must be tested on the test split, not on validation images")
     metrics = folder / "metrics.jsonl"
     if not metrics.is_file():
         raise ValueError(f"{folder} holds no finished run: {metrics} is missing")
