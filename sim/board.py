@@ -30,7 +30,8 @@ examples:
   python -m lbq_hw.host --port NAME --package build/demo/icebreaker/package
   python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
       or both at once: what follows --host are arguments of lbq_hw.host
-Runs until it is killed, or with --once until the host hangs up.
+Runs until it is killed, or with --once until the host hangs up. It tells the host its own time
+through the terminal: seconds of time-outs are simulated ones, however slow this machine is.
 """
 
 

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator
@@ -245,9 +246,11 @@ def test_a_host_in_another_process_knows_the_time_of_the_simulation(
 ) -> None:
     options = host(running, packed.folder, "--reload", "--json", "--timeout", str(SHORT))
     command = [sys.executable, "-m", "lbq_hw.host", *options]
-    with stopped(running):
+    with serial.Serial(running.name, 9600) as port, stopped(running):
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        time.sleep(2 * PAUSE)
+        while termios.tcgetattr(port.fileno())[5] != termios.B3000000 and process.poll() is None:
+            time.sleep(0.02)  # until the host has opened it
+        time.sleep(PAUSE)
         assert process.poll() is None
     facts = json.loads(process.communicate()[0])
     assert (facts["equal"], facts["uploaded"], facts["repeated_frames"]) == (True, True, 0)
