@@ -2,8 +2,12 @@
 //
 //   bench FD CLOCK_HZ ONCE     FD: master side of the terminal; ONCE: end when the host hangs up
 //
-// The bit rate is the one that the host has set on the terminal, as with a real port. Time stands
-// still while nothing happens.
+// The bit rate is the one that the host has set on the terminal, as with a real port.
+//
+// The host's time-outs count simulated time, which is told as the size of the terminal's window: the
+// rows stay as they are, the other three numbers count microseconds (lbq_hw/host/clock.py). While
+// nothing can happen no cycles are simulated, and time passes in steps of an idle look at the
+// terminal, no faster than on the wall.
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -22,8 +26,12 @@ static Vsystem top(&context);
 static int line;
 static uint64_t clock_hz;
 static double bit;  // clock cycles, as the host counts them: not a whole number
+static uint64_t cycles;
+static struct winsize window;
+static const int IDLE_LOOK = 5;  // milliseconds
 
 static void cycle() {
+    ++cycles;
     top.clk = 0;
     top.eval();
     top.clk = 1;
@@ -34,6 +42,15 @@ static void set_rate() {
     struct termios2 settings;
     if (ioctl(line, TCGETS2, &settings) == 0 && settings.c_ospeed)
         bit = double(clock_hz) / settings.c_ospeed;
+}
+
+static void tell_time() {
+    const uint64_t microseconds =
+        cycles / clock_hz * 1000000 + cycles % clock_hz * 1000000 / clock_hz;
+    window.ws_col = uint16_t(microseconds >> 32);
+    window.ws_xpixel = uint16_t(microseconds >> 16);
+    window.ws_ypixel = uint16_t(microseconds);
+    ioctl(line, TIOCSWINSZ, &window);
 }
 
 // What the host sends: one byte at a time onto the pin.
@@ -110,6 +127,7 @@ int main(int argc, char** argv) {
     static Receiver receiver;
     bool met = false;
     set_rate();
+    ioctl(line, TIOCGWINSZ, &window);
     top.rx = 1;
     top.rst = 1;
     cycle();
@@ -120,24 +138,28 @@ int main(int argc, char** argv) {
         cycle();
         receiver.step();
         if (!sender.idle() || receiver.left || top.busy) quiet = 0;
-        // Look at the terminal now and then; for long where nothing else can happen, which is once
+        // Look at the terminal now and then; for longer where nothing else can happen, which is once
         // the longest frame must have been executed and its answer begun.
         const bool still = quiet > 4096 + uint64_t(64 * bit);
-        if (sender.idle() && (still || quiet % 256 == 0)) {
-            receiver.flush();
-            struct pollfd wait = {line, POLLIN, 0};
-            poll(&wait, 1, still ? 1000 : 0);
-            if (wait.revents & POLLIN) {
-                set_rate();
-                sender.at = 0;
-                sender.size = read(line, sender.queue, sizeof sender.queue);
-                if (sender.size < 0) sender.size = 0;
-                met = true;
-                quiet = 0;
-            } else if (wait.revents & POLLHUP) {
-                if (once && met) break;
-                usleep(20000);
-            }
+        if (!still && cycles % 256) continue;
+        // Answers leave before the time is told, also while the host still sends.
+        receiver.flush();
+        tell_time();
+        if (!sender.idle()) continue;
+        struct pollfd wait = {line, POLLIN, 0};
+        const int found = poll(&wait, 1, still ? IDLE_LOOK : 0);
+        if (wait.revents & POLLIN) {
+            set_rate();
+            sender.at = 0;
+            sender.size = read(line, sender.queue, sizeof sender.queue);
+            if (sender.size < 0) sender.size = 0;
+            met = true;
+            quiet = 0;
+        } else if (wait.revents & POLLHUP) {
+            if (once && met) break;
+            usleep(20000);
+        } else if (still && found == 0) {
+            cycles += clock_hz * IDLE_LOOK / 1000;
         }
     }
     top.final();

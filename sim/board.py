@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import termios
 import tty
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from lbq_hw import package
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
+from lbq_hw.host import clock
 from lbq_hw.package import Package, PackageError
 from sim.verilator import CACHE, SimulatorError, build_bench
 from sim.verilog import convert
@@ -28,7 +30,8 @@ examples:
   python -m lbq_hw.host --port NAME --package build/demo/icebreaker/package
   python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
       or both at once: what follows --host are arguments of lbq_hw.host
-Runs until it is killed, or with --once until the host hangs up.
+Runs until it is killed, or with --once until the host hangs up. It tells the host its own time
+through the terminal: seconds of time-outs are simulated ones, however slow this machine is.
 """
 
 
@@ -46,12 +49,19 @@ class Board:
         master, slave = os.openpty()
         try:
             tty.setraw(slave)
+            # Before any host can open it: the simulation tells its time through the terminal.
+            termios.tcsetwinsize(slave, (clock.ROWS, 0))
             self.name = os.ttyname(slave)
         finally:
             os.close(slave)  # so that the simulation sees the host hang up
         command = [str(program.resolve()), str(master), str(clock_hz), str(int(once))]
         self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
         os.close(master)
+
+    @property
+    def process(self) -> int:
+        """The simulation's process."""
+        return self._process.pid
 
     def wait(self) -> int:
         """Wait for the end of the simulation; its exit code."""

@@ -2,10 +2,11 @@
 
 `work` finds what each step asks for: requests, plane words with a flag, events. `stages` and
 `model` find when each of these passes each stage of the core, with every queue as deep as it is.
-``python -m lbq_hw.cycles --help`` prints a table.
+`most` bounds them without an image. ``python -m lbq_hw.cycles --help`` prints a table.
 """
 
 from lbq_hw.cycles.means import means
 from lbq_hw.cycles.model import BOUNDS, COUNTERS, LayerCycles, predict
+from lbq_hw.cycles.most import most_cycles
 
-__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "means", "predict"]
+__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "means", "most_cycles", "predict"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,7 +31,8 @@ examples:
   python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
 The program is uploaded unless the bitstream has brought it. Latency comes from the cycles that the
-core counted, at the package's clock; throughput from the time that passed, the link included.
+core counted, at the package's clock; throughput from the time that passed, the link included. With
+a simulated board (python -m sim.board) all seconds are those of the simulation.
 """
 
 
@@ -116,21 +116,20 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
     program = compile_network(packed.network, packed.config)
     if not len(dataset.images):
         raise ValueError("the dataset must have an image")
-    timeout = args.timeout or (1.0 if packed.bitstream else 10.0)  # a simulation has its own time
     with (
-        SerialTransport.open(args.port, baud=packed.baud, timeout=timeout) as line,
+        SerialTransport.open(args.port, baud=packed.baud, timeout=args.timeout) as line,
         _rate(line, args.baud or packed.baud, packed),
         image_bar() as bar,
     ):
         task = bar.add_task("upload", total=None)
         device = Device(line, program)
-        began = time.perf_counter()
+        began = line.now()
         held = line.baked() == device.tag and not args.reload
         if not held and args.no_load:
             raise DeviceError("the bitstream did not bring this model: leave out --no-load")
         if not held:
             device.load()
-        ready = time.perf_counter()
+        ready = line.now()
         bar.update(task, description=f"{program.name} on {packed.board}", total=len(dataset.images))
         logits, cycles = [], []
         for image in dataset.images:
@@ -140,7 +139,7 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
         return Measured(
             logits=np.array(logits),
             cycles=np.array(cycles),
-            seconds=time.perf_counter() - ready,
+            seconds=line.now() - ready,
             uploaded=not held,
             upload_seconds=ready - began,
             repeats=line.repeats,
@@ -185,7 +184,13 @@ def _parser() -> argparse.ArgumentParser:
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
     loading.add_argument("--reload", action="store_true", help="upload even what is baked in")
     parser.add_argument("--baud", type=positive, help="rate of the line (the package's)")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="until a repeat (1; sim: 10)")
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=1.0,
+        metavar="S",
+        help="without an answer, until a frame is repeated (1)",
+    )
     return parser
 
 

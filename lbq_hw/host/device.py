@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import isa
 from lbq_hw.compiler import Program
+from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -19,7 +20,6 @@ from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 
 START, CLEAR = 1, 2
-CYCLE_LIMIT = 1 << 32
 
 
 class DeviceError(RuntimeError):
@@ -69,7 +69,13 @@ class Device:
                 f"the core must be LBQ1 with config {digest:08x}, not {found[0]:08x} with "
                 f"{found[1]:08x}: load the bitstream of this program"
             )
-        self._wait()  # for what another host may have started
+        self._most = most_cycles(program)
+        limit = sum(self._most)
+        if not transport.wait(limit):
+            raise DeviceError(
+                f"the core still runs what another host has started, after {limit} cycles: try "
+                "again later, or reset it"
+            )
 
     @cached_property
     def tag(self) -> int:
@@ -98,11 +104,7 @@ class Device:
 
     def start(self) -> None:
         """Run the program to its end; raises what the core reports."""
-        control = regions.REGISTERS["control"].address
-        self.transport.write(control, [CLEAR])
-        self.transport.write(control, [START])
-        self._wait()
-        self._check()
+        self._start(sum(self._most))
 
     def run(self, raw: NDArray[np.uint8]) -> Integers:
         """Logits of one raw image."""
@@ -121,7 +123,7 @@ class Device:
         slices = isa.LAYER.slices(self.config)
         self._write_entries(Region.LAYERS, _slices(single, slices))
         try:
-            self.start()
+            self._start(self._most[index])
         finally:
             self._write_entries(Region.LAYERS, _slices(self.program.layers[:1], slices))
 
@@ -148,9 +150,16 @@ class Device:
         named = dict(zip((*names, "empty_requests"), rest, strict=True))
         return Counters(cycles=high << 32 | low, **named)
 
-    def _wait(self) -> None:
-        if not self.transport.wait(CYCLE_LIMIT):
-            raise DeviceError(f"the core did not finish within {CYCLE_LIMIT} cycles")
+    def _start(self, limit: int) -> None:
+        control = regions.REGISTERS["control"].address
+        self.transport.write(control, [CLEAR])
+        self.transport.write(control, [START])
+        if not self.transport.wait(limit):
+            raise DeviceError(
+                f"the core did not finish within {limit} cycles, the most that its program can "
+                "take: load it again, or reset the core"
+            )
+        self._check()
 
     def _check(self) -> None:
         status, code, at = self.transport.read(regions.REGISTERS["status"].address, 3)

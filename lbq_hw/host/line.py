@@ -11,6 +11,8 @@ from typing import Protocol
 
 import serial
 
+from lbq_hw.host import clock
+from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import DeviceError
 from lbq_hw.host.frames import Replies, Reply, Request
 from lbq_hw.isa import link, regions
@@ -21,6 +23,7 @@ ATTEMPTS = 6
 WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
 BREAK = 0.005  # seconds; ten bits at the slowest rate of any core are shorter
+BABBLE = 1 << 14  # bytes: more than all answers that can be on their way
 _PAGE = 256  # a frame's address counts up in its low byte only
 
 
@@ -50,12 +53,14 @@ class SerialTransport:
     waiting for each answer, and have all been answered when `write` returns.
 
     Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
-    repeat.
+    repeat. `clock` tells these seconds: real ones, or those of a simulated board, which may be as
+    slow as it likes (see `lbq_hw.host.clock`).
     """
 
-    def __init__(self, port: Port, *, timeout: float = 1.0) -> None:
+    def __init__(self, port: Port, *, timeout: float = 1.0, clock: Clock = time.monotonic) -> None:
         self._port = port
         self._timeout = timeout
+        self._clock = clock
         self._replies = Replies()
         self._pending: list[Reply] = []
         self._sequence = secrets.randbelow(256)
@@ -72,6 +77,9 @@ class SerialTransport:
         except (OSError, ValueError) as error:
             raise LinkError(f"the port {name} cannot be opened: {error}") from error
         try:
+            told = clock.of_simulation(port)
+            if told is not None:
+                port.write_timeout = None  # the simulation reads on when its machine has time
             # Else an FTDI chip keeps answers for up to 16 ms. Where there is no such chip, Linux
             # raises the first two of these, other systems the last two: the link works without.
             with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
@@ -81,7 +89,7 @@ class SerialTransport:
                 port.break_condition = True
                 time.sleep(BREAK)
                 port.break_condition = False
-            return cls(port, timeout=timeout)
+            return cls(port, timeout=timeout, clock=told or time.monotonic)
         except BaseException:
             port.close()
             raise
@@ -100,6 +108,13 @@ class SerialTransport:
     def close(self) -> None:
         """Give the port back."""
         self._port.close()
+
+    def now(self) -> float:
+        """Seconds by the line's clock, from some start on."""
+        try:
+            return self._clock()
+        except OSError as error:
+            raise LinkError(f"the port is gone ({error})") from error
 
     def write(self, address: int, words: Sequence[int]) -> None:
         """Write consecutive addresses; all have been written when this returns."""
@@ -191,23 +206,29 @@ class SerialTransport:
 
     def _receive(self, first: int, count: int, seconds: float) -> Reply | None:
         """The next reply to one of `count` requests from `first` on; None when none comes."""
-        deadline = time.monotonic() + seconds
+        deadline, babble = self.now() + seconds, 0
         while True:
             while self._pending:
                 reply = self._pending.pop(0)
                 if (reply.sequence - first) % 256 < count:
                     return reply
-            if time.monotonic() > deadline:
+            # The time is asked first: what came until then is read, however long this takes.
+            late = self.now() > deadline
+            data = self._read()
+            self._pending += self._replies.feed(data)
+            babble += len(data) if late else 0
+            if late and not self._pending and (not data or babble > BABBLE):
                 return None
-            self._pending += self._replies.feed(self._read())
 
     def _drain(self) -> None:
         """Wait until the line is silent, for answers to what was sent before."""
-        quiet = time.monotonic() + self._timeout / 4
-        deadline = time.monotonic() + 4 * self._timeout
-        while time.monotonic() < min(quiet, deadline):
+        quiet = self.now() + self._timeout / 4
+        deadline = self.now() + 4 * self._timeout
+        while (now := self.now()) < deadline:
             if self._read():
-                quiet = time.monotonic() + self._timeout / 4
+                quiet = now + self._timeout / 4
+            elif now >= quiet:
+                break
         self._replies = Replies()
         self._pending.clear()
 

@@ -11,6 +11,7 @@ from networks import random_images, random_network
 from lbq_hw import isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
+from lbq_hw.cycles import most_cycles
 from lbq_hw.host import Counters, Device, DeviceError
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
@@ -35,6 +36,7 @@ class Memory:
         self.order: list[int] = []
         self.controls: list[int] = []
         self.idle = True
+        self.limit = 0
         self.set_registers(id=regions.MAGIC, digest=int(config.digest[:8], 16))
 
     def set_registers(self, **values: int) -> None:
@@ -53,7 +55,7 @@ class Memory:
         return [self.words.get(address + offset, 0) for offset in range(count)]
 
     def wait(self, limit: int) -> bool:
-        assert limit > 0
+        self.limit = limit
         return self.idle
 
     def entry(self, region: Region, number: int) -> int:
@@ -259,7 +261,30 @@ def test_a_core_that_does_not_finish_is_told() -> None:
     _, program, memory = prepared()
     device = Device(memory, program)
     memory.idle = False
-    with pytest.raises(DeviceError, match=r"^the core did not finish within 4294967296 cycles$"):
+    most = most_cycles(program)
+
+    def unfinished(limit: int) -> str:
+        return (
+            rf"^the core did not finish within {limit} cycles, the most that its program can take: "
+            r"load it again, or reset the core$"
+        )
+
+    with pytest.raises(DeviceError, match=unfinished(sum(most))):
         device.start()
-    with pytest.raises(DeviceError, match=r"^the core did not finish within 4294967296 cycles$"):
+    assert memory.limit == sum(most)
+    with pytest.raises(DeviceError, match=unfinished(most[1])):
+        device.run_layer(1)
+    assert memory.limit == most[1] < sum(most)
+
+
+def test_a_core_that_another_host_keeps_busy_is_told() -> None:
+    _, program, memory = prepared()
+    memory.idle = False
+    limit = sum(most_cycles(program))
+    text = (
+        rf"^the core still runs what another host has started, after {limit} cycles: try again "
+        r"later, or reset it$"
+    )
+    with pytest.raises(DeviceError, match=text):
         Device(memory, program)
+    assert memory.limit == limit

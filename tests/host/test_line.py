@@ -62,6 +62,18 @@ def noisy(seed: int, rate: float) -> Noise:
     return noise
 
 
+class Ticks:
+    """A clock of its own, in binary fractions of a second, so that sums are exact."""
+
+    STEP = 1 / 1024
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
 def opened(wire: Wire, timeout: float = 0.002) -> SerialTransport:
     return SerialTransport(wire, timeout=timeout)
 
@@ -104,6 +116,87 @@ def test_a_line_without_an_answer_is_given_up() -> None:
     )
     with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
         opened(wire)
+
+
+def test_a_line_is_given_up_after_the_seconds_of_its_own_clock() -> None:
+    ticks, timeout = Ticks(), 1 / 8
+
+    class Silent(Wire):
+        def read(self, size: int = 1) -> bytes:
+            del size
+            ticks.seconds += ticks.STEP
+            return b""
+
+    with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
+        SerialTransport(Silent(), timeout=timeout, clock=ticks)
+    # Six waits end with the second look after 1, 2, 3, 3, 3 and 3 time-outs. After each but the
+    # last, the line must be silent for a quarter of one, which the next look finds.
+    assert ticks.seconds == (15 + 5 / 4) * timeout + (6 * 2 + 5) * ticks.STEP
+
+
+def test_a_clock_that_stands_still_costs_no_frame() -> None:
+    class Slow(Wire):
+        looks = 0
+
+        def read(self, size: int = 1) -> bytes:
+            self.looks += 1
+            return super().read(size) if self.looks % 1000 == 0 else b""
+
+    line = SerialTransport(Slow(), timeout=1e-9, clock=Ticks())
+    line.write(3, [1, 2, 3])
+    assert line.read(3, 3) == [1, 2, 3]
+    assert line.repeats == 0
+
+
+def test_an_answer_that_came_in_time_counts_however_late_it_is_read() -> None:
+    class Late(Wire):
+        """Answers leave byte by byte, the first with the second look at a clock that leaps."""
+
+        held = left = b""
+        seconds = 0.0
+
+        def clock(self) -> float:
+            self.left += self.held
+            self.held, self.waiting = self.waiting, b""
+            self.seconds += 1000
+            return self.seconds
+
+        def read(self, size: int = 1) -> bytes:
+            data, self.left = self.left[:size], self.left[size:]
+            return data
+
+    wire = Late()
+    line = SerialTransport(wire, timeout=1, clock=wire.clock)
+    line.write(0, list(range(300)))
+    assert line.read(0, 300) == list(range(300))
+    assert line.repeats == 0
+
+
+def test_a_line_that_never_pauses_is_given_up() -> None:
+    ticks = Ticks()
+
+    class Flood(Wire):
+        def read(self, size: int = 1) -> bytes:
+            del size
+            ticks.seconds += ticks.STEP
+            return bytes(50)
+
+    with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
+        SerialTransport(Flood(), timeout=1 / 8, clock=ticks)
+
+
+def test_a_simulation_that_is_gone_is_told() -> None:
+    alive = True
+
+    def seconds() -> float:
+        if not alive:
+            raise OSError("Input/output error")
+        return 0.0
+
+    line = SerialTransport(Wire(), clock=seconds)
+    alive = False
+    with pytest.raises(LinkError, match=r"^the port is gone \(Input/output error\)$"):
+        line.read(0, 1)
 
 
 def test_a_line_that_babbles_is_given_up() -> None:

@@ -21,7 +21,15 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core import path_states, scanner, step_infos
 from lbq_hw.core.neuron import NeuronArray
 from lbq_hw.counts import Counter
-from lbq_hw.cycles import BOUNDS, COUNTERS, LayerCycles, model, predict, stages
+from lbq_hw.cycles import (
+    BOUNDS,
+    COUNTERS,
+    LayerCycles,
+    model,
+    most_cycles,
+    predict,
+    stages,
+)
 from lbq_hw.cycles.__main__ import main
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.host import Counters
@@ -245,6 +253,30 @@ def test_events_are_those_of_the_interpreter_and_acs_those_of_the_counts(seed: i
             assert layer.acs <= counted.work.bit_sparse
         else:
             assert layer.acs == counted.work.bit_sparse
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_image_takes_longer_than_the_most_cycles(seed: int) -> None:
+    """Even if every bit of every tensor is set, which no network's levels are."""
+    network = random_network(seed)
+    program = compile_network(network, random_core(network, seed))
+    white = np.full_like(random_images(network, 1)[0], 255)
+    full = {
+        name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
+        for name, tensor in program.tensors.items()
+        if name != INPUT
+    }
+    found, most = predict(program, white, full), most_cycles(program)
+    for layer, limit in zip(found, most, strict=True):
+        assert layer.cycles <= limit
+
+
+def test_the_most_cycles_are_a_useful_limit() -> None:
+    network = dense(1000)
+    program = compile_network(network, smallest_for(network, lanes=4))
+    (layer,) = activity(program, np.full((1000, 1, 1), 255, np.uint8))
+    (most,) = most_cycles(program)
+    assert layer.cycles <= most < 2 * layer.cycles
 
 
 def test_the_constants_are_those_of_the_core() -> None:

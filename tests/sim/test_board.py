@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import random
+import re
+import signal
+import subprocess
+import sys
+import termios
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +25,7 @@ from simulators import CACHE, digits, needs_verilator
 
 from lbq_hw import datasets, golden, package, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
-from lbq_hw.host import Device, LinkError, SerialTransport
+from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.frames import Request
 from lbq_hw.isa import regions
@@ -26,9 +34,20 @@ from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
 from sim import board
 from sim.board import Board
+from sim.verilator import build_bench
 
 pytestmark = needs_verilator
-CLOCK_HZ, BAUD, TIMEOUT = 12_000_000, 3_000_000, 5.0
+CLOCK_HZ, BAUD = 12_000_000, 3_000_000
+SHORT = 0.05
+"""A time-out in seconds: longer than any answer takes, much shorter than a pause on the wall."""
+PAUSE = 40 * SHORT
+"""Seconds on the wall: longer than all attempts with that time-out."""
+DEAF = """
+module system(input clk, rst, rx, output tx, busy);
+  assign {tx, busy} = 2'b10;
+endmodule
+"""
+"""A board that never answers."""
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +83,18 @@ def compiled(packed: Package) -> Program:
 
 
 def host(running: Board, folder: Path, *more: str) -> list[str]:
-    port = ["--port", running.name, "--package", str(folder), "--timeout", str(TIMEOUT)]
+    port = ["--port", running.name, "--package", str(folder)]
     return [*port, "--images", "3", "--compare", *more]
+
+
+@contextmanager
+def stopped(simulated: Board) -> Iterator[None]:
+    """A simulation that gets no time of its machine."""
+    os.kill(simulated.process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(simulated.process, signal.SIGCONT)
 
 
 def test_the_host_predicts_over_the_line_as_golden_does(
@@ -151,24 +180,27 @@ def test_500_damaged_frames_on_the_pins(running: Board, packed: Package) -> None
         for at in range(0, len(stream), 1024):
             port.write(stream[at : at + 1024])
             received += port.read(port.in_waiting)
-        deadline = time.monotonic() + 60
-        while len(received) < len(model.sent) and time.monotonic() < deadline:
+        seconds = clock.of_simulation(port)
+        assert seconds is not None
+        deadline, late = seconds() + 1, False
+        while len(received) < len(model.sent) and not late:
+            late = seconds() > deadline
             received += port.read(4096)
     assert bytes(received) == model.sent
-    with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
+    with SerialTransport.open(running.name, baud=BAUD) as line:
         assert line.read(base, size) == [model.memory[base + i] for i in range(size)]
 
 
 def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Board) -> None:
     with serial.Serial(running.name, BAUD, timeout=0.02) as port:
-        line = SerialTransport(port, timeout=TIMEOUT)
+        line = SerialTransport(port, clock=clock.of_simulation(port) or time.monotonic)
         line.set_rate(CLOCK_HZ // 12, clock_hz=CLOCK_HZ)
         assert port.baudrate == CLOCK_HZ // 12
         assert line.read(0, 1) == [regions.MAGIC]
         line.set_rate(BAUD, clock_hz=CLOCK_HZ)
     with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
-        SerialTransport.open(running.name, baud=CLOCK_HZ // 7, timeout=0.05)
-    with SerialTransport.open(running.name, baud=BAUD, timeout=TIMEOUT) as line:
+        SerialTransport.open(running.name, baud=CLOCK_HZ // 7, timeout=SHORT)
+    with SerialTransport.open(running.name, baud=BAUD) as line:
         assert line.read(0, 1) == [regions.MAGIC]
 
 
@@ -186,7 +218,7 @@ def test_a_board_that_loses_power_is_told(program: Path, packed: Package) -> Non
     images = datasets.load("digits", split="test").images[:2]
     with (
         board.running(program, clock_hz=CLOCK_HZ) as simulated,
-        SerialTransport.open(simulated.name, baud=BAUD, timeout=TIMEOUT) as line,
+        SerialTransport.open(simulated.name, baud=BAUD) as line,
     ):
         device = Device(line, compiled(packed))
         device.load()
@@ -196,10 +228,88 @@ def test_a_board_that_loses_power_is_told(program: Path, packed: Package) -> Non
             device.predict(images)
 
 
+def test_a_simulation_slower_than_the_time_out_costs_no_frame(running: Board) -> None:
+    base, words = Region.PLANES << regions.SHIFT, list(range(200))
+    with SerialTransport.open(running.name, baud=BAUD, timeout=SHORT) as line:
+        for _ in range(3):
+            with stopped(running):
+                goes_on = threading.Timer(PAUSE, os.kill, (running.process, signal.SIGCONT))
+                goes_on.start()
+                line.write(base, words)
+                goes_on.join()
+            assert line.read(base, 200) == words
+        assert line.repeats == 0
+
+
+def test_a_host_in_another_process_knows_the_time_of_the_simulation(
+    running: Board, packed: Package
+) -> None:
+    options = host(running, packed.folder, "--reload", "--json", "--timeout", str(SHORT))
+    command = [sys.executable, "-m", "lbq_hw.host", *options]
+    with serial.Serial(running.name, 9600) as port, stopped(running):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        while termios.tcgetattr(port.fileno())[5] != termios.B3000000 and process.poll() is None:
+            time.sleep(0.02)  # until the host has opened it
+        time.sleep(PAUSE)
+        assert process.poll() is None
+    facts = json.loads(process.communicate()[0])
+    assert (facts["equal"], facts["uploaded"], facts["repeated_frames"]) == (True, True, 0)
+
+
+def test_a_simulation_that_dies_is_told_at_once(program: Path) -> None:
+    with (
+        board.running(program, clock_hz=CLOCK_HZ) as simulated,
+        SerialTransport.open(simulated.name, baud=BAUD, timeout=3600) as line,
+        stopped(simulated),
+    ):
+        threading.Timer(0.5, os.kill, (simulated.process, signal.SIGKILL)).start()
+        with pytest.raises(LinkError, match=r"^the port is gone "):
+            line.read(0, 1)
+
+
+def test_a_board_that_never_answers_is_given_up_after_simulated_seconds() -> None:
+    deaf = build_bench(DEAF, board.BENCH, top="system", cache=CACHE)
+    text = (
+        "the core does not answer (6 attempts): see that it is powered, has its bitstream, and "
+        "that port and baud are right"
+    )
+    with (
+        board.running(deaf, clock_hz=CLOCK_HZ) as simulated,
+        serial.Serial(simulated.name, BAUD, timeout=0.02) as port,
+    ):
+        seconds = clock.of_simulation(port)
+        assert seconds is not None
+        began = seconds()
+        with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
+            SerialTransport(port, timeout=SHORT, clock=seconds)
+        # Six waits of 1, 2, 3, 3, 3 and 3 time-outs, and a quarter of one after each but the last.
+        assert seconds() - began > 16.25 * SHORT
+
+
+def test_answers_come_while_the_host_still_sends(running: Board) -> None:
+    flags = bytes((FLAG,)) * 3000
+    request = Request(sequence=5, command=Command.SYNC).encode()
+    with serial.Serial(running.name, BAUD, timeout=0.02) as port:
+        seconds = clock.of_simulation(port)
+        assert seconds is not None
+        line = SerialTransport(port, clock=seconds)
+        rate = CLOCK_HZ // 60
+        line.set_rate(rate, clock_hz=CLOCK_HZ)
+        with stopped(running):
+            began = seconds()
+            port.write(request + flags)
+        while not port.read(1):
+            pass
+        assert seconds() - began < 10 * len(flags) / rate
+        while port.read(4096) or seconds() < began + 10 * len(flags) / rate:
+            pass
+        SerialTransport(port, clock=seconds).set_rate(BAUD, clock_hz=CLOCK_HZ)
+
+
 def test_a_board_ends_when_the_host_hangs_up(program: Path) -> None:
     simulated = Board(program, clock_hz=CLOCK_HZ, once=True)
     try:
-        SerialTransport.open(simulated.name, baud=BAUD, timeout=TIMEOUT).close()
+        SerialTransport.open(simulated.name, baud=BAUD).close()
         assert simulated.wait() == 0
     finally:
         simulated.stop()
