@@ -1,6 +1,6 @@
 """Exponents of several float paths into one neuron: which powers of two keep their errors least.
 
-Each path's squared rounding error is tabled once, per channel, for a row of steps a quarter of an
+Each path's squared rounding error is tabled once, per channel, for a row of steps an eighth of an
 octave apart. A choice of exponents then costs a few sums over tables, so that the time of a search
 grows with the square of the number of paths, not with a power of it.
 """
@@ -18,9 +18,10 @@ from train.quantize import MAX_EXPONENT
 
 Floats = NDArray[np.float64]
 
-_OCTAVE = 4  # steps of a table from one power of two to the next
-_CLIPPED = 5  # steps below the one that just spans a channel's weights: they clip the largest
+_OCTAVE = 8  # steps of a table from one power of two to the next
+_CLIPPED = 10  # steps below the one that just spans a channel's weights: they clip the largest
 _DEEP = 30 * _OCTAVE  # below the widest channel, nothing is worth a table
+_WEIGHTS = 1024  # of a channel, evenly taken, are enough to know its errors
 _TRY_ALL = 3  # up to so many paths every choice is tried
 
 
@@ -68,7 +69,10 @@ class _Search:
 
     def _table(self, tensor: Floats, top: NDArray[np.int64], limit: int, whole: int) -> Floats:
         """Errors (C, steps): unbounded below the first clipped step, those of zeros at the end."""
-        everything = (tensor**2).sum(axis=1)
+        count = tensor.shape[1]
+        tensor = tensor[:, :: -(-count // _WEIGHTS)]
+        share = count / tensor.shape[1]
+        everything = share * (tensor**2).sum(axis=1)
         table = np.repeat(everything[:, None], whole, axis=1)
         places = top - self._first
         table[np.arange(whole) < (places - _CLIPPED)[:, None]] = np.inf
@@ -78,7 +82,7 @@ class _Search:
             inside = at < whole
             step = 2.0 ** ((top + offset) / _OCTAVE)[:, None]
             codes = np.clip(np.rint(tensor / step), -limit, limit)
-            error = ((codes * step - tensor) ** 2).sum(axis=1)
+            error = share * ((codes * step - tensor) ** 2).sum(axis=1)
             table[rows[inside], at[inside]] = error[inside]
         return table
 

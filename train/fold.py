@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 # Of gamma, for a source at full level: keeps a dead channel's threshold from growing without bound.
 FINEST_STEP = 2.0**-14
 MAX_REFINEMENT = 6  # bits that a scale may shrink by for the sake of identities
+_EMPTY_STEP = 2.0**-12  # of a readout without weights, for its bias
 IDENTITY_CODE = 64  # an identity weight is rounded by at most one part in twice this, if it can be
 _CLIPS = np.linspace(1.0, 0.4, 13)  # part of a channel's range that codes span
 
@@ -36,12 +37,14 @@ _CLIPS = np.linspace(1.0, 0.4, 13)  # part of a channel's range that codes span
 class Quantized:
     """The paths of a population as integers in the channel scale `scale`.
 
-    `error` is the relative RMS error of each convolution's weights, for the report.
+    `error` is the relative RMS error of each convolution's weights, `identity_error` the largest
+    relative error of an identity's weight, for the report.
     """
 
     scale: Floats
     paths: tuple[Path, ...]
     error: tuple[float, ...]
+    identity_error: float
 
 
 def bias(current: Current, channels: int) -> Floats:
@@ -130,7 +133,7 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
     """Codes, exponents and the common scale of all paths into a population."""
     parts = list(terms(population.current))
     weights = [folded_weight(term, spec) for term in parts]
-    finest = 0.0
+    finest = 0.0 if any(weight.any() for weight in weights) else _EMPTY_STEP
     if population.neuron is not None:
         sources = {term.origin.levels.neuron for term in parts}
         levels = max(2**spec.bits - 1 if n is None else n.capacity for n in sources)
@@ -150,14 +153,20 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
             numeric.to_integer(w / scale) if w.ndim == 1 else code
             for code, w in zip(integers, weights, strict=True)
         ]
-    paths, error = [], []
+    paths, error, identity_error = [], [], 0.0
     for term, weight, exponent, integer in zip(parts, weights, powers, integers, strict=True):
         if weight.ndim == 4:
             back = integer * (scale * 2.0**exponent).reshape(-1, 1, 1, 1)
             size = max(float(np.linalg.norm(weight)), np.finfo(np.float64).tiny)
             error.append(float(np.linalg.norm(back - weight)) / size)
+        else:
+            exact = weight / (scale * 2.0**exponent)
+            off = np.abs(integer - exact)[exact != 0] / np.abs(exact[exact != 0])
+            identity_error = max(identity_error, float(off.max(initial=0.0)))
         paths.append(_path(term, integer, exponent))
-    return Quantized(scale=scale, paths=tuple(paths), error=tuple(error))
+    return Quantized(
+        scale=scale, paths=tuple(paths), error=tuple(error), identity_error=identity_error
+    )
 
 
 def _identity_refinement(identities: Sequence[Floats], scale: Floats) -> int:
@@ -366,15 +375,20 @@ def _number(value: float | torch.Tensor) -> float:
     return value.detach().double().item() if isinstance(value, torch.Tensor) else value
 
 
+def border_levels(spec: InputSpec) -> Floats:
+    """The level of the mean pixel, per channel, before it is rounded."""
+    return np.array(spec.mean or (0.0,) * spec.shape[0]) * spec.full_scale
+
+
 def integer_input(spec: InputSpec, border: int) -> Input:
     """The network's input; a border of mean pixels stands for zero padding after a mean, to half
     a level, since pixels are integers."""
-    values = np.array(spec.mean or (0.0,) * spec.shape[0]) * spec.full_scale
+    values = tuple(int(v) for v in numeric.to_integer(border_levels(spec)))
     return Input(
         shape=spec.shape,
         static=spec.static,
         bits=spec.bits,
         shift=spec.shift,
         border=border,
-        border_value=tuple(int(v) for v in numeric.to_integer(values)) if border else (),
+        border_value=values if border else (),
     )

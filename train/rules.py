@@ -59,10 +59,12 @@ class Rules:
         self, node: fx.Node, path: str, module: nn.Conv2d | nn.Linear, value: Value
     ) -> Value:
         if not isinstance(value, Levels):
-            self.found.refuse(
-                path, "weights act on a current, not on burst levels", "put a neuron in front"
+            return self._on_current(
+                path,
+                value,
+                "weights act on a current, not on burst levels",
+                "put a neuron in front",
             )
-            return None
         source = node.all_input_nodes[0]
         if isinstance(module, nn.Conv2d):
             for name, wanted in (("groups", 1), ("dilation", (1, 1)), ("padding_mode", "zeros")):
@@ -81,6 +83,15 @@ class Rules:
             self.found.refuse(path, "a linear layer acts on images", "flatten them first")
             return None
         return Synapse(levels=value, path=path, module=module)
+
+    def _on_current(self, path: str, value: Value, reason: str, mend: str) -> None:
+        """Refuse what wants levels. A sum of levels (as in SEW ResNets) is named as such, since
+        the layer that reads it is not what must change."""
+        if isinstance(value, Sum) and any(isinstance(t.origin, Identity) for t in terms(value)):
+            names = sorted({t.origin.levels.source for t in terms(value)})
+            reason = f"acts on a sum of burst levels ({', '.join(names)}), which is no burst level"
+            mend = "add currents before a neuron, not levels behind it (no SEW residuals)"
+        self.found.refuse(path, reason, mend)
 
     def norm(self, path: str, module: nn.BatchNorm2d | nn.BatchNorm1d, value: Value) -> Value:
         if isinstance(value, Readout):
@@ -109,8 +120,9 @@ class Rules:
             )
             return None
         if not isinstance(value, Levels) or value.neuron is None:
-            self.found.refuse(path, "max-pool acts on a current", "move it behind the neuron")
-            return None
+            return self._on_current(
+                path, value, "max-pool acts on a current", "move it behind the neuron"
+            )
         if value.max_pool or value.sum_pool:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
             return None
@@ -119,19 +131,19 @@ class Rules:
 
     def average(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
         if not isinstance(value, Levels):
-            self.found.refuse(path, "average pool acts on a current", "move it behind the neuron")
-            return None
+            return self._on_current(
+                path, value, "average pool acts on a current", "move it behind the neuron"
+            )
         if value.sum_pool:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
             return None
         before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
         window = windows.average(node, before, after, pool)
         if window is None:
-            self.found.refuse(
-                path,
-                "this form of average has no integer form",
-                "average whole windows of height and width, count_include_pad=True, no ceil_mode",
-            )
+            mend = "average whole windows of height and width, count_include_pad=True, no ceil_mode"
+            if pool is None:
+                mend += ", or with train.layers.TimeMean over time"
+            self.found.refuse(path, "this form of average has no integer form", mend)
             return None
         return replace(value, sum_pool=window, shape=window.output_shape(value.shape))
 

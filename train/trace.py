@@ -8,16 +8,19 @@ rather mend five things at once than one at a time.
 from __future__ import annotations
 
 import operator
+from pathlib import Path
+from traceback import FrameSummary, extract_tb
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
+from torch.fx.proxy import TraceError
 
 from lbq_hw.network import INPUT
 from train import windows
 from train.data import InputSpec
-from train.graph import Analysis, Levels, Value
+from train.graph import Analysis, GraphError, Levels, Value, Violation
 from train.layers import MergeTime, Repeat, Scale, TimeMean
 from train.neurons import Neuron
 from train.rules import Rules
@@ -33,8 +36,33 @@ class _Tracer(fx.Tracer):
 
 
 def trace(model: nn.Module) -> fx.GraphModule:
-    """Trace a model down to torch.nn layers, neurons and time layers."""
-    return fx.GraphModule(model, _Tracer().trace(model))
+    """Trace a model down to torch.nn layers, neurons and time layers.
+
+    Raises `GraphError` where its forward depends on the values that go through it.
+    """
+    try:
+        return fx.GraphModule(model, _Tracer().trace(model))
+    except (TraceError, TypeError) as error:
+        frames = [frame for frame in extract_tb(error.__traceback__) if not _foreign(frame)]
+        if not frames:
+            raise
+        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+        raise GraphError(
+            [
+                Violation(
+                    path=f"{type(model).__name__} ({place})",
+                    reason=f"its forward depends on the values of a tensor ({error})",
+                    mend="decide by sizes and settings that are known beforehand",
+                    trainable=False,
+                )
+            ]
+        ) from None
+
+
+def _foreign(frame: FrameSummary) -> bool:
+    """Whether a line is of torch or of this file, not of the model."""
+    torch_folder = str(Path(torch.__file__).parent)
+    return frame.filename == __file__ or frame.filename.startswith(torch_folder)
 
 
 def analyze(model: nn.Module, spec: InputSpec) -> Analysis:
@@ -59,6 +87,17 @@ _SHAPE_QUERIES = {
     operator.getitem,
     operator.floordiv,
     operator.mul,
+}
+
+
+_REPEAT = "to repeat a static input over time, use train.layers.Repeat"
+_MENDS = {
+    **dict.fromkeys(("repeat", "expand", "cat", "stack", "tile", "repeat_interleave"), _REPEAT),
+    **dict.fromkeys(("relu", "relu_", "sigmoid", "tanh"), "use a neuron of train.neurons"),
+    "sum": "to read out, use train.layers.TimeMean; to pool, nn.AvgPool2d",
+    "batch_norm": "use the layer nn.BatchNorm2d",
+    "conv2d": "use the layer nn.Conv2d",
+    "linear": "use the layer nn.Linear",
 }
 
 
@@ -141,13 +180,13 @@ class _Reader:
                 "use Conv2d, Linear, BatchNorm, MaxPool2d, AvgPool2d, Flatten and an LBQ neuron",
             )
             return None
-        if list(module.parameters(recurse=False)):
+        if isinstance(module, Neuron) or list(module.parameters(recurse=False)):
             if path in self.seen:
                 self.found.refuse(
                     path,
                     "is called more than once",
                     "give each call its own layer",
-                    trainable=False,  # a layer absorbs the gamma of one source
+                    trainable=False,  # a layer absorbs one gamma, a neuron emits one tensor
                 )
                 return None
             self.seen.add(path)
@@ -197,7 +236,6 @@ class _Reader:
             return self.rules.average(node, path, value, None)
         if target is F.max_pool2d or name == "boolean_dispatch":
             return self.rules.max_pool(path, windows.max_pool(node), value)
-        self.found.refuse(
-            path, f"the function {name} has no integer form", "express it with supported layers"
-        )
+        mend = _MENDS.get(name, "express it with supported layers")
+        self.found.refuse(path, f"the function {name} has no integer form", mend)
         return None
