@@ -20,6 +20,7 @@ from lbq_hw import golden
 from lbq_hw.network import Network
 from train.data import InputSpec
 from train.graph import Analysis, Population
+from train.trace import evaluating
 
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
@@ -87,7 +88,7 @@ def compare(
         scale = 1.0 if neuron.emit_levels else neuron.gamma.detach()
         mine = _array(torch.round(layer.output / scale))
         shares[name] = float(np.mean(mine != layer.trace.levels.reshape(mine.shape)))
-    with torch.no_grad(), _evaluating(root):
+    with torch.no_grad(), evaluating(root):
         classes = _array(root(_input(root, spec, raw))).argmax(axis=1)
     theirs = golden.run(network, raw).classes
     return Agreement(
@@ -110,7 +111,7 @@ def forced(
     """
     traces = golden.run(network, raw, keep=keep).traces
     runner = _ForcedRun(root, found, traces)
-    with torch.no_grad(), _evaluating(root):
+    with torch.no_grad(), evaluating(root):
         runner.run(_input(root, spec, raw))
     yield from runner.layers
 
@@ -151,21 +152,6 @@ class _ForcedRun(fx.Interpreter):
             )
         )
         return super().output(target, args, kwargs)
-
-
-class _evaluating:
-    """A module in evaluation mode, and back in its own afterwards."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self._module = module
-
-    def __enter__(self) -> None:
-        self._modes = [(m, m.training) for m in self._module.modules()]
-        self._module.eval()
-
-    def __exit__(self, *_: object) -> None:
-        for module, mode in self._modes:
-            module.training = mode
 
 
 def _input(root: nn.Module, spec: InputSpec, raw: NDArray[np.uint8]) -> Tensor:

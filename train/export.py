@@ -252,7 +252,7 @@ def _load_run(args: argparse.Namespace) -> Loaded:
     if args.config or args.set:
         raise ValueError("a run carries its configuration: --config and --set are for an .npz")
     index = checkpoint.index(args.run, args.which)
-    origin = {"float_accuracy": index["accuracy"]}
+    origin = {"float_accuracy": index["accuracy"], "float_split": index.get("split", "test")}
     origin |= {key: index[key] for key in ("epoch", "revision")}
     return *checkpoint.load_run(args.run, args.which), origin
 

@@ -8,6 +8,8 @@ rather mend five things at once than one at a time.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any
@@ -63,6 +65,18 @@ def _foreign(frame: FrameSummary) -> bool:
     """Whether a line is of torch or of this file, not of the model."""
     torch_folder = str(Path(torch.__file__).parent)
     return frame.filename == __file__ or frame.filename.startswith(torch_folder)
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """A module in evaluation mode, and each part of it back in its own mode afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
 
 
 def analyze(model: nn.Module, spec: InputSpec) -> Analysis:
@@ -143,10 +157,8 @@ class _Reader:
         like = next(self.root.parameters(), torch.zeros(()))
         frames = () if self.spec.static else (self.found.timesteps,)
         example = like.new_zeros(*frames, 1, *self.spec.shape)
-        training = self.root.training
-        self.root.eval()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), evaluating(self.root):
                 _ShapeRecorder(self.root).run(example)
         except (RuntimeError, ValueError) as error:
             self.found.refuse(
@@ -155,8 +167,6 @@ class _Reader:
                 "check the input's shape and the layers that follow it",
                 trainable=False,
             )
-        finally:
-            self.root.train(training)
 
     def _value(self, node: fx.Node) -> Value:
         if node.op == "placeholder":

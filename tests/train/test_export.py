@@ -371,6 +371,10 @@ def test_a_run_is_exported_beside_its_checkpoint(run, capsys):
     assert network.meta["dataset"] == "digits"
     assert network.meta["config"]["train"]["epochs"] == 1
     assert 0 < network.meta["float_accuracy"] <= 100
+    assert network.meta["float_split"] == "test"
+    shares = {row["layer"]: row["different"] for row in printed["layers"]}
+    assert shares == printed["agreement"]["layers"]
+    assert max(shares.values()) <= 0.25
 
 
 def test_arrays_by_name_export_like_the_run_they_came_from(run, tmp_path, capsys):
