@@ -12,7 +12,7 @@ from typing import Protocol
 import serial
 
 from lbq_hw.host.device import DeviceError
-from lbq_hw.host.frames import Replies, Reply, Request
+from lbq_hw.host.frames import Replies, Reply, Request, chunks
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
@@ -21,7 +21,6 @@ ATTEMPTS = 6
 WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
 BREAK = 0.005  # seconds; ten bits at the slowest rate of any core are shorter
-_PAGE = 256  # a frame's address counts up in its low byte only
 
 
 class LinkError(DeviceError):
@@ -111,14 +110,14 @@ class SerialTransport:
                     address=address + first,
                     data=tuple(words[first : first + count]),
                 )
-                for first, count in _chunks(address, len(words))
+                for first, count in chunks(address, len(words))
             ]
         )
 
     def read(self, address: int, count: int) -> list[int]:
         """Read consecutive addresses."""
         words: list[int] = []
-        for first, size in _chunks(address, count):
+        for first, size in chunks(address, count):
             request = Request(
                 sequence=self._next(), command=Command.READ, address=address + first, words=size
             )
@@ -226,15 +225,3 @@ class SerialTransport:
 
 def _fits(reply: Reply, request: Request) -> bool:
     return len(reply.data) == (request.words if request.command == Command.READ else 0)
-
-
-def _chunks(address: int, count: int) -> list[tuple[int, int]]:
-    """Where to cut `count` words from `address` on into frames: first word and size of each."""
-    chunks = []
-    first = 0
-    while first < count:
-        room = _PAGE - (address + first) % _PAGE
-        size = min(link.FRAME_WORDS, room, count - first)
-        chunks.append((first, size))
-        first += size
-    return chunks
