@@ -26,7 +26,8 @@ class Board:
     `FAMILIES`, or None for a board without a fabric, which is only simulated. `platform` is
     ``module:Class``, imported when it is first asked for.
 
-    Resources: `luts` of four inputs, `block_rams`, and `sprams` of 16 K x 16 bits.
+    Resources that nextpnr can place into: `luts` of four inputs, `block_rams`, and `sprams` of
+    16 K x 16 bits.
 
     Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
     `target_hz` of it, what a build aims at unless told otherwise.

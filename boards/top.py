@@ -1,5 +1,7 @@
 """The top of a board: clock, reset, the pins of the link, and a light."""
 
+from math import ceil
+
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
@@ -7,14 +9,19 @@ from amaranth.lib.cdc import ResetSynchronizer
 from boards import Board
 from boards.clocks import Setting
 
-__all__ = ["Top"]
+__all__ = ["WAKE_SECONDS", "Top"]
+
+WAKE_SECONDS = 15e-6
+"""How long an iCE40 is held in reset: for about 3 us after configuration its block RAMs read as 0,
+whatever they hold. Lattice does not document it; Amaranth's platform waits as long."""
 
 
 class Top(Elaboratable):
     """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins.
 
-    Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked;
-    without a setting it is the platform's own.
+    Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
+    iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.
+    Without a setting the domain is the platform's own, which has the same wait.
 
     Parameters
     ----------
@@ -49,7 +56,18 @@ class Top(Elaboratable):
         build = _PRIMITIVES[self._setting.pll]
         m.submodules.pll = build(m, self._setting, pin, made, locked)
         m.d.comb += ClockSignal("sync").eq(made)
-        m.submodules.reset = ResetSynchronizer(~locked, domain="sync")
+        ready = self._awake(m, made, locked) if self._board.family == "ice40" else locked
+        m.submodules.reset = ResetSynchronizer(~ready, domain="sync")
+
+    def _awake(self, m, made, locked):
+        """Rises once the block RAMs can be read; counts up to a power of two of cycles."""
+        m.domains.wake = ClockDomain()
+        cycles = ceil(WAKE_SECONDS * self._setting.output_hz)
+        count = Signal((cycles - 1).bit_length() + 1)
+        m.d.comb += ClockSignal("wake").eq(made)
+        m.submodules.wake_reset = ResetSynchronizer(~locked, domain="wake")
+        m.d.wake += count.eq(count + ~count[-1])
+        return count[-1]
 
 
 def _sb_pll40(m, setting, pin, made, locked, *, pad):

@@ -1,4 +1,4 @@
-"""Radiona ULX3S with an LFE5U-12F."""
+"""Radiona ULX3S with an LFE5U-12F: the die of an LFE5U-25F, all of which the open tools use."""
 
 from boards import Board
 
@@ -8,8 +8,8 @@ BOARD = Board(
     device="LFE5U-12F-6BG381C",
     family="ecp5",
     platform="amaranth_boards.ulx3s:ULX3S_12F_Platform",
-    luts=12000,
-    block_rams=32,
+    luts=24288,
+    block_rams=56,
     clock="clk25",
     clock_hz=25_000_000,
     pll="ehxplll",

@@ -3,12 +3,14 @@
 Works from the encoded tables, weight rows and plane words alone. Lanes accumulate in the order of
 the events and must never leave their width, else `OverflowError`; membranes wrap at theirs, as in
 the core. Plane memory starts full of noise: what a program has not written, it must not need.
+Segments whose exponents rise within a layer are refused, as in the core: `ValueError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +154,7 @@ class _Machine:
         for path in self.paths[layer["path_first"] : layer["path_last"] + 1]:
             states.append(_PathState(path, self.runs[path["run_first"] : path["run_last"] + 1]))
         segments = self.segments[layer["segment_first"] : layer["segment_last"] + 1]
+        _check_exponents(segments, layer["segment_first"])
         lanes = _Lanes(self.config.acc_bits, self.config.lanes)
         neurons = _Neurons(self, layer)
         times = 1 if layer["static"] else layer["time_last"] + 1
@@ -267,6 +270,16 @@ class _Machine:
             self.planes[word, bit : bit + size] = chunk
             self.flags[word] = chunk.any() or bool(bit and self.flags[word])
             word += layer["out_plane"]
+
+
+def _check_exponents(segments: list[Values], first: int) -> None:
+    """Refuse what the core refuses: sums are doubled on the way down and cannot be halved."""
+    for number, (before, segment) in enumerate(pairwise(segments), first + 1):
+        if segment["exponent"] > before["exponent"]:
+            raise ValueError(
+                f"segment {number}: exponent must be at most {before['exponent']}, that of the "
+                f"segment before it in its layer, not {segment['exponent']}"
+            )
 
 
 class _Neurons:

@@ -44,6 +44,8 @@ class Link(wiring.Component):
     Members
     -------
     i : stream of `Received`
+    lost : in
+        A byte after the one on ``i`` is lost.
     o : stream of bytes
     idle : in
         The line has sent what ``o`` gave.
@@ -62,6 +64,7 @@ class Link(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(Received())),
+                "lost": In(1),
                 "o": Out(stream.Signature(8)),
                 "idle": In(1),
                 "divisor": Out(DIVISOR_BITS, init=divisor),
@@ -84,7 +87,7 @@ class Link(wiring.Component):
         connect(m, wiring.flipped(self.i), receiver.i)
         connect(m, transmitter.o, wiring.flipped(self.o))
         # The byte at `index` is there in every cycle.
-        m.d.comb += [ahead.eq(index + step), receiver.index.eq(ahead)]
+        m.d.comb += [ahead.eq(index + step), receiver.index.eq(ahead), receiver.lost.eq(self.lost)]
         m.d.sync += index.eq(ahead)
 
         # What to do with the request in `head`, where `words` are those left.

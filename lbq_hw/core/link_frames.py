@@ -73,6 +73,8 @@ class FrameReceiver(wiring.Component):
     Members
     -------
     i : stream of `Received`
+    lost : in
+        A byte after the one on ``i`` is lost: the frame is broken.
     full : out
         A frame is there.
     free : in
@@ -85,6 +87,7 @@ class FrameReceiver(wiring.Component):
     """
 
     i: In(stream.Signature(Received()))
+    lost: In(1)
     full: Out(1)
     free: In(1)
     words: Out(6)
@@ -139,6 +142,8 @@ class FrameReceiver(wiring.Component):
                     ]
             with m.If(plain & ~place[8]):
                 m.d.sync += place.eq(place + 1)
+        with m.If(self.lost):
+            m.d.sync += spoiled.eq(1)
         return m
 
 

@@ -142,7 +142,7 @@ class WriteInfo(data.StructLayout):
     Members
     -------
     addr : unsigned
-        Word of plane 0 (readout: the first of the tile's logits).
+        Word of plane 0. Without a meaning for a readout, whose logits are stored as they come.
     stride : unsigned
         Words from a plane to the next. A static current has several frames for one step: the
         planes of each follow those of the frame before at this stride too.

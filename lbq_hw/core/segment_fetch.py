@@ -21,8 +21,9 @@ class SegmentFetch(wiring.Component):
     Timing. One segment or end a cycle. The first of a step is offered 3 cycles after that of
     ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
 
-    Errors. An illegal SEGMENT, or one of a path that the layer has not, is dropped, together with
-    all that follow but ends; ``dropping`` says so until ``clear``.
+    Errors. An illegal SEGMENT, one of a path that the layer has not, or one whose exponent is above
+    that of the segment before it in the layer, is dropped, together with all that follow but ends;
+    ``dropping`` says so until ``clear``.
 
     Members
     -------
@@ -86,7 +87,7 @@ class SegmentFetch(wiring.Component):
                 }
             )
         )
-        feed, illegal = self.o.ready, Signal()
+        feed, illegal, rising = self.o.ready, Signal(), Signal()
         m.d.comb += [
             self.scans.en.eq(feed),
             self.scans.addr.eq(segment.path),
@@ -94,7 +95,11 @@ class SegmentFetch(wiring.Component):
             self.state_slot.eq(there.slot),
             self.state_path.eq(segment.path),
             self.state_release.eq(feed & there.valid & there.end),
-            illegal.eq(records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last)),
+            # The segment before it in its step is the one that is offered.
+            rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
+            illegal.eq(
+                records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last) | rising
+            ),
             self.bad.eq(feed & there.valid & ~there.end & illegal & ~self.failed),
             self.bad_at.eq(there.index),
             self.o.valid.eq(offered.valid),

@@ -1,4 +1,4 @@
-"""The StepInfo of every step: where its levels or logits go, and what its layer asks of neurons."""
+"""The StepInfo of every step: where its levels go, and what its layer asks of neurons."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -21,12 +21,12 @@ STEPS_AHEAD = 17
 
 
 def step_layout(config: CoreConfig) -> StepInfo:
-    """The StepInfo of a core; its address reaches every plane word and every logit."""
+    """The StepInfo of a core; its address reaches every plane word."""
     return StepInfo(
         lanes=config.lanes,
         word=config.word,
         planes=config.planes,
-        address_bits=max(config.plane_address_bits, address_bits(config.logits)),
+        address_bits=config.plane_address_bits,
         group_bits=address_bits(config.channels // config.units),
         update_bits=config.timesteps.bit_length(),
         decay_bits=config.decay_bits,
@@ -142,7 +142,7 @@ class StepInfos(wiring.Component):
             info.param.eq(layer.param + self.state.tile),
         ]
         m.d.comb += [
-            info.addr.eq(Mux(readout, logit_tile << c.lane_log2, address)),
+            info.addr.eq(address),
             place.eq(frame_row + tile_word),
             no_logit.eq(readout & (logit_tile == logit_tiles)),
             self.beyond.eq(outside | no_logit),

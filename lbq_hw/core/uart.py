@@ -31,8 +31,8 @@ class UartReceiver(wiring.Component):
     was a glitch. After a byte without a stop bit the next one begins only once the line has been
     high.
 
-    Timing. A byte is offered about 9.5 bits after its edge, plus two cycles. One that is not taken
-    before the next is complete is replaced by it.
+    Timing. A byte is offered about 9.5 bits after its edge, plus two cycles. If it has not been
+    taken when the next is complete, it stays, and the next one is lost.
 
     Members
     -------
@@ -42,11 +42,14 @@ class UartReceiver(wiring.Component):
     rx : in
         The line, asynchronous.
     o : stream of `Received`
+    lost : out
+        One cycle: a byte is lost.
     """
 
     divisor: In(DIVISOR_BITS)
     rx: In(1)
     o: Out(stream.Signature(Received()))
+    lost: Out(1)
 
     def elaborate(self, _platform):
         m = Module()
@@ -54,14 +57,19 @@ class UartReceiver(wiring.Component):
         timer = Signal(DIVISOR_BITS)
         left = Signal(range(11))
         shift = Signal(8)
-        sample = Signal()
+        sample, complete, free = Signal(), Signal(), Signal()
         m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
 
         whole, half = timer == self.divisor, timer == self.divisor >> 1
-        m.d.comb += sample.eq(Mux(left == 9, half, whole))
+        m.d.comb += [
+            sample.eq(Mux(left == 9, half, whole)),
+            free.eq(~self.o.valid | self.o.ready),
+            self.lost.eq(complete & ~free),
+        ]
         m.d.sync += timer.eq(timer + 1)
-        with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(complete)
+            m.d.sync += [self.o.payload.data.eq(shift), self.o.payload.broken.eq(~line)]
 
         with m.FSM():
             with m.State("IDLE"):
@@ -73,11 +81,7 @@ class UartReceiver(wiring.Component):
                 with m.If((left == 9) & line):
                     m.next = "IDLE"
                 with m.If(left == 0):
-                    m.d.sync += [
-                        self.o.valid.eq(1),
-                        self.o.payload.data.eq(shift),
-                        self.o.payload.broken.eq(~line),
-                    ]
+                    m.d.comb += complete.eq(1)
                     m.next = "IDLE"
                     with m.If(~line):
                         m.next = "BROKEN"

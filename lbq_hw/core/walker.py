@@ -47,7 +47,8 @@ class Walker(wiring.Component):
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
     `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer has
-    not, and a RUN of several rows in a path that is not stacked.
+    not or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several rows
+    in a path that is not stacked.
     ``i_stop`` ends the walk in the same way, without an error.
 
     Members

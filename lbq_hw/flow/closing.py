@@ -14,6 +14,7 @@ from lbq_hw.flow import families
 from lbq_hw.flow.job import Job
 from lbq_hw.flow.tools import locate
 from lbq_hw.golden import Trace
+from lbq_hw.host.meter import bytes_per_image
 from lbq_hw.report import collect, facts, logs
 
 # What nextpnr calls the cells of each family that the fit estimates.
@@ -46,6 +47,7 @@ def write_report(job: Job, work: Path) -> str:
             core=collect.core(job.config),
             fit=_fit(job),
             cycles=collect.cycles(simulated, model=predicted) if ran else predicted,
+            link=facts.Link(baud=job.board.baud, bytes=bytes_per_image(job.program)),
             operations=collect.operations(counter.counts()),
             neurons=levels.neurons(),
             memory=collect.memory(job.program),

@@ -14,7 +14,8 @@ from lbq_hw.isa.link import CRC_BYTES, Command, Status
 _ANY = CoreConfig()  # heads of frames are the same for every core
 _STUFFED = {link.FLAG: bytes((link.ESCAPE, link.FLAG ^ link.ESCAPED)),
             link.ESCAPE: bytes((link.ESCAPE, link.ESCAPE ^ link.ESCAPED))}  # fmt: skip
-_REQUEST_BYTES, _REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
+_PAGE = 256  # a frame's address counts up in its low byte only
+REQUEST_BYTES, REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Request:
                 "address": self.address,
             },
         )
-        return wrap(head.to_bytes(_REQUEST_BYTES, "little") + _pack(self.data))
+        return wrap(head.to_bytes(REQUEST_BYTES, "little") + _pack(self.data))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +82,28 @@ class Replies:
     def feed(self, data: bytes) -> Iterator[Reply]:
         """The replies that end in `data`."""
         *bodies, self._rest = (self._rest + data).split(bytes((link.FLAG,)))
-        most = 2 * (_REPLY_BYTES + 4 * link.FRAME_WORDS + CRC_BYTES)
+        most = 2 * (REPLY_BYTES + 4 * link.FRAME_WORDS + CRC_BYTES)
         self._rest = self._rest[-most - 1 :]  # no frame is longer
         for body in bodies:
             plain = unwrap(body)
-            if plain is None or len(plain) < _REPLY_BYTES or (len(plain) - _REPLY_BYTES) % 4:
+            if plain is None or len(plain) < REPLY_BYTES or (len(plain) - REPLY_BYTES) % 4:
                 continue
-            head = link.REPLY.decode(_ANY, int.from_bytes(plain[:_REPLY_BYTES], "little"))
+            head = link.REPLY.decode(_ANY, int.from_bytes(plain[:REPLY_BYTES], "little"))
             if head["status"] in set(Status):
-                words = struct.unpack(f"<{len(plain) // 4}I", plain[_REPLY_BYTES:])
+                words = struct.unpack(f"<{len(plain) // 4}I", plain[REPLY_BYTES:])
                 yield Reply(sequence=head["sequence"], status=Status(head["status"]), data=words)
+
+
+def chunks(address: int, count: int) -> list[tuple[int, int]]:
+    """Where to cut `count` words from `address` on into frames: first word and size of each."""
+    found = []
+    first = 0
+    while first < count:
+        room = _PAGE - (address + first) % _PAGE
+        size = min(link.FRAME_WORDS, room, count - first)
+        found.append((first, size))
+        first += size
+    return found
 
 
 def _pack(words: Sequence[int]) -> bytes:

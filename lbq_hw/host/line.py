@@ -14,7 +14,7 @@ import serial
 from lbq_hw.host import clock
 from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import DeviceError
-from lbq_hw.host.frames import Replies, Reply, Request
+from lbq_hw.host.frames import Replies, Reply, Request, chunks
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
@@ -24,7 +24,6 @@ WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
 BREAK = 0.005  # seconds; ten bits at the slowest rate of any core are shorter
 BABBLE = 1 << 14  # bytes: more than all answers that can be on their way
-_PAGE = 256  # a frame's address counts up in its low byte only
 
 
 class LinkError(DeviceError):
@@ -126,14 +125,14 @@ class SerialTransport:
                     address=address + first,
                     data=tuple(words[first : first + count]),
                 )
-                for first, count in _chunks(address, len(words))
+                for first, count in chunks(address, len(words))
             ]
         )
 
     def read(self, address: int, count: int) -> list[int]:
         """Read consecutive addresses."""
         words: list[int] = []
-        for first, size in _chunks(address, count):
+        for first, size in chunks(address, count):
             request = Request(
                 sequence=self._next(), command=Command.READ, address=address + first, words=size
             )
@@ -247,15 +246,3 @@ class SerialTransport:
 
 def _fits(reply: Reply, request: Request) -> bool:
     return len(reply.data) == (request.words if request.command == Command.READ else 0)
-
-
-def _chunks(address: int, count: int) -> list[tuple[int, int]]:
-    """Where to cut `count` words from `address` on into frames: first word and size of each."""
-    chunks = []
-    first = 0
-    while first < count:
-        room = _PAGE - (address + first) % _PAGE
-        size = min(link.FRAME_WORDS, room, count - first)
-        chunks.append((first, size))
-        first += size
-    return chunks

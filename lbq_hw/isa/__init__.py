@@ -61,8 +61,10 @@ P logits a tile instead, in the order of the steps.
 *Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
 above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
 that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
-times `out_plane`, a segment of a path that its layer does not have, and a run of several rows in a
-path that is not stacked. The core stops and says which record.
+times `out_plane`, a segment of a path that its layer does not have, a segment with a larger
+exponent than the one before it in its layer (sums are doubled on the way down and cannot be
+halved), and a run of several rows in a path that is not stacked. The core stops and says which
+record.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ class Status(IntEnum):
     SEQUENCE = 1  # not executed: its number does not follow the last one's
 
 
+BYTE_BITS = 10
+"""Of a byte on the line: a start bit, eight data bits, a stop bit."""
 FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
 CRC_BYTES = 4
 FRAME_WORDS = 60

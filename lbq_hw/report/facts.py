@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.link import BYTE_BITS
 
 # Kinds of resources, in the order of the report. An iCE40 logic cell is a LUT and a flip-flop.
 KINDS = {
@@ -198,6 +199,19 @@ class Cycles:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Link:
+    """The serial line: its rate, and the fewest bytes that it carries from image to image."""
+
+    baud: int
+    bytes: int
+
+    @property
+    def seconds(self) -> float:
+        """The least time of an image on the line."""
+        return BYTE_BITS * self.bytes / self.baud
+
+
+@dataclass(frozen=True, kw_only=True)
 class LayerOperations:
     name: str
     shape: tuple[int, ...]
@@ -331,6 +345,7 @@ class Facts:
     resources: tuple[Resource, ...] | None = None
     timing: Timing | None = None
     cycles: Cycles | None = None
+    link: Link | None = None
     operations: Operations | None = None
     neurons: Neurons | None = None
     memory: Memory | None = None

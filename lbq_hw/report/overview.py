@@ -98,11 +98,23 @@ def _latency(facts: Facts) -> Markup:
 
 
 def _throughput(facts: Facts) -> Markup:
-    rate = summary(facts)["images_per_second"]
-    if facts.cycles is None or rate is None:
+    """Over the link and of the core alone; first the one whose part takes the longer time."""
+    known = summary(facts)
+    whole, core = (known[key] for key in ("images_per_second", "images_per_second_core"))
+    if facts.cycles is None or core is None:
         return _card("Images a second", None, "not simulated")
-    note = f"lanes {share(facts.cycles.utilisation, decimals=0)} utilised"
-    return _card("Images a second", count(round(rate)) if rate >= 10 else f"{rate:.2f}", note)
+    used = f"lanes {share(facts.cycles.utilisation, decimals=0)} utilised"
+    if facts.link is None or whole is None:
+        return _card("Images a second", _rate(core), f"without the link, {used}")
+    line = f"over the link at {quantity(facts.link.baud, 'baud')}"
+    if known["link_seconds_per_image"] > known["seconds_per_image"]:
+        note = f"at most, {line}; {_rate(core)} the core alone, {used}"
+        return _card("Images a second", _rate(whole), note)
+    return _card("Images a second", _rate(core), f"the core alone, {used}; {_rate(whole)} {line}")
+
+
+def _rate(rate: float) -> str:
+    return count(round(rate)) if rate >= 10 else f"{rate:.2f}"
 
 
 def _energy(facts: Facts) -> Markup:

@@ -12,11 +12,14 @@ HEADLINE = ("integer", "lbq")  # the price list and execution of the headline's 
 def summary(facts: Facts) -> dict[str, Any]:
     """One JSON-able object; None where a part is missing.
 
-    `seconds_per_image` is computing alone, from cycles and the board's clock: images travel over
-    the link before it. Keys that end in `_estimate` are estimates.
+    `seconds_per_image` and `images_per_second_core` are computing alone, from cycles and the
+    board's clock. An image travels over the link before it is computed, for at least
+    `link_seconds_per_image`, so that at most `images_per_second` pass. Keys that end in `_estimate`
+    are estimates.
     """
     clock = facts.board.clock_hz if facts.board else None
     seconds = facts.cycles.cycles / clock if facts.cycles and clock else None
+    on_link = facts.link.seconds if facts.link else None
     slowest = facts.timing.slowest if facts.timing else None
     return {
         "model": facts.model.name if facts.model else None,
@@ -30,7 +33,9 @@ def summary(facts: Facts) -> dict[str, Any]:
         "cycles": facts.cycles.cycles if facts.cycles else None,
         "utilisation": facts.cycles.utilisation if facts.cycles else None,
         "seconds_per_image": seconds,
-        "images_per_second": 1 / seconds if seconds else None,
+        "link_seconds_per_image": on_link,
+        "images_per_second": 1 / (seconds + on_link) if seconds and on_link else None,
+        "images_per_second_core": 1 / seconds if seconds else None,
         "bit_exact": facts.simulation.bit_exact if facts.simulation else None,
         "energy_mj_estimate": energy_mj(facts),
         "resources": {r.kind: r.used for r in facts.resources} if facts.resources else None,

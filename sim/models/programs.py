@@ -61,7 +61,8 @@ class Draw:
     def layer(self, *, last: bool) -> None:
         config, draw = self.config, self.random
         paths = [self.path() for _ in range(draw.randint(1, min(2, config.layer_paths)))]
-        segments = [self.segment(len(paths)) for _ in range(draw.randint(1, 3))]
+        exponents = sorted((draw.randint(0, 31) for _ in range(draw.randint(1, 3))), reverse=True)
+        segments = [self.segment(len(paths), exponent) for exponent in exponents]
         planes, plane = draw.randint(1, config.planes), draw.randint(0, 4)
         window = min(draw.choice((0, 0, 1, 2)), config.window - 1)
         tiles = self.most("layers", "tiles_last", 2)
@@ -145,13 +146,13 @@ class Draw:
             },
         )
 
-    def segment(self, paths: int) -> int:
+    def segment(self, paths: int, exponent: int) -> int:
         draw = self.random
         return self.add(
             "segments",
             {
                 "path": draw.randrange(paths),
-                "exponent": draw.randint(0, 31),
+                "exponent": exponent,
                 "base": draw.randint(0, 90),
                 "weight": self.most("segments", "weight", 99),
             },

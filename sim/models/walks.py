@@ -134,15 +134,14 @@ class _Walker:
         frames = layer["time_last"] if layer["static"] else 0
         last = addr + layer["planes_last"] * layer["out_plane"] + frames * layer["out_frame"]
         if layer["readout"]:
-            addr = self.logit
-            if addr >= config.logits:
+            if self.logit >= config.logits:
                 raise Stopped(isa.Error.LOGIT, index)
             self.logit += config.lanes if step["last"] and step["last_t"] else 0
         elif step["last"] and last >= config.plane_words:
             raise Stopped(isa.Error.PLANE, index)
         place = bit % config.word // config.granule
         write = {
-            "addr": addr,
+            "addr": addr % (1 << config.plane_address_bits),
             "stride": layer["out_plane"] % (1 << config.plane_address_bits),
             "planes": layer["planes_last"] + 1,
             "place": place,
@@ -165,11 +164,17 @@ class _Walker:
             }
         )
         self.walk.costs.append(1)
+        reached = isa.SEGMENT.slots(config)["exponent"].field.largest(config)
         for number in range(layer["segment_first"], layer["segment_last"] + 1):
             segment = self.tables["segments"][number]
             path = layer["path_first"] + segment["path"]
-            if isa.SEGMENT.violations(config, segment) or path > layer["path_last"]:
+            if (
+                isa.SEGMENT.violations(config, segment)
+                or path > layer["path_last"]
+                or segment["exponent"] > reached
+            ):
                 raise Stopped(isa.Error.SEGMENT, number)
+            reached = segment["exponent"]
             self.segment(index, step, segment, self.tables["paths"][path])
         self.walk.requests.append({"kind": ScanKind.END})
 

@@ -13,6 +13,7 @@ from boards.top import Top
 from lbq_hw.flow import families
 from lbq_hw.flow.process import call
 from lbq_hw.flow.tools import need
+from lbq_hw.report import logs
 from tests.boards.tiny import Tiny
 
 DOCS = Path(__file__).parents[2] / "docs" / "boards.md"
@@ -71,6 +72,10 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
     arguments = families.place_arguments(board, clock_hz=clock_hz, seed=1)
     call(need(family.placer), [*arguments], folder=tmp_path, log=log)
     assert "Program finished normally" in log.read_text("utf-8")
+    placed = logs.parse((tmp_path / "place.json").read_text("utf-8"), name="place.json")
+    there = {resource.kind: resource.available for resource in logs.resources(placed)}
+    logic, rams, single = (there.get(kind, 0) for kind in ("LUT", "EBR", "SPRAM"))
+    assert (there.get("LC", logic), rams, single) == (board.luts, board.block_rams, board.sprams)
     call(need(family.packer), families.pack_arguments(board), folder=tmp_path, log=log)
     assert (tmp_path / f"top.{family.bitstream}").stat().st_size > 50_000
 
@@ -120,6 +125,11 @@ def test_the_documented_board_can_be_added_as_it_stands() -> None:
     assert clocks.solve(board.pll, board.clock_hz, board.target_hz) is not None
 
 
-def test_the_documentation_lists_every_board() -> None:
-    listed = re.findall(r"^\| `([\w-]+)`", DOCS.read_text("utf-8"), re.M)
-    assert listed == boards.names()
+def test_the_documentation_lists_every_board_with_its_size() -> None:
+    lines = re.findall(r"^\| `.*$", DOCS.read_text("utf-8"), re.M)
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    listed = [(row[1].strip("`"), row[3], row[4].partition(" x ")[0]) for row in rows]
+    assert listed == [
+        (board.name, f"{board.luts:,}" if board.luts else "", str(board.block_rams or ""))
+        for board in map(boards.find, boards.names())
+    ]

@@ -13,6 +13,7 @@ from typing import Any
 from amaranth import Const, Value
 from amaranth.sim import Simulator
 
+from sim.collisions import colliding
 from sim.models.traffic import Stall, never, plain
 
 
@@ -134,10 +135,13 @@ class Script:
 
 
 class Bench:
-    """One simulation of one block: add its ends, then `run` until all of them are done."""
+    """One simulation of one block: add its ends, then `run` until all of them are done.
+
+    Reads that collide with writes give inverted data, see `sim.collisions`.
+    """
 
     def __init__(self, block: Any) -> None:
-        self.simulator = Simulator(block)
+        self.simulator = Simulator(colliding(block))
         self.simulator.add_clock(1e-6)
         self.ends: list[Any] = []
         self.cycles = 0

@@ -19,6 +19,7 @@ from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
+from sim.collisions import colliding
 
 CONTROL, STATUS = (regions.REGISTERS[name].address for name in ("control", "status"))
 LIMIT = 5000  # cycles
@@ -55,7 +56,7 @@ def run(core: Accelerator, program: Program, image: np.ndarray) -> np.ndarray:
             word = await access(ctx, core.port, regions.address(config, Region.LOGITS, entry))
             logits.append(word - (word >> 31 << 32))
 
-    simulator = Simulator(core)
+    simulator = Simulator(colliding(core))
     simulator.add_clock(1e-6)
     simulator.add_testbench(host)
     simulator.run()

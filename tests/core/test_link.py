@@ -28,7 +28,10 @@ class Memory(wiring.Component):
     def __init__(self) -> None:
         self.link = Link(divisor=12, tag=0xABCD1234)
         super().__init__(
-            {name: self.link.signature.members[name] for name in ("i", "o", "idle", "divisor")}
+            {
+                name: self.link.signature.members[name]
+                for name in ("i", "lost", "o", "idle", "divisor")
+            }
         )
         self.writes = Signal()
         self.address = Signal(32)
@@ -42,6 +45,7 @@ class Memory(wiring.Component):
         port = link.port
         m.d.comb += [
             link.idle.eq(self.idle),
+            link.lost.eq(self.lost),
             self.divisor.eq(link.divisor),
             self.writes.eq(port.ready & port.write),
             self.address.eq(port.addr),
@@ -77,7 +81,12 @@ class Outcome:
     """What a link did with a stream: replies, writes, the divisor of every cycle."""
 
     def __init__(
-        self, requests: Sequence[Request | bytes], *, break_at: int | None = None, extra: int = 150
+        self,
+        requests: Sequence[Request | bytes],
+        *,
+        break_at: int | None = None,
+        lost_at: int | None = None,
+        extra: int = 150,
     ) -> None:
         block = Memory()
         bench = Bench(block)
@@ -88,6 +97,8 @@ class Outcome:
         self.taken = bench.drive(block.i, bytes_).cycles
         sent = bench.monitor(block.o)
         bench.add(Toggle(block.idle))
+        if lost_at is not None:
+            bench.script({"lost": block.lost}, [{}] * lost_at + [{"lost": 1}])
         seen = bench.probe(
             writes=block.writes, address=block.address, data=block.data, divisor=block.divisor
         )
@@ -163,6 +174,16 @@ def test_a_request_that_is_complete_before_the_answer_is_dropped() -> None:
     outcome = Outcome([sync(0), PAUSE, read(1, 20), write(2, 7), PAUSE * 6, write(2, 8)], extra=400)
     assert outcome.writes == [(0x70000010, 8)]
     assert [answer.sequence for answer in outcome.replies] == [0, 1, 2]
+
+
+def test_a_frame_of_which_a_byte_is_lost_is_dropped_and_the_next_is_not() -> None:
+    requests = [sync(0), PAUSE, write(1, 7), PAUSE, write(1, 8)]
+    whole = Outcome(requests)
+    assert whole.writes == [(0x70000010, 7)]
+    third = len(sync(0).encode() + PAUSE) + 2  # of the second frame
+    outcome = Outcome(requests, lost_at=whole.taken[third])
+    assert outcome.writes == [(0x70000010, 8)]
+    assert outcome.replies == [reply(0), reply(1)]
 
 
 def test_an_address_counts_up_in_its_low_byte() -> None:

@@ -10,6 +10,7 @@ from amaranth.sim import Simulator
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.queue import Queue
+from sim.collisions import colliding
 
 
 @pytest.mark.parametrize("depth", [3, 4, 5, 17])
@@ -41,7 +42,7 @@ def test_every_cycle_is_that_of_the_fifo_of_amaranth(depth: int) -> None:
         assert passed > 500
         assert full > 50
 
-    simulator = Simulator(m)
+    simulator = Simulator(colliding(m))
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -59,6 +59,34 @@ def test_a_glitch_shorter_than_half_a_bit_is_no_byte() -> None:
     assert receive([0] * 5 + [1] * 200, 16) == []
 
 
+def receive_late(data: list[int], wait: int) -> tuple[list[int], list[int], int]:
+    """Bytes that are taken and their cycles, and how many are lost, if none is taken for a time."""
+    block = UartReceiver()
+    bench = Bench(block)
+    line = [1] * 4 + waveform(data, 8)
+    bench.script(
+        {"rx": block.rx, "divisor": block.divisor}, [{"rx": bit, "divisor": 8} for bit in line]
+    )
+    busy = iter([True] * wait)
+    received = bench.monitor(block.o, stall=lambda: next(busy, False))
+    seen = bench.probe(lost=block.lost)
+    bench.run()
+    return [payload["data"] for payload in received.payloads], received.cycles, sum(seen["lost"])
+
+
+def test_a_byte_that_is_not_taken_stays_and_the_one_after_it_is_lost() -> None:
+    _, offers, _ = receive_late([0x41, 0x42, 0x43], 0)
+    data, _, lost = receive_late([0x41, 0x42, 0x43], offers[1])
+    assert (data, lost) == ([0x41, 0x43], 1)
+
+
+def test_a_byte_that_is_complete_as_the_one_before_is_taken_is_not_lost() -> None:
+    _, offers, _ = receive_late([0x41, 0x42], 0)
+    data, cycles, lost = receive_late([0x41, 0x42], offers[1] - 1)
+    assert cycles == [offers[1] - 1, offers[1]]
+    assert (data, lost) == ([0x41, 0x42], 0)
+
+
 @pytest.mark.parametrize("cycles", [pytest.param(0, marks=pytest.mark.slow), 2, 3])
 def test_a_divisor_that_is_too_small_still_sees_a_break(cycles: int) -> None:
     received = receive([0] * 11 * (cycles or 4096), cycles)

@@ -241,6 +241,29 @@ def test_an_illegal_record_stops_the_walk_with_its_error(error):
     assert {found.error for found in walks} == {error}
 
 
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 2), (15, 16), (0, 31)])
+def test_an_exponent_that_rises_within_a_layer_stops_the_walk(first, second):
+    tables = simple()
+    slot = isa.SEGMENT.slots(SMALL)["exponent"]
+    legal = tables["segments"][0] & ~(31 << slot.offset)
+    tables["segments"] = [legal | exponent << slot.offset for exponent in (first, second)]
+    [stopped] = check_errors(SMALL, tables)
+    assert (stopped.error, stopped.at) == (isa.Error.SEGMENT, 1)
+    tables["segments"].reverse()
+    [falling] = check_errors(SMALL, tables)
+    assert falling.error == isa.Error.NONE
+
+
+def test_a_layer_may_begin_with_a_larger_exponent_than_the_one_before_ended_with():
+    tables = simple(layers=2)
+    slot = isa.SEGMENT.slots(SMALL)["exponent"]
+    tables["segments"] = [
+        tables["segments"][0] & ~(31 << slot.offset) | exponent << slot.offset
+        for exponent in (3, 0)
+    ]
+    check(SMALL, tables)
+
+
 def test_a_walk_after_an_error_is_not_troubled_by_it():
     walks = check_errors(SMALL, simple(runs__rows_last=1), simple(layers=2), seed=1)
     assert [found.error for found in walks] == [isa.Error.RUN, isa.Error.NONE]

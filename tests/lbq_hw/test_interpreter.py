@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from cores import random_core
 from networks import random_images, random_network
 
-from lbq_hw import counts, datasets, file, golden, interpreter, zoo
+from lbq_hw import counts, datasets, file, golden, interpreter, isa, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.interpreter import Execution
@@ -39,6 +40,23 @@ def test_a_random_network_on_a_random_core(seed: int) -> None:
 def test_many_random_networks_on_random_cores(seed: int) -> None:
     network = random_network(seed)
     execute_and_compare(network, random_core(network, seed), seed)
+
+
+def test_exponents_that_rise_within_a_layer_are_refused() -> None:
+    network = random_network(1)
+    config = random_core(network, 1)
+    program = compile_network(network, config)
+    segments = program.table("segments")
+    number = program.table("layers")[0]["segment_last"]
+    before = segments[number - 1]["exponent"]
+    segments[number]["exponent"] = before + 1
+    encoded = tuple(isa.SEGMENT.encode(config, segment) for segment in segments)
+    text = (
+        f"segment {number}: exponent must be at most {before}, that of the segment before it in "
+        f"its layer, not {before + 1}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        interpreter.run(replace(program, segments=encoded), random_images(network, 1)[0])
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32, 64])

@@ -14,7 +14,7 @@ from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import load
 from lbq_hw.network import Network
 from lbq_hw.report import Facts, collect, logs
-from lbq_hw.report.facts import Board, Build, Cycles, Fit, Neurons, Simulation, Step
+from lbq_hw.report.facts import Board, Build, Cycles, Fit, Link, Neurons, Simulation, Step
 
 IMAGES = 4
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -67,6 +67,7 @@ def facts(network: Network, program: Program, activity: tuple[Counts, Neurons, C
         resources=logs.resources(placed),
         timing=logs.timing(placed, seed=2, seeds={"1": 80e6, "2": 86.7e6}),
         cycles=cycles,
+        link=Link(baud=1_000_000, bytes=900),
         operations=collect.operations(counts),
         neurons=neurons,
         memory=collect.memory(program),

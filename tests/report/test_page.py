@@ -12,7 +12,7 @@ import pytest
 from lbq_hw import report
 from lbq_hw.report import Facts
 from lbq_hw.report.__main__ import main
-from lbq_hw.report.facts import Board, Fit, Model, Simulation
+from lbq_hw.report.facts import Board, Fit, Link, Model, Simulation
 from lbq_hw.report.page import render
 
 PLOTS = {
@@ -116,6 +116,29 @@ def test_a_missed_clock_and_a_difference_are_not_hidden(facts: Facts) -> None:
     assert "clock 12.0 MHz, misses it" in found.replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert "were the clock met" in found
     assert "Differs image 0 <t 1>" in found
+
+
+def test_the_rate_over_the_link_comes_first_where_the_link_binds(facts: Facts) -> None:
+    assert facts.cycles is not None
+    seconds = facts.cycles.cycles / 12e6
+    core, whole = (f"{round(1 / part):,}" for part in (seconds, seconds + 0.009))
+    found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    rates = f"Images a second {whole} at most, over the link at 1.00 Mbaud; {core} the core alone"
+    assert rates in found
+
+
+def test_the_rate_of_the_core_comes_first_where_the_core_is_slower(facts: Facts) -> None:
+    assert facts.cycles is not None
+    seconds = facts.cycles.cycles / 12e6
+    fast = replace(facts, link=Link(baud=1_000_000, bytes=1))
+    core, whole = (f"{round(1 / part):,}" for part in (seconds, seconds + 1e-5))
+    found = text(render(fast)).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert f"Images a second {core} the core alone, lanes " in found
+    assert f"utilised; {whole} over the link at 1.00 Mbaud" in found
+
+
+def test_a_rate_without_the_link_says_so(facts: Facts) -> None:
+    assert "without the link, lanes" in text(render(replace(facts, link=None)))
 
 
 def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts) -> None:

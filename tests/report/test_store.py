@@ -41,7 +41,9 @@ def test_the_summary_has_the_numbers_that_come_first(facts: Facts) -> None:
     assert found["timing_met"] is True
     assert found["bit_exact"] is True
     assert found["seconds_per_image"] == facts.cycles.cycles / 12e6
-    assert found["images_per_second"] == 1 / found["seconds_per_image"]
+    assert found["images_per_second_core"] == 1 / found["seconds_per_image"]
+    assert found["link_seconds_per_image"] == 0.009
+    assert found["images_per_second"] == 1 / (found["seconds_per_image"] + 0.009)
     assert found["resources"]["LC"] == 71
     assert json.loads(json.dumps(found)) == found
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lbq_hw.report import Facts
 from lbq_hw.report.__main__ import main
+from lbq_hw.report.summary import summary
 from lbq_hw.report.table import markdown
 
 ROOT = Path(__file__).parents[2]
@@ -22,12 +24,21 @@ def test_the_readme_shows_the_builds_as_they_are(capsys: pytest.CaptureFixture[s
     assert shown == capsys.readouterr().out
 
 
+@pytest.mark.parametrize("file", BUILDS, ids=lambda file: file.stem)
+def test_a_shipped_build_has_the_rate_over_the_link_and_that_of_the_core(file: Path) -> None:
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert set(found) == set(summary(Facts()))
+    computing, on_link = found["seconds_per_image"], found["link_seconds_per_image"]
+    assert found["images_per_second"] == 1 / (computing + on_link)
+    assert found["images_per_second_core"] == 1 / computing
+
+
 def test_a_build_that_missed_its_clock_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    summary = json.loads(BUILDS[0].read_text(encoding="utf-8")) | {"timing_met": False}
+    missed = json.loads(BUILDS[0].read_text(encoding="utf-8")) | {"timing_met": False}
     file = tmp_path / "summary.json"
-    file.write_text(json.dumps(summary), encoding="utf-8")
+    file.write_text(json.dumps(missed), encoding="utf-8")
     with pytest.raises(ValueError, match="must have timing_met true, not False"):
         markdown([file])
     assert main(["--markdown", str(file)]) == 2

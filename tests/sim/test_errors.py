@@ -159,6 +159,14 @@ def test_a_segment_of_a_path_that_its_layer_has_not(good: Bench, segment: int) -
     good.assert_stops_with(Error.SEGMENT, entry)
 
 
+@pytest.mark.parametrize("layer", [0, 1, -1])
+def test_a_segment_whose_exponent_is_above_the_one_before_it(good: Bench, layer: int) -> None:
+    last = good.program.table("layers")[layer]["segment_last"]
+    before = good.program.table("segments")[last - 1]["exponent"]
+    good.change("segments", last, exponent=before + 1)
+    good.assert_stops_with(Error.SEGMENT, last)
+
+
 def test_an_illegal_run(good: Bench) -> None:
     path = good.program.table("paths")[find(good.program.table("paths"), stacked=0)]
     good.change("runs", path["run_last"], rows_last=1)

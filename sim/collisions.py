@@ -1,0 +1,63 @@
+"""Reads that a memory with ``no_rw_check`` leaves undefined, made wrong on purpose.
+
+A memory with this attribute may give anything where a word is read in the cycle in which it is
+written, and fabrics differ in what they give. Simulators give the old word, so that a block which
+relies on it would pass there and fail on a board. Here such a read gives the old word inverted:
+what is right in both cases depends on no bit of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import Fragment, Module, Signal, Value
+from amaranth.lib import memory
+
+from sim.verilog import convert
+
+__all__ = ["CollidingPlatform", "colliding", "convert_colliding"]
+
+
+class CollidingPlatform:
+    """What `amaranth.lib.memory.Memory` asks a platform for; `wrapped` counts the memories whose
+    colliding reads are inverted.
+    """
+
+    def __init__(self) -> None:
+        self.wrapped = 0
+
+    def get_memory(self, given: Any) -> Any:
+        if not given.attrs.get("no_rw_check"):
+            return given.elaborate(None)
+        self.wrapped += 1
+        (write,), (read,) = given.write_ports, given.read_ports
+        assert not read.transparent_for, "a memory cannot both forward a write and not care"
+        m: Any = Module()
+        m.submodules.store = store = memory.Memory(given.data)
+        inner_write: Any = store.write_port(granularity=write.signature.granularity)
+        inner_read: Any = store.read_port()
+        collided = Signal(reset_less=True)
+        m.d.comb += [
+            inner_write.addr.eq(write.addr),
+            Value.cast(inner_write.data).eq(Value.cast(write.data)),
+            inner_write.en.eq(write.en),
+            inner_read.addr.eq(read.addr),
+            inner_read.en.eq(read.en),
+            Value.cast(read.data).eq(
+                Value.cast(inner_read.data) ^ collided.replicate(len(Value.cast(read.data)))
+            ),
+        ]
+        with m.If(read.en):
+            m.d.sync += collided.eq(write.en.any() & (read.addr == write.addr))
+        return m
+
+
+def colliding(block: Any) -> Fragment:
+    """A block whose colliding reads are inverted, for Amaranth's simulator."""
+    return Fragment.get(block, CollidingPlatform())
+
+
+def convert_colliding(block: Any, *, name: str) -> tuple[str, int]:
+    """The same as Verilog, and how many of its memories are inverted where reads collide."""
+    platform = CollidingPlatform()
+    return convert(block, name=name, platform=platform), platform.wrapped
