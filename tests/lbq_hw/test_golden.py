@@ -291,8 +291,9 @@ def test_sums_beyond_float64_are_refused() -> None:
     network = one_layer()
     hidden = network.layers[0]
     wide = Path(source=INPUT, weight=np.full((1, 1, 1, 1), 3))
-    # an identity may be as wide as it likes, but no membrane holds it
-    beyond = replace(hidden, paths=(wide, Path(source=INPUT, weight=np.array([1 << 60]))))
+    # an identity may be as wide as a parameter, but no membrane holds it
+    identity = Path(source=INPUT, weight=np.array([1 << 53]), exponent=10)
+    beyond = replace(hidden, paths=(wide, identity))
     network = replace(network, layers=(beyond, network.layers[1]))
     message = "layer 'hidden': its membranes may not fit 64 bits"
     with pytest.raises(OverflowError, match=f"^{re.escape(message)}$"):

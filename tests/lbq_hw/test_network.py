@@ -127,7 +127,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: network(timesteps=0),
-            "timesteps must be an integer of at least 1, not 0",
+            "timesteps must be an integer of 1..4096, not 0",
         ),
         (lambda: network(layers=()), "a network needs at least one layer"),
         (lambda: hidden(paths=()), "layer 'hidden': needs at least one path"),
@@ -171,9 +171,12 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: conv("a", stride=(0, 1)),
-            "path from 'a': stride must be at least 1, not (0, 1)",
+            "path from 'a': stride must be 1..4096, not (0, 1)",
         ),
-        (lambda: conv("a", padding=(-1, 0)), "path from 'a': padding must not be negative"),
+        (
+            lambda: conv("a", padding=(-1, 0)),
+            "path from 'a': padding must be 0..4096, not (-1, 0)",
+        ),
         (lambda: conv("a", exponent=16), "path from 'a': exponent must be 0..15, not 16"),
         (
             lambda: conv("a", (2,), stride=(2, 2)),
@@ -182,11 +185,11 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         (lambda: conv("a", (0,)), "path from 'a': weight must not be empty"),
         (
             lambda: Window(kernel=(2, 0), stride=(1, 1)),
-            "window kernel must be at least 1, not (2, 0)",
+            "window kernel must be 1..4096, not (2, 0)",
         ),
         (
             lambda: Window(kernel=(2, 2), stride=(1, 0)),
-            "window stride must be at least 1, not (1, 0)",
+            "window stride must be 1..4096, not (1, 0)",
         ),
         (
             lambda: Window(kernel=(2, 2), stride=(1, 1), padding=(2, 0)),
@@ -202,11 +205,12 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=-1),
-            "input border must not be negative, not -1",
+            "input border must be 0..4096, not -1",
         ),
         (
             lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=1, border_value=(2,)),
-            "input border_value must be one level 0..1 per channel, not (2,)",
+            "input border_value must be one level 0..1 per channel, and empty without a border, "
+            "not (2,)",
         ),
         (
             lambda: network(
@@ -224,7 +228,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
                 ),
                 readout(),
             ),
-            "layer 'hidden': its shape (2, 0, 0) is empty",
+            "layer 'hidden': height and width must be 1..4096, not (2, 0, 0)",
         ),
         (
             lambda: readout(scale=np.array([1.0, 1.0, 2.0])),
@@ -232,7 +236,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: network(timesteps=True),
-            "timesteps must be an integer of at least 1, not True",
+            "timesteps must be an integer of 1..4096, not True",
         ),
     ],
 )
