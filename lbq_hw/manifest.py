@@ -124,7 +124,7 @@ def _ints(values: tuple[int, ...]) -> list[int]:
 
 def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
     """`meta` with its keys in order, refusing what would not come back from a file as it was."""
-    _check_meta(meta)
+    _meta(meta, "network meta")
     try:
         plain = json.loads(json.dumps(dict(meta), sort_keys=True, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -138,7 +138,7 @@ def _check_meta(value: Any, depth: int = 0) -> None:
     """Refuse what cannot be written again, at any depth: meta is read, and later written anew."""
     if depth > MAX_META_DEPTH:
         raise NetworkError(f"network meta must be at most {MAX_META_DEPTH} levels deep")
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         for key, part in value.items():
             _check_meta(key, depth)
             _check_meta(part, depth + 1)
@@ -155,7 +155,7 @@ def _check_meta(value: Any, depth: int = 0) -> None:
 _Reader = Callable[[Any, str], Any]
 
 
-def _kind(expected: str, *kinds: type) -> _Reader:
+def _kind(expected: str, *kinds: Any) -> _Reader:
     def read(value: Any, place: str) -> Any:
         # bool is a subclass of int, and no number
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -210,9 +210,11 @@ def _whole(text: str) -> int:
     return value
 
 
-def _meta(value: Any, place: str) -> dict[str, Any]:
-    meta = _kind("an object", dict)(value, place)
+def _meta(value: Any, place: str) -> Mapping[str, Any]:
+    meta = _kind("an object", Mapping)(value, place)
     _check_meta(meta)
+    for key, read in (("dataset", _string), ("float_accuracy", _number)):  # what commands show
+        _optional(read)(meta.get(key), f"{place}.{key}")
     return meta
 
 
@@ -251,7 +253,8 @@ def build(manifest: str, tensors: Tensors) -> Network:
         return tensors[value]
 
     def weight(value: Any, place: str) -> NDArray[Any]:
-        if value in used:  # a path has its own copy: a thousand paths would fill the memory
+        # Every path has a copy of its own: a thousand paths of one tensor would fill the memory.
+        if isinstance(value, str) and value in used:
             raise NetworkError(f"{place} must name a tensor of its own, not {value!r} again")
         return tensor(value, place)
 
