@@ -93,7 +93,17 @@ def digest(network: Network) -> str:
 
 def dumps(network: Network) -> bytes:
     """The bytes of the file that `save` writes."""
-    manifest, tensors = describe(network)
+    data, size = _container(*describe(network))
+    if size > MAX_HEADER or len(data) > MAX_BYTES:
+        raise FileError(
+            f"network {network.name!r} is too large for a file ({len(data)} bytes, the most are "
+            f"{MAX_BYTES}, and {size} of header, the most are {MAX_HEADER}): make it smaller"
+        )
+    return data
+
+
+def _container(manifest: str, tensors: Tensors) -> tuple[bytes, int]:
+    """The bytes of a file, and how many of them are its header."""
     header: dict[str, Any] = {
         "__metadata__": {
             "format": FORMAT,
@@ -114,12 +124,7 @@ def dumps(network: Network) -> bytes:
         offset += len(blob)
     text = compact_json(header).encode()
     text += b" " * (-len(text) % 8)
-    if len(text) > MAX_HEADER or 8 + len(text) + offset > MAX_BYTES:
-        raise FileError(
-            f"network {network.name!r} is too large for a file ({len(text)} bytes of header, at "
-            f"most {MAX_HEADER}, and {offset} of tensors): make it smaller"
-        )
-    return len(text).to_bytes(8, "little") + text + b"".join(blobs)
+    return len(text).to_bytes(8, "little") + text + b"".join(blobs), len(text)
 
 
 def loads(data: bytes, *, source: str = "the data") -> Network:

@@ -308,10 +308,13 @@ def build(manifest: str, tensors: Tensors) -> Network:
 
 
 def _parse(manifest: str) -> Any:
-    return json.loads(
-        manifest,
-        parse_float=_finite,
-        parse_constant=_finite,
-        parse_int=_whole,
-        object_pairs_hook=unique,
-    )
+    try:
+        return json.loads(
+            manifest,
+            parse_float=_finite,
+            parse_constant=_finite,
+            parse_int=_whole,
+            object_pairs_hook=unique,
+        )
+    except RecursionError:
+        raise NetworkError("the manifest has too many lists inside one another") from None

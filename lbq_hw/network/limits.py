@@ -12,7 +12,7 @@ import re
 
 from lbq_hw.network.base import Shape, require
 
-MAX_NAME = 100
+MAX_NAME = 200
 """Characters of a name."""
 MAX_TIMESTEPS = 4096
 MAX_SIDE = 4096
