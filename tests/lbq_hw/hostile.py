@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -342,51 +344,64 @@ CHANGES = {
 }
 TEXTS = {
     "T of 10^5000": (
-        altered('"timesteps": 2, "weight', '"timesteps": 1' + 5000 * "0" + ', "weight'),
+        lambda: altered('"timesteps": 2, "weight', '"timesteps": 1' + 5000 * "0" + ', "weight'),
         "manifest integers must fit 64 bits",
     ),
     "T of 1e400": (
-        altered('"timesteps": 2, "weight', '"timesteps": 1e400, "weight'),
+        lambda: altered('"timesteps": 2, "weight', '"timesteps": 1e400, "weight'),
         "manifest numbers must be finite, not 1e400",
     ),
     "a key twice": (
-        altered('"timesteps": 2, "weight', '"timesteps": 2, "timesteps": 9, "weight'),
+        lambda: altered('"timesteps": 2, "weight', '"timesteps": 2, "timesteps": 9, "weight'),
         "an object has the key 'timesteps' twice",
     ),
     "meta 10,000 deep": (
-        altered('"meta": {', '"meta": {"x": ' + 10_000 * "[" + 10_000 * "]" + ", "),
+        lambda: altered('"meta": {', '"meta": {"x": ' + 10_000 * "[" + 10_000 * "]" + ", "),
         "the manifest has too many lists inside one another",
     ),
     "meta with an integer of 5,000 digits": (
-        altered('"meta": {', '"meta": {"x": ' + 5_000 * "9" + ", "),
+        lambda: altered('"meta": {', '"meta": {"x": ' + 5_000 * "9" + ", "),
         "manifest integers must fit 64 bits",
     ),
-    "a manifest of a number": (contained("1"), "manifest must be an object, not 1"),
+    "a manifest of a number": (lambda: contained("1"), "manifest must be an object, not 1"),
     "a manifest that is no JSON": (
-        contained("{"),
+        lambda: contained("{"),
         "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
     ),
 }
 # fmt: on
 
 
-def invalid() -> dict[str, tuple[bytes, str]]:
-    """Files with a right digest that describe no valid network, and the reason of each."""
-    found = {name: (forged(change), reason) for name, (change, reason) in CHANGES.items()}
-    found |= TEXTS
+class Hostile(NamedTuple):
+    """A file with a right digest that describes no valid network, and why it does not."""
+
+    data: Callable[[], bytes]
+    reason: str
+
+
+def _invalid() -> dict[str, Hostile]:
+    found = {
+        name: Hostile(partial(forged, change), reason) for name, (change, reason) in CHANGES.items()
+    }
+    found |= {name: Hostile(data, reason) for name, (data, reason) in TEXTS.items()}
     for name, text in NETWORK_NAMES.items():
         reason = (
             "a network's name must be 1 to 200 of the characters A-Z, a-z, 0-9, '.', '_', '+' and "
             f"'-', the first a letter or a digit, not {text!r}"
         )
-        found[name] = forged(put("name", value=text)), reason
+        found[name] = Hostile(partial(forged, put("name", value=text)), cut(reason))
     for name, text in LAYER_NAMES.items():
         reason = (
             "a layer's name must be 1 to 200 printable characters, no space first or last, "
             f"not {text!r}"
         )
-        found[name] = forged(rename(0, text)), reason
-    return {
-        name: (data, reason if len(reason) <= 300 else f"{reason[:300]}...")
-        for name, (data, reason) in found.items()
-    }
+        found[name] = Hostile(partial(forged, rename(0, text)), cut(reason))
+    return found
+
+
+def cut(reason: str) -> str:
+    """As much of a reason as is shown."""
+    return reason if len(reason) <= 300 else f"{reason[:300]}..."
+
+
+INVALID = _invalid()

@@ -29,12 +29,11 @@ from lbq_hw.report.__main__ import main as report_main
 from sim import __main__ as simulation
 from sim import board
 from tests.lbq_hw.forge import forged, put, rename, with_header
-from tests.lbq_hw.hostile import invalid
+from tests.lbq_hw.hostile import INVALID
 
 ROOT = Path(__file__).parents[2]
 DIGITS = zoo.find("digits").read_bytes()
 HEADER = 8 + int.from_bytes(DIGITS[:8], "little")
-INVALID = invalid()
 SECONDS, MEMORY = 5.0, 1 << 30
 """What a command may take of a processor and of memory to refuse a file."""
 MODEL_COMMANDS: dict[str, Callable[[list[str]], int]] = {
@@ -60,35 +59,48 @@ def deep_header() -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-CONTAINERS = {
-    "huge shape, tiny tensor": with_header(entry("logits/bias", shape=[1 << 40])),
-    "shape whose product wraps": with_header(entry("logits/bias", shape=[1 << 32, 1 << 32, 10])),
-    "empty shape with a huge side": with_header(entry("logits/bias", shape=[0, 1 << 62])),
-    "negative shape": with_header(entry("logits/bias", shape=[-1, -10])),
-    "shape of text": with_header(entry("logits/bias", shape="10")),
-    "type of pixels": with_header(entry("logits/bias", dtype="U8")),
-    "type of nothing": with_header(entry("logits/bias", dtype="X9")),
-    "overlapping tensors": with_header(entry("logits/bias", data_offsets=[0, 10])),
-    "tensors beyond the end": with_header(entry("logits/bias", data_offsets=[0, 1 << 62])),
-    "tensors before the start": with_header(entry("logits/bias", data_offsets=[-10, 0])),
-    "offsets of text": with_header(entry("logits/bias", data_offsets="00")),
-    "offsets of 10^400": with_header(entry("logits/bias", data_offsets=[0, 10**400])),
-    "infinite offsets": with_header(entry("logits/bias", data_offsets=[0, 1e999])),
-    "entry of nothing": with_header(lambda header: header.update({"logits/bias": None})),
-    "tensor twice": DIGITS[:8] + DIGITS[8:].replace(b'"logits/bias":{', b'"logits/scale":{', 1),
-    "metadata of a list": with_header(lambda header: header.update({"__metadata__": []})),
-    "a header of 2^63 bytes": (1 << 63).to_bytes(8, "little") + DIGITS[8:],
-    "a header 10,000 deep": deep_header(),
-    "a manifest of 100 MB": with_header(
+CONTAINERS: dict[str, Callable[[], bytes]] = {
+    "huge shape, tiny tensor": lambda: with_header(entry("logits/bias", shape=[1 << 40])),
+    "shape whose product wraps": lambda: with_header(
+        entry("logits/bias", shape=[1 << 32, 1 << 32, 10])
+    ),
+    "empty shape with a huge side": lambda: with_header(entry("logits/bias", shape=[0, 1 << 62])),
+    "negative shape": lambda: with_header(entry("logits/bias", shape=[-1, -10])),
+    "shape of text": lambda: with_header(entry("logits/bias", shape="10")),
+    "type of pixels": lambda: with_header(entry("logits/bias", dtype="U8")),
+    "type of nothing": lambda: with_header(entry("logits/bias", dtype="X9")),
+    "overlapping tensors": lambda: with_header(entry("logits/bias", data_offsets=[0, 10])),
+    "tensors beyond the end": lambda: with_header(entry("logits/bias", data_offsets=[0, 1 << 62])),
+    "tensors before the start": lambda: with_header(entry("logits/bias", data_offsets=[-10, 0])),
+    "offsets of text": lambda: with_header(entry("logits/bias", data_offsets="00")),
+    "offsets of 10^400": lambda: with_header(entry("logits/bias", data_offsets=[0, 10**400])),
+    "infinite offsets": lambda: with_header(entry("logits/bias", data_offsets=[0, 1e999])),
+    "entry of nothing": lambda: with_header(lambda header: header.update({"logits/bias": None})),
+    "tensor twice": lambda: (
+        DIGITS[:8] + DIGITS[8:].replace(b'"logits/bias":{', b'"logits/scale":{', 1)
+    ),
+    "metadata of a list": lambda: with_header(lambda header: header.update({"__metadata__": []})),
+    "a header of 2^63 bytes": lambda: (1 << 63).to_bytes(8, "little") + DIGITS[8:],
+    "a header 10,000 deep": deep_header,
+    "a manifest of 100 MB": lambda: with_header(
         lambda header: header["__metadata__"].update(manifest="[" * 100_000_000)
     ),
-    "a manifest of a list": with_header(lambda header: header["__metadata__"].update(manifest=[])),
-    "a manifest of a lone surrogate": with_header(
+    "a manifest of a list": lambda: with_header(
+        lambda header: header["__metadata__"].update(manifest=[])
+    ),
+    "a manifest of a lone surrogate": lambda: with_header(
         lambda header: header["__metadata__"].update(manifest="\ud800")
     ),
-    "a digest of a list": with_header(lambda header: header["__metadata__"].update(digest=[])),
-    "nothing": b"",
+    "a digest of a list": lambda: with_header(
+        lambda header: header["__metadata__"].update(digest=[])
+    ),
+    "nothing": lambda: b"",
 }
+
+
+def made(name: str) -> bytes:
+    """A hostile file by its name."""
+    return INVALID[name].data() if name in INVALID else CONTAINERS[name]()
 
 
 def refusal(data: bytes) -> str:
@@ -107,17 +119,16 @@ def refusal(data: bytes) -> str:
 def test_one_flipped_bit_is_noticed_or_leaves_the_same_network() -> None:
     """300 flips, half of them in the header."""
     drawn, wanted = random.Random(0), file.digest(file.loads(DIGITS))
-    refused = 0
     for number in range(300):
         position = drawn.randrange(HEADER if number % 2 else len(DIGITS))
         data = bytearray(DIGITS)
         data[position] ^= 1 << drawn.randrange(8)
         try:
-            assert file.digest(file.loads(bytes(data))) == wanted
-        except FileError as error:
-            refused += 1
-            assert str(error).isprintable()
-    assert refused > 250  # spaces at the end of the header may change
+            network = file.loads(bytes(data))
+        except FileError:
+            assert refusal(bytes(data))
+        else:
+            assert file.digest(network) == wanted
 
 
 def test_a_file_that_was_cut_off_anywhere_is_refused() -> None:
@@ -140,15 +151,15 @@ def test_a_container_that_lies_is_refused(name: str) -> None:
         r"|is truncated \(.+\): export or copy it again"
         r"|was altered after it was written \(its digest does not match\): export or copy it again"
         r"|is damaged \(.+\): export or copy it again)",
-        refusal(CONTAINERS[name]),
+        refusal(CONTAINERS[name]()),
     )
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_a_forged_network_is_refused_with_its_reason(name: str) -> None:
-    data, reason = INVALID[name]
+    reason = INVALID[name].reason
     message = f"net.lbq describes no valid network ({reason}): export or copy it again"
-    assert refusal(data) == message
+    assert refusal(made(name)) == message
 
 
 def pack(folder: Path, data: bytes, **changes: Any) -> Path:
@@ -188,7 +199,7 @@ def test_every_command_refuses_a_forged_file_in_one_line(
     home = tmp_path / "a" / "b" / "home"
     home.mkdir(parents=True)
     monkeypatch.chdir(home)
-    data = INVALID[name][0] if name in INVALID else CONTAINERS[name]
+    data = made(name)
     model = tmp_path / "net.lbq"
     model.write_bytes(data)
     packed = pack(tmp_path / "package", data)
@@ -198,9 +209,9 @@ def test_every_command_refuses_a_forged_file_in_one_line(
     for command in PACKAGE_COMMANDS.values():
         assert command(["--package", str(packed)]) == 2
         assert str(packed / "net.lbq") in one_line(capsys)
-    made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
     files = {"net.lbq", "package", "package/net.lbq", "package/package.json"}
-    assert made == files | {"a", "a/b", "a/b/home"}
+    assert left == files | {"a", "a/b", "a/b/home"}
 
 
 @pytest.mark.parametrize(
@@ -352,7 +363,7 @@ def test_a_real_command_refuses_within_time_and_memory(
     if name == "zeros":
         sparse(model, 1 << 34)
     else:
-        model.write_bytes(INVALID[name][0] if name in INVALID else CONTAINERS[name])
+        model.write_bytes(made(name))
     arguments = ["--model", str(model)]
     if module in PACKAGE_COMMANDS:
         arguments = ["--package", str(pack(tmp_path / "package", model.read_bytes()))]
@@ -376,7 +387,7 @@ def test_a_real_command_refuses_within_time_and_memory(
     assert text.count("\n") == 1
     assert "net.lbq" in text
     if name in INVALID:
-        assert INVALID[name][1] in text
+        assert INVALID[name].reason in text
     assert used.ru_utime + used.ru_stime < SECONDS
     assert used.ru_maxrss * 1024 < MEMORY
     assert not (tmp_path / "build").exists()
