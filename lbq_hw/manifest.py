@@ -318,3 +318,5 @@ def _parse(manifest: str) -> Any:
         )
     except RecursionError:
         raise NetworkError("the manifest has too many lists inside one another") from None
+    except json.JSONDecodeError as error:
+        raise NetworkError(f"the manifest is not JSON at character {error.pos}") from None

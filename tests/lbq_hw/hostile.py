@@ -366,7 +366,7 @@ TEXTS = {
     "a manifest of a number": (lambda: contained("1"), "manifest must be an object, not 1"),
     "a manifest that is no JSON": (
         lambda: contained("{"),
-        "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        "the manifest is not JSON at character 1",
     ),
 }
 # fmt: on
