@@ -204,5 +204,5 @@ def _digest(manifest: str, tensors: Mapping[str, NDArray[Any]]) -> str:
     sha = hashlib.sha256(f"{FORMAT} {VERSION}\n{manifest}\n".encode())
     for name, tensor in sorted(tensors.items()):
         sha.update(f"{compact_json([name, CODES[tensor.dtype], list(tensor.shape)])}\n".encode())
-        sha.update(np.ascontiguousarray(tensor))
+        sha.update(np.ascontiguousarray(tensor).data)
     return sha.hexdigest()

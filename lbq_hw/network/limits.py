@@ -3,7 +3,7 @@
 A network comes from a file, and a file comes from anywhere. Within these bounds no number makes a
 program run for hours before it says a word, or fill a machine's memory; what no core can hold is
 another matter, which `lbq_hw.compiler` judges. They leave room above every network that we know:
-ResNet-20 as the paper has it may take 1,024 timesteps. docs/lbq-format.md lists them.
+ResNet-20 as the paper has it may take 1,024 timesteps. docs/lbq-format.md lists them for readers.
 """
 
 from __future__ import annotations

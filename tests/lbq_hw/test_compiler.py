@@ -358,6 +358,22 @@ def test_a_network_that_no_core_of_so_few_lanes_can_hold_is_refused() -> None:
     )
 
 
+def test_runs_that_no_core_holds_are_refused_before_they_are_made() -> None:
+    network = small_network()
+    source = replace(network.input, shape=(2, 300, 300))
+    pool = Window(kernel=(300, 300), stride=(1, 1))
+    path = Path(source=INPUT, weight=np.ones((6, 2, 1, 1), np.int64), pool=pool)
+    first = replace(network.layers[0], paths=(path,), shape=(6, 1, 1), pool=None)
+    last = replace(
+        network.layers[1], paths=(Path(source="first", weight=np.ones((4, 6, 1, 1), np.int64)),)
+    )
+    with pytest.raises(CompileError) as caught:
+        smallest_for(replace(network, input=source, layers=(first, last)), lanes=8)
+    assert caught.value.violations == (
+        "the run table needs at least 90001 entries; no core has more than 65536",
+    )
+
+
 def test_pool_taps_share_a_path_unless_padding_would_count() -> None:
     network = small_network()
 

@@ -287,6 +287,23 @@ def test_a_temporal_input_with_the_wrong_number_of_frames_is_refused() -> None:
         golden.run(network, raw)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_an_image_that_is_taken_in_parts_gives_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = random_network(seed)
+    raw = random_images(network, 3)
+    whole = golden.run(network, raw, keep="all")
+    monkeypatch.setattr(exact, "MOST_BYTES", 0)
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 64)
+    parts = golden.run(network, raw, keep="all")
+    assert (parts.logits == whole.logits).all()
+    for name, trace in whole.traces.items():
+        for field in ("acc", "u", "v", "levels", "output"):
+            wanted = getattr(trace, field)
+            assert wanted is None or (getattr(parts.traces[name], field) == wanted).all()
+
+
 def test_sums_beyond_float64_are_refused() -> None:
     network = one_layer()
     hidden = network.layers[0]

@@ -352,6 +352,57 @@ def test_bounds_that_would_wrap_are_refused() -> None:
         network(layer, last).bounds(layer)
 
 
+def test_a_leak_that_would_wrap_is_refused() -> None:
+    """Membranes of 60 bits fit, but not once they are multiplied by 65535 for the leak."""
+    layer = hidden(bias=np.full(2, 1 << 46), neuron=neuron(decay=65535, decay_bits=16))
+    with pytest.raises(OverflowError, match=r"^layer 'hidden': its sums may pass 62 bits$"):
+        network(layer, readout()).bounds(layer)
+    message = "layer 'hidden': its sums may pass 62 bits"
+    with pytest.raises(NetworkError, match=f"^{re.escape(message)}$"):
+        network(layer, readout()).check_ranges()
+
+
+def test_a_convolution_that_no_float_sums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "path_bound", lambda *_: 1 << 53)
+    message = (
+        "layer 'hidden': a sum may reach 9007199254740992, beyond the 2**53 that float64 holds "
+        "exactly"
+    )
+    with pytest.raises(NetworkError, match=f"^{re.escape(message)}$"):
+        network().check_ranges()
+
+
+@pytest.mark.parametrize("decay", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("reset", [-3, 0, 5, 40])
+def test_ranges_of_many_timesteps_are_those_of_python_s_integers(decay: int, reset: int) -> None:
+    """Timestep by timestep, where the proof stops once nothing changes any more."""
+    cell = neuron(theta=np.array([9, 30]), reset=np.full(2, reset), decay=decay, decay_bits=2)
+    layer = hidden(neuron=cell, bias=np.array([3, -60]))
+    net = network(layer, readout(), timesteps=300)
+    bounds = net.bounds(layer)
+    for channel, theta in enumerate((9, 30)):
+        low = high = 0
+        lows, highs = [], []
+        for _ in range(300):
+            bias = int(layer.bias[channel])
+            below, above = (decay * low >> 2) + bias, (decay * high >> 2) + 27 * 4 + bias
+            low, high = below, above
+            if above >= theta:
+                low = min(below, max(below, theta) - reset)
+                high = max(min(above, theta - 1), above - reset)
+            lows += [below, low]
+            highs += [above, high]
+        assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
+
+
+def test_what_was_proven_is_not_proven_again() -> None:
+    net = network()
+    first = net.bounds(net.layers[0])
+    assert net.bounds(net.layers[0]) is first
+    other = replace(net.layers[0], bias=np.array([100, 100]))  # of the same name
+    assert net.bounds(other).u_high.tolist() != first.u_high.tolist()
+
+
 def test_the_bound_of_a_path_counts_its_pool() -> None:
     net = network()
     assert net.path_bound(net.layers[0].paths[0]) == 27
