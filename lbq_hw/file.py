@@ -196,6 +196,7 @@ def _parse_tensors(data: bytes) -> Tensors:
         if len(entry["shape"]) > 4:
             raise ValueError(f"tensor {name!r} must have at most 4 axes")
         flat = np.frombuffer(entry["data"], DTYPES[entry["dtype"]])
+        flat.flags.writeable = False
         tensors[name] = flat.reshape(entry["shape"])
     return tensors
 

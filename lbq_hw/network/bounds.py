@@ -36,8 +36,8 @@ class Bounds:
 
 def path_bound(path: Path, capacity: int) -> int:
     """Largest magnitude of any partial sum of this path, exponent not applied."""
-    rows = np.abs(path.weight.astype(np.int64)).reshape(len(path.weight), -1)
-    return int(rows.sum(axis=1).max()) * _pooled(path, capacity)
+    low, high = numeric.sum_bounds(path.weight, 1)
+    return int((high - low).max()) * _pooled(path, capacity)
 
 
 def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:

@@ -39,6 +39,16 @@ def check_magnitude(values: NDArray[Any], place: str) -> None:
         )
 
 
+def _changeable(array: NDArray[Any]) -> bool:
+    """Whether an array, or one that it is a view of, can be written to."""
+    found: Any = array
+    while isinstance(found, np.ndarray):
+        if found.flags.writeable:
+            return True
+        found = found.base
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class Window:
     """A pooling window. Padding contributes level 0 to sums and to maxima alike."""
@@ -115,7 +125,9 @@ class Path:
                 self.stride == (1, 1) and self.padding == (0, 0),
                 f"{place}: an identity has neither stride nor padding",
             )
-        weight = weight.astype(numeric.smallest_integer_dtype(weight))
+        # Weights that nobody can change, such as a file's, are not copied: they may be large.
+        dtype = numeric.smallest_integer_dtype(weight)
+        weight = weight.astype(dtype, copy=_changeable(weight))
         weight.flags.writeable = False
         object.__setattr__(self, "weight", weight)
 

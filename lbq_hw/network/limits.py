@@ -3,7 +3,7 @@
 A network comes from a file, and a file comes from anywhere. Within these bounds no number makes a
 program run for hours before it says a word, or fill a machine's memory; what no core can hold is
 another matter, which `lbq_hw.compiler` judges. They leave room above every network that we know:
-ResNet-20 as the paper has it may take 1,024 timesteps. docs/lbq-format.md lists them for readers.
+ResNet-20 as the paper has it may take 1,800 timesteps. docs/lbq-format.md lists them for readers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DECAY_BITS = 16
 MAX_PARAMETER = 1 << 53
 """Magnitude of a bias, a threshold, a reset or an identity's weight: what the exporter can round
 exactly."""
-MAX_LEVELS = 1 << 27
+MAX_LEVELS = 1 << 28
 """Levels of one tensor over all timesteps, the padding of those that read it included."""
 MAX_WORK = 1 << 42
 """Multiplications of one image over all timesteps, were every level a number."""

@@ -233,7 +233,7 @@ CHANGES = {
     ),
     "levels without end": (
         both(put("timesteps", value=4096), put("input", "shape", value=[1, 4096, 4096])),
-        "input: 68719476736 levels over all timesteps are more than 134217728",
+        "input: 68719476736 levels over all timesteps are more than 268435456",
     ),
     "a window without end": (
         put("layers", 0, "pool",
@@ -327,7 +327,7 @@ CHANGES = {
     "padding that a stride hides": (
         hidden_padding,
         "layer 'layers.0.neuron', path from 'input': 275415040000 levels over all timesteps are "
-        "more than 134217728",
+        "more than 268435456",
     ),
     "work without end": (
         endless_work,

@@ -84,6 +84,17 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         path.weight[0] = 5
 
 
+def test_weights_are_copied_unless_nobody_can_change_them() -> None:
+    own = np.array([1, 2], np.int8)
+    for view in (own, own[:]):
+        view.flags.writeable = view is own
+        path = Path(source=INPUT, weight=view)
+        own[0] += 1
+        assert path.weight.tolist() == [int(own[0]) - 1, 2]
+    own.flags.writeable = False
+    assert np.shares_memory(Path(source=INPUT, weight=own).weight, own)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
