@@ -67,8 +67,12 @@ zoo: $(STAMP) ## train, export and evaluate the zoo's small networks (DATA=folde
 
 pin: $(STAMP) ## pin the newest versions that pyproject.toml allows
 	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,hw,dev]'
-	echo '# Exact versions that `make setup` installs, written by `make pin`.' > .ci/constraints.txt
-	$(VENV)/python -m pip freeze --exclude-editable | sed 's/+.*//' >> .ci/constraints.txt
+	$(VENV)/python -m pip freeze --all --exclude-editable --exclude pip --exclude wheel \
+	  > .ci/constraints.new
+	{ echo '# Exact versions that `make setup` installs, written by `make pin`.'; \
+	  sed 's/+.*//' .ci/constraints.new; } > .ci/constraints.txt
+	rm .ci/constraints.new
+	$(VENV)/python -m pytest tests/test_pins.py
 
 clean: ## remove build products and caches; keeps .venv, runs/ and data/
 	rm -rf build .pytest_cache .ruff_cache .hypothesis *.egg-info

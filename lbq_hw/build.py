@@ -123,7 +123,7 @@ def _build(job: flow.Job, args: argparse.Namespace) -> int:
             error, code = f"interrupted; finished steps are kept in {job.folder}", INTERRUPTED
         except (flow.FlowError, flow.ToolError, flow.MissingToolError, FitError) as failure:
             error, code = str(failure), FAILED
-        except (DatasetError, ClockError, file.FileError) as failure:
+        except (DatasetError, ClockError, ValueError, OverflowError, MemoryError) as failure:
             error, code = str(failure), BAD_INPUT
         except OSError as failure:
             error, code = _reason(failure), FAILED

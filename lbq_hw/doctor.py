@@ -42,12 +42,6 @@ _NEEDED_TOOLS = ("yosys", "nextpnr-ice40", "icepack", "nextpnr-ecp5", "ecppack",
                  "gowin_pack")  # fmt: skip
 _PROGRAMS = (
     Tool(
-        name="g++",
-        commands=("g++",),
-        purpose="compiles what Verilator writes",
-        remedy="sudo apt install g++",
-    ),
-    Tool(
         name="iverilog",
         commands=("iverilog",),
         version=("-V",),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import counts, energy, file, golden, zoo
@@ -103,10 +104,10 @@ def main(arguments: list[str] | None = None) -> int:
         network = file.load(zoo.find(options.model))
         dataset = load_dataset(network, options.dataset, options.data, options.limit)
         evaluation = _with_progress(network, dataset, options.batch)
-    except (ValueError, DatasetError, OverflowError) as error:
+        result = report(options.model, network, dataset.name, evaluation)
+    except (ValueError, DatasetError, OverflowError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    result = report(options.model, network, dataset.name, evaluation)
     if options.json:
         print(json.dumps(result))
     else:
@@ -183,8 +184,9 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
     )
     console.print(_energy_table(result["energy"]))
     console.print(
-        f"{result['model']} on {result['dataset']}: [bold]{result['accuracy']:.2f} %[/bold] of "
-        f"{result['images']:,} images right, T = {result['timesteps']}, N = {result['capacity']}, "
+        f"{escape(result['model'])} on {result['dataset']}: "
+        f"[bold]{result['accuracy']:.2f} %[/bold] of {result['images']:,} images right, "
+        f"T = {result['timesteps']}, N = {result['capacity']}, "
         f"{result['weight_bits']}-bit weights, {result['parameters']:,} parameters",
         highlight=False,
     )
@@ -193,7 +195,7 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
 def _row(layer: LayerCounts) -> tuple[str, ...]:
     work = layer.work
     return (
-        layer.name,
+        escape(layer.name),
         "x".join(map(str, layer.shape)),
         "" if layer.active is None else f"{100 * layer.active:.1f} %",
         si(layer.macs),

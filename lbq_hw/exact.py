@@ -29,6 +29,7 @@ Levels = NDArray[np.uint8]
 # Operand of one matrix product: small enough for a cache, unless that makes it too flat.
 BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 512
+MOST_BYTES = 1 << 27  # of that operand: an image of many timesteps or pixels is taken in parts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,10 +58,23 @@ class PathPlan:
         pooled = x if self.path.pool is None else _sum_pool(x, self.path.pool)
         if self.path.is_identity:
             return pooled * self.matrix
-        padded = _pad(pooled, self.path.padding)
-        columns = _columns(padded, self.path.kernel, self.path.stride, self.matrix.dtype)
+        windows = _windows(_pad(pooled, self.path.padding), self.path.kernel, self.path.stride)
+        steps, images, height, width = windows.shape[:4]
+        row_bytes = images * width * len(self.matrix) * self.matrix.itemsize
+        if steps * height * row_bytes <= MOST_BYTES:
+            return self._product(windows)
+        product = np.empty((*windows.shape[:4], self.matrix.shape[1]), self.matrix.dtype)
+        rows = max(1, BLOCK_BYTES // row_bytes)
+        for t in range(steps):
+            for top in range(0, height, rows):
+                part = slice(t, t + 1), slice(None), slice(top, top + rows)
+                product[part] = self._product(windows[part])
+        return product
+
+    def _product(self, windows: Array) -> Array:
+        columns = windows.astype(self.matrix.dtype, order="C")
         product = columns.reshape(-1, len(self.matrix)) @ self.matrix
-        return product.reshape(*columns.shape[:4], self.matrix.shape[1])
+        return product.reshape(*windows.shape[:4], self.matrix.shape[1])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -221,17 +235,16 @@ def _pad(x: Array, padding: Pair) -> Array:
     return padded
 
 
-def _columns(x: Array, kernel: Pair, stride: Pair, dtype: np.dtype[Any]) -> Array:
-    """Windows of x as rows of a matrix: ``(T', n, Ho, Wo, kh, kw * C)``, contiguous."""
+def _windows(x: Array, kernel: Pair, stride: Pair) -> Array:
+    """Windows of x, the rows of a matrix once they are copied: ``(T', n, Ho, Wo, kh, kw * C)``."""
     x = np.ascontiguousarray(x)
     steps, images, height, width, channels = x.shape
     rows, cols = (height - kernel[0]) // stride[0] + 1, (width - kernel[1]) // stride[1] + 1
     one = x.itemsize  # numpy's own strides are arbitrary along axes of length 1
     col, row, image = one * channels, one * channels * width, one * channels * width * height
-    view = as_strided(
+    return as_strided(
         x,
         (steps, images, rows, cols, kernel[0], kernel[1] * channels),
         (image * images, image, row * stride[0], col * stride[1], row, one),
         writeable=False,
     )
-    return view.astype(dtype, order="C")

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -21,13 +22,18 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from lbq_hw.manifest import CODES, DTYPES, Tensors, build, compact_json, describe
+from lbq_hw.manifest import CODES, DTYPES, Tensors, build, compact_json, describe, unique
 from lbq_hw.network import Network
 
 FORMAT = "lbq"
 VERSION = 1
+MAX_BYTES = 1 << 28
+"""Bytes of a file: weights are a byte or two each, and the largest core holds fewer."""
+MAX_HEADER = 1 << 24
+"""Bytes of a file's header, the manifest included."""
 
 _AGAIN = "export or copy it again"
+_REASON = 300  # characters of a reason, which may quote what the file says
 _START = b'{"__metadata__":{"format":"lbq"'
 
 
@@ -61,13 +67,23 @@ def load(path: str | os.PathLike[str]) -> Network:
     """Read, verify and check the network in `path`."""
     path = FilePath(path)
     try:
-        data = path.read_bytes()
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ValueError("not a plain file")
+            if found.st_size <= MAX_BYTES:
+                return loads(file.read(), source=str(path))
     except FileNotFoundError:
         raise FileError(f"{path} does not exist: give the path of an .lbq file") from None
+    except FileError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"{path} cannot be read ({reason}): give a readable .lbq file") from error
-    return loads(data, source=str(path))
+    raise FileError(
+        f"{path} is too large ({found.st_size} bytes, the most are {MAX_BYTES}): "
+        "give a readable .lbq file"
+    )
 
 
 def digest(network: Network) -> str:
@@ -77,7 +93,17 @@ def digest(network: Network) -> str:
 
 def dumps(network: Network) -> bytes:
     """The bytes of the file that `save` writes."""
-    manifest, tensors = describe(network)
+    data, size = _container(*describe(network))
+    if size > MAX_HEADER or len(data) > MAX_BYTES:
+        raise FileError(
+            f"network {network.name!r} is too large for a file ({len(data)} bytes, the most are "
+            f"{MAX_BYTES}, and {size} of header, the most are {MAX_HEADER}): make it smaller"
+        )
+    return data
+
+
+def _container(manifest: str, tensors: Tensors) -> tuple[bytes, int]:
+    """The bytes of a file, and how many of them are its header."""
     header: dict[str, Any] = {
         "__metadata__": {
             "format": FORMAT,
@@ -98,7 +124,7 @@ def dumps(network: Network) -> bytes:
         offset += len(blob)
     text = compact_json(header).encode()
     text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + b"".join(blobs)
+    return len(text).to_bytes(8, "little") + text + b"".join(blobs), len(text)
 
 
 def loads(data: bytes, *, source: str = "the data") -> Network:
@@ -106,7 +132,7 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     metadata, length = _parse_header(data, source)
     version = metadata.get("version")
     if not (isinstance(version, str) and re.fullmatch("[1-9][0-9]{0,8}", version)):
-        raise FileError(f"{source} is damaged (its version is {version!r}): {_AGAIN}")
+        raise FileError(f"{source} is damaged ({_cut(f'its version is {version!r}')}): {_AGAIN}")
     if int(version) > VERSION:
         raise FileError(
             f"{source} was written by a newer lbq-hw (version {version}, this one reads "
@@ -121,7 +147,7 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
         tensors = _parse_tensors(data)
         actual = _digest(manifest, tensors)
     except (safetensors.SafetensorError, ValueError) as error:
-        raise FileError(f"{source} is damaged ({error}): {_AGAIN}") from error
+        raise FileError(f"{source} is damaged ({_cut(str(error))}): {_AGAIN}") from error
     if actual != metadata.get("digest"):
         raise FileError(
             f"{source} was altered after it was written (its digest does not match): {_AGAIN}"
@@ -129,7 +155,15 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     try:
         return build(manifest, tensors)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
-        raise FileError(f"{source} describes no valid network ({error}): {_AGAIN}") from error
+        raise FileError(
+            f"{source} describes no valid network ({_cut(str(error))}): {_AGAIN}"
+        ) from error
+
+
+def _cut(reason: str) -> str:
+    """A reason in one line of printable characters, not too long, whatever it quotes."""
+    shown = reason if len(reason) <= _REASON else f"{reason[:_REASON]}..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
 def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
@@ -138,11 +172,15 @@ def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
     if len(data) < 8 + size and _START.startswith(data[8 : 8 + len(_START)]):
         raise FileError(f"{source} is truncated ({len(data)} bytes): {_AGAIN}")
     try:
-        header = json.loads(data[8 : 8 + size])
+        if size > MAX_HEADER:
+            raise ValueError("a header beyond all bounds")
+        header = json.loads(data[8 : 8 + size], object_pairs_hook=unique)
         metadata = header.pop("__metadata__")
         if metadata["format"] != FORMAT:
             raise ValueError("another format")
         ends = [int(entry["data_offsets"][1]) for entry in header.values()]
+        if not all(0 <= end < 1 << 63 for end in ends):
+            raise ValueError("tensors beyond all bounds")
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         raise FileError(
             f"{source} is not an .lbq file: make one with `python -m train.export`"
@@ -155,7 +193,10 @@ def _parse_tensors(data: bytes) -> Tensors:
     for name, entry in safetensors.deserialize(data):
         if entry["dtype"] not in DTYPES:
             raise ValueError(f"tensor {name!r} must not be of type {entry['dtype']}")
+        if len(entry["shape"]) > 4:
+            raise ValueError(f"tensor {name!r} must have at most 4 axes")
         flat = np.frombuffer(entry["data"], DTYPES[entry["dtype"]])
+        flat.flags.writeable = False
         tensors[name] = flat.reshape(entry["shape"])
     return tensors
 
@@ -164,5 +205,5 @@ def _digest(manifest: str, tensors: Mapping[str, NDArray[Any]]) -> str:
     sha = hashlib.sha256(f"{FORMAT} {VERSION}\n{manifest}\n".encode())
     for name, tensor in sorted(tensors.items()):
         sha.update(f"{compact_json([name, CODES[tensor.dtype], list(tensor.shape)])}\n".encode())
-        sha.update(tensor.tobytes())
+        sha.update(np.ascontiguousarray(tensor).data)
     return sha.hexdigest()

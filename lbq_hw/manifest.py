@@ -27,14 +27,31 @@ DTYPES = {
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 Tensors = dict[str, NDArray[Any]]
 
+MAX_META_DEPTH = 16
+"""Lists and objects inside one another in a network's meta."""
+MAX_INTEGER = 1 << 63
+"""Magnitude of an integer, in meta too."""
+_INTEGER_DIGITS = 20  # of a larger one, Python would work out thousands before it refused
+
 
 def compact_json(value: Any) -> str:
     """The one way in which JSON is written here, so that equal values give equal bytes."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON in which no key comes twice: readers differ in which of them counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise NetworkError(f"an object has the key {twice!r} twice")
+    return found
+
+
 def describe(network: Network) -> tuple[str, Tensors]:
-    """The manifest of `network`, and the tensors that it names."""
+    """The manifest of `network`, and the tensors that it names; `build` will take them back."""
+    network.check_ranges()
     tensors: Tensors = {}
     manifest = {
         "name": network.name,
@@ -107,6 +124,7 @@ def _ints(values: tuple[int, ...]) -> list[int]:
 
 def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
     """`meta` with its keys in order, refusing what would not come back from a file as it was."""
+    _meta(meta, "network meta")
     try:
         plain = json.loads(json.dumps(dict(meta), sort_keys=True, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -116,10 +134,28 @@ def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def _check_meta(value: Any, depth: int = 0) -> None:
+    """Refuse what cannot be written again, at any depth: meta is read, and later written anew."""
+    if depth > MAX_META_DEPTH:
+        raise NetworkError(f"network meta must be at most {MAX_META_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _check_meta(key, depth)
+            _check_meta(part, depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _check_meta(part, depth + 1)
+    elif isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise NetworkError(f"network meta must be Unicode text, not {value!r}")
+    elif isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
+        raise NetworkError("integers of network meta must fit 64 bits")
+
+
 _Reader = Callable[[Any, str], Any]
 
 
-def _kind(expected: str, *kinds: type) -> _Reader:
+def _kind(expected: str, *kinds: Any) -> _Reader:
     def read(value: Any, place: str) -> Any:
         # bool is a subclass of int, and no number
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
@@ -167,6 +203,21 @@ def _finite(text: str) -> float:
     return value
 
 
+def _whole(text: str) -> int:
+    value = int(text) if len(text) <= _INTEGER_DIGITS else MAX_INTEGER
+    if not -MAX_INTEGER <= value < MAX_INTEGER:
+        raise NetworkError("manifest integers must fit 64 bits")
+    return value
+
+
+def _meta(value: Any, place: str) -> Mapping[str, Any]:
+    meta = _kind("an object", Mapping)(value, place)
+    _check_meta(meta)
+    for key, read in (("dataset", _string), ("float_accuracy", _number)):  # what commands show
+        _optional(read)(meta.get(key), f"{place}.{key}")
+    return meta
+
+
 _string = _kind("a string", str)
 _integer = _kind("an integer", int)
 _number = _kind("a number", int, float)
@@ -189,7 +240,10 @@ _input = _record(
 
 
 def build(manifest: str, tensors: Tensors) -> Network:
-    """The network that `manifest` describes; it must use all of `tensors`."""
+    """The network that `manifest` describes; it must use all of `tensors`, and weights once.
+
+    Its integers are proven to fit what computes them.
+    """
     used: set[str] = set()
 
     def tensor(value: Any, place: str) -> NDArray[Any]:
@@ -197,6 +251,12 @@ def build(manifest: str, tensors: Tensors) -> Network:
             raise NetworkError(f"{place} must name a tensor of the file, not {value!r}")
         used.add(value)
         return tensors[value]
+
+    def weight(value: Any, place: str) -> NDArray[Any]:
+        # Every path has a copy of its own: a thousand paths of one tensor would fill the memory.
+        if isinstance(value, str) and value in used:
+            raise NetworkError(f"{place} must name a tensor of its own, not {value!r} again")
+        return tensor(value, place)
 
     def reals(value: Any, place: str) -> NDArray[np.float64]:
         array = tensor(value, place)
@@ -206,7 +266,7 @@ def build(manifest: str, tensors: Tensors) -> Network:
 
     path = {
         "source": _string,
-        "weight": tensor,
+        "weight": weight,
         "stride": _list(_integer, 2),
         "padding": _list(_integer, 2),
         "exponent": _integer,
@@ -238,9 +298,25 @@ def build(manifest: str, tensors: Tensors) -> Network:
             "timesteps": _integer,
             "weight_bits": _integer,
             "layers": _list(_record(Layer, layer)),
-            "meta": _kind("an object", dict),
+            "meta": _meta,
         },
-    )(json.loads(manifest, parse_float=_finite, parse_constant=_finite), "manifest")
+    )(_parse(manifest), "manifest")
     if unused := sorted(set(tensors) - used):
         raise NetworkError(f"the manifest does not use the tensor {unused[0]!r}")
+    network.check_ranges()
     return network
+
+
+def _parse(manifest: str) -> Any:
+    try:
+        return json.loads(
+            manifest,
+            parse_float=_finite,
+            parse_constant=_finite,
+            parse_int=_whole,
+            object_pairs_hook=unique,
+        )
+    except RecursionError:
+        raise NetworkError("the manifest has too many lists inside one another") from None
+    except json.JSONDecodeError as error:
+        raise NetworkError(f"the manifest is not JSON at character {error.pos}") from None

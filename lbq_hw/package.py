@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
+import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,14 @@ FORMAT = "lbq-package"
 VERSION = 1
 MANIFEST = "package.json"
 MODEL = "net.lbq"
+MAX_MANIFEST = 1 << 20
+"""Bytes of `package.json`."""
+MAX_CLOCK_HZ = 10**9
+MAX_BAUD = 10**8
+MAX_MEMORY_BITS = 1 << 28
+"""Bits of weights and activations of a core: twice what the largest network of the zoo takes."""
 _AGAIN = "build it again"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # of a board or a file, and no path
 _KINDS = {
     "format": str,
     "version": int,
@@ -64,17 +73,26 @@ def read(folder: str | os.PathLike[str]) -> Package:
     """Read a package; PackageError for what is missing, altered, or of another version."""
     folder = Path(folder)
     facts = _manifest(folder / MANIFEST)
+    packed = {name for name in (facts["model"], facts["bitstream"]) if name is not None}
+    if set(facts["sha256"]) != packed:
+        raise PackageError(
+            f"{folder / MANIFEST} must give the sha256 of its model and its bitstream, "
+            f"and of nothing else: {_AGAIN}"
+        )
     for name, digest in facts["sha256"].items():
         if _sha256(folder / name) != digest:
             raise PackageError(f"{folder / name} is not the file that was packed: {_AGAIN}")
-    for name in filter(None, (facts["model"], facts["bitstream"])):
-        if name not in facts["sha256"]:
-            raise PackageError(f"{folder / MANIFEST} must give the sha256 of {name!r}: {_AGAIN}")
     try:
         config = CoreConfig.from_dict(facts["config"])
+        bits = config.weight_rows * config.lanes * config.weight_bits
+        bits += config.plane_words * config.word
+        if bits > MAX_MEMORY_BITS:
+            raise ValueError(f"a core of {bits} bits is more than {MAX_MEMORY_BITS}")
         network = file.load(folder / facts["model"])
+    except file.FileError as error:
+        raise PackageError(str(error)) from error
     except (TypeError, ValueError) as error:
-        raise PackageError(f"{folder}: {error}") from error
+        raise PackageError(f"{folder / MANIFEST}: {str(error)[:300]}: {_AGAIN}") from error
     bitstream = facts["bitstream"]
     return Package(
         board=facts["board"],
@@ -147,30 +165,51 @@ def write(
 
 def _manifest(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > MAX_MANIFEST:
+            raise ValueError("too large")
         facts = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise PackageError(f"{path.parent} is no package: it has no {MANIFEST}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not JSON"
         raise PackageError(f"{path} cannot be read ({reason}): {_AGAIN}") from error
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise PackageError(f"{path} does not describe a package: {_AGAIN}")
     if facts.get("version") != VERSION:
-        raise PackageError(
-            f"{path} must have version {VERSION}, not {facts.get('version')!r}: {_AGAIN}"
-        )
+        shown = _shown(facts.get("version"))
+        raise PackageError(f"{path} must have version {VERSION}, not {shown}: {_AGAIN}")
     if set(facts) != set(_KINDS):
-        odd = ", ".join(sorted(set(facts) ^ set(_KINDS)))
+        odd = _shown(min(set(facts) ^ set(_KINDS)))
         raise PackageError(f"{path} must have exactly its keys, not {odd}: {_AGAIN}")
     for key, kinds in _KINDS.items():
         if not isinstance(facts[key], kinds) or (kinds is int and isinstance(facts[key], bool)):
-            raise PackageError(f"{path} has {key} = {facts[key]!r}, which it cannot be: {_AGAIN}")
+            raise _cannot_be(path, key, facts[key])
+    for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
+        if not 1 <= facts[key] <= most:
+            raise _cannot_be(path, key, facts[key])
+    for key in ("board", "model", "bitstream"):
+        if facts[key] is not None and not _NAME.fullmatch(facts[key]):
+            raise _cannot_be(path, key, facts[key])
     return facts
+
+
+def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
+    return PackageError(f"{path} has {key} = {_shown(value)}, which it cannot be: {_AGAIN}")
+
+
+def _shown(value: Any) -> str:
+    """A value that somebody wrote, in one line and not too long."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 def _sha256(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        with path.open("rb") as stream:
+            found = os.fstat(stream.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > file.MAX_BYTES:
+                raise PackageError(f"{path} must be a file of at most {file.MAX_BYTES} bytes")
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         raise PackageError(f"{path} is missing: {_AGAIN}") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import boards
@@ -76,7 +77,10 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         facts = _simulate(args)
-    except (OSError, ValueError, fit.FitError, DatasetError, DeviceError, SimulatorError) as error:
+    except (
+        OSError, TypeError, ValueError, OverflowError, MemoryError, fit.FitError, DatasetError,
+        DeviceError, SimulatorError,
+    ) as error:  # fmt: skip
         print(f"sim: {error}", file=sys.stderr)
         return 2
     if args.json:
@@ -124,7 +128,7 @@ def _show(facts: dict[str, Any]) -> None:
     for layer in facts["layers"]:
         counts = ("cycles", "events", "null_events", "acs_bit_sparse")
         numbers = [f"{layer[name]:,.0f}" for name in counts]
-        table.add_row(layer["name"], *numbers, f"{layer['utilisation']:.3f}")
+        table.add_row(escape(layer["name"]), *numbers, f"{layer['utilisation']:.3f}")
     table.add_section()
     total = (f"{facts['cycles']:,.0f}", "", "", f"{facts['acs_bit_sparse']:,.0f}")
     table.add_row("all", *total, f"{facts['utilisation']:.3f}")
@@ -133,7 +137,7 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["bit_exact"]:
         console.print(f"bit-exact on {facts['images']} images", end="")
     else:
-        console.print(f"DIFFERENT: {facts['difference']}", end="")
+        console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
     console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles a second")
 
 

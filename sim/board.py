@@ -18,9 +18,9 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
-from lbq_hw.package import Package, PackageError
+from lbq_hw.package import Package
 from sim.verilator import CACHE, SimulatorError, build_bench
-from sim.verilog import convert
+from sim.verilog import convert_large
 
 BENCH = Path(__file__).with_name("board.cpp")
 _EPILOG = """
@@ -39,7 +39,7 @@ def build(packed: Package, *, cache: Path = CACHE) -> Path:
     """Compile the simulation of a package's board."""
     image = compile_network(packed.network, packed.config).image() if packed.baked else None
     system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
-    return build_bench(convert(system, name="system"), BENCH, top="system", cache=cache)
+    return build_bench(convert_large(system, name="system"), BENCH, top="system", cache=cache)
 
 
 class Board:
@@ -102,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         packed = package.read(args.package)
         board = Board(build(packed), clock_hz=packed.clock_hz, once=args.once)
-    except (PackageError, SimulatorError) as error:
+    except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:
         print(f"sim.board: {error}", file=sys.stderr)
         return 2
     try:

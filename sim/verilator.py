@@ -50,7 +50,7 @@ def build_bench(
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
     text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), rtl)
-    parts = (text, bench.read_text(encoding="utf-8"), verilator, str(waves), *FLAGS)
+    parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     program = cache / digest / "bench"
     if program.is_file():
@@ -86,8 +86,9 @@ def build_bench(
 
 def _runtime(verilator: str, waves: bool) -> str:
     """Name of the folder of Verilator's own object files, which are the same for all designs."""
-    made = Path(verilator).stat().st_mtime_ns
-    parts = (verilator, str(made), str(waves), *FLAGS)
+    programs = (verilator, shutil.which("g++"))
+    made = [f"{path} {Path(path).stat().st_mtime_ns}" for path in programs if path is not None]
+    parts = (*made, str(waves), *FLAGS)
     return "runtime-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

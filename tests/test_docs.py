@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import file, golden, zoo
-from lbq_hw.network import Input, Layer, Network, Neuron, Path, Window
+from lbq_hw import file, golden, manifest, numeric, zoo
+from lbq_hw.network import Input, Layer, Network, Neuron, Path, Window, limits
 
 FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"
 
@@ -142,3 +142,32 @@ def test_the_documented_code_runs_every_network_of_the_zoo(documented: dict[str,
         sample = [raw[0]] * saved.timesteps if saved.input.static else raw[0]
         logits = documented["run"](manifest, tensors, sample)
         np.testing.assert_array_equal(logits, golden.run(saved, raw).logits[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "bounds"),
+    [
+        ("| `name` | string of 1 to {} of the characters", [limits.MAX_NAME]),
+        ("| `name` | string of 1 to {} printable characters", [limits.MAX_NAME]),
+        ("| `timesteps` | T, 1 to {} |", [limits.MAX_TIMESTEPS]),
+        ("| `weight_bits` | 2 to {}:", [numeric.MAX_WEIGHT_BITS]),
+        ("in execution order, {} at most;", [limits.MAX_LAYERS]),
+        ("at most {} levels deep;", [manifest.MAX_META_DEPTH]),
+        ("| `paths` | list of 1 to {} synaptic paths", [limits.MAX_PATHS]),
+        ("| `fraction_bits` | F, 0 to {}:", [limits.MAX_FRACTION_BITS]),
+        ("| `exponent` | x, 0 to {}:", [limits.MAX_EXPONENT]),
+        ("| `capacity` | N, 1 to {}:", [numeric.MAX_CAPACITY]),
+        ("0 <= m <= 2^B, B up to {}:", [limits.MAX_DECAY_BITS]),
+        ("| `border` | pixels added on each of the four sides, 0 to {} |", [limits.MAX_SIDE]),
+        ("| bytes of a file, of its header | {}, {} |", [file.MAX_BYTES, file.MAX_HEADER]),
+        ("| channels of a shape | {} |", [limits.MAX_CHANNELS]),
+        ("kernel, stride and padding of a path or window | {} |", [limits.MAX_SIDE]),
+        ("threshold, reset or identity's weight | {} |", [limits.MAX_PARAMETER]),
+        ("the padding of its readers included | {} |", [limits.MAX_LEVELS]),
+        ("were every level a number | {} |", [limits.MAX_WORK]),
+    ],
+)
+def test_the_bounds_on_the_page_are_those_that_are_checked(line: str, bounds: list[int]) -> None:
+    page = FORMAT.read_text("utf-8")
+    powers = [f"2^{bound.bit_length() - 1}" for bound in bounds]
+    assert line.format(*bounds) in page or line.format(*powers) in page

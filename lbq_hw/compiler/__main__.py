@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from lbq_hw import file, zoo
-from lbq_hw.compiler import CompileError, compile_network, listing, smallest_for
+from lbq_hw.compiler import compile_network, listing, smallest_for
 from lbq_hw.config import CoreConfig
 
 _EPILOG = """
@@ -44,9 +44,9 @@ def main(argv: list[str] | None = None) -> int:
         else:
             config = smallest_for(network, lanes=args.lanes)
         program = compile_network(network, config)
-    except (CompileError, file.FileError, OSError, TypeError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    except (OSError, TypeError, ValueError, MemoryError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     if args.json:
         print(json.dumps(listing.summary(program)))
     else:

@@ -9,6 +9,7 @@ from lbq_hw.compiler.lower import LoweredLayer, lower
 from lbq_hw.compiler.needs import Need
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.compiler.weights import tile_count
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds, Network
 
@@ -64,18 +65,40 @@ class Draft:
         return changes
 
 
+def refuse_hopeless(network: Network, config: CoreConfig) -> None:
+    """CompileError for tables that no core holds, before all memory goes to making them."""
+    rows = runs = 0
+    for layer in network.layers:
+        tiles, most = tile_count(layer.shape[0], config.lanes), 0
+        for path in layer.paths:
+            height, width = path.kernel
+            inputs = 1 if path.is_identity else path.weight.shape[1]
+            rows += tiles * inputs * height * width
+            most = max(most, height * width * path.pool.taps if path.pool else height)
+        runs += most  # paths of one layer may share them
+    for what, unit, amount, field in (
+        ("the weight memory", "rows", rows, "weight_rows"),
+        ("the run table", "entries", runs, "runs"),
+    ):
+        if amount > largest(field):
+            text = f"{what} needs at least {amount} {unit}; no core has more than {largest(field)}"
+            raise CompileError(network.name, config, (text,), {})
+
+
 def draft(network: Network, config: CoreConfig) -> Draft:
     """Lay out, lower and prove. Of memory sizes it uses only what is full where."""
+    original = network
     network, gathered = patches.rewrite(network, config)
+    refuse_hopeless(network, config)
     placed = tensors.place(tensors.lay_out(network, config), config.summary)
     layers = tuple(
         lower(layer, network.is_static(layer), placed, config) for layer in network.layers
     )
     bounds: list[Bounds | None] = []
     failures = []
-    for layer in network.layers:
+    for layer in original.layers:  # gathering adds zeros, and what is proven stays proven
         try:
-            bounds.append(network.bounds(layer))
+            bounds.append(original.bounds(layer))
         except OverflowError as error:
             bounds.append(None)
             failures.append(str(error))

@@ -84,17 +84,16 @@ def tap_groups(layer: Layer, path: Path, source: Tensor) -> list[Taps]:
 
 def _strays(layer: Layer, path: Path, pool: Window, source: Tensor, axis: int) -> bool:
     """Whether a tap of a pooled pixel that does not exist falls on a source pixel."""
-    pooled = path.pooled_shape(source.shape)[1 + axis]
-    asked = {
-        output * path.stride[axis] - path.padding[axis] + kernel
-        for output in range(layer.shape[1 + axis])
-        for kernel in range(path.kernel[axis])
-    }
-    return any(
-        0 <= pixel * pool.stride[axis] - pool.padding[axis] + tap < source.shape[1 + axis]
-        for pixel in asked - set(range(pooled))
-        for tap in range(pool.kernel[axis])
-    )
+    pooled, outputs = path.pooled_shape(source.shape)[1 + axis], layer.shape[1 + axis]
+    first, stride, kernel = -path.padding[axis], path.stride[axis], path.kernel[axis]
+    last = first + (outputs - 1) * stride + kernel - 1
+    for pixel in (*range(first, 0), *range(max(pooled, first), last + 1)):
+        nearest = min((pixel - first) // stride, outputs - 1) * stride
+        asked = pixel - first - nearest < kernel
+        start = pixel * pool.stride[axis] - pool.padding[axis]
+        if asked and -pool.kernel[axis] < start < source.shape[1 + axis]:
+            return True
+    return False
 
 
 def window_runs(path: Path, source: Tensor, row_rows: int, *, stacked: bool) -> tuple[Run, ...]:

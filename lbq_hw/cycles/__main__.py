@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.arguments import positive
-from lbq_hw.compiler import CompileError, Program, compile_network, smallest_for
+from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import DatasetError
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         program = compile_network(network, config)
         images = load_dataset(network, args.dataset, args.data, args.images).images
         facts = _report(program, images)
-    except (CompileError, DatasetError, OSError, OverflowError, TypeError, ValueError) as error:
+    except (DatasetError, OSError, OverflowError, TypeError, ValueError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if args.json:
@@ -104,7 +105,7 @@ def _show(facts: dict[str, Any]) -> None:
         table.add_column(heading, justify="left" if heading in ("layer", "limit") else "right")
     for layer in facts["layers"]:
         cells = [f"{layer[name]:,.0f}" for name in numbers]
-        table.add_row(layer["name"], *cells, f"{layer['utilisation']:.3f}", layer["limit"])
+        table.add_row(escape(layer["name"]), *cells, f"{layer['utilisation']:.3f}", layer["limit"])
     table.add_section()
     totals = [f"{sum(layer[name] for layer in facts['layers']):,.0f}" for name in numbers]
     table.add_row("all", *totals, f"{facts['utilisation']:.3f}", "")

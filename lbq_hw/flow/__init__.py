@@ -20,6 +20,13 @@ __all__ = [
 ]  # fmt: skip
 
 _IMAGES = ("dataset", "data", "images")
+# Of the steps that call a tool for minutes: the code that gives it its files and reads its answers.
+_TOOL_SOURCES = (
+    "lbq_hw/flow/steps.py",
+    "lbq_hw/flow/families.py",
+    "lbq_hw/flow/process.py",
+    "lbq_hw/report/logs.py",
+)
 STEPS = (
     Step(
         name="load",
@@ -65,7 +72,8 @@ STEPS = (
         needs=("net.lbq", "config.json", "images.npy"),
         makes=("simulate.json",),
         options=("images",),
-        optional_tools=("verilator",),
+        optional_tools=("verilator", "g++"),
+        sources=("lbq_hw", "boards", "sim"),
         seconds=60,
     ),
     Step(
@@ -75,7 +83,8 @@ STEPS = (
         makes=("netlist.json", "cells.json"),
         tools=("yosys",),
         command=families.script,
-        own_code=False,
+        sources=_TOOL_SOURCES,
+        libraries=(),
         fabric=True,
         seconds=60,
         seconds_a_lut=0.012,
@@ -88,7 +97,8 @@ STEPS = (
         options=("seed", "tries"),
         tools=("{placer}",),
         command=lambda board: " ".join(families.place_arguments(board, clock_hz=0, seed=0)),
-        own_code=False,
+        sources=_TOOL_SOURCES,
+        libraries=(),
         fabric=True,
         seconds=20,
         seconds_a_lut=0.012,
@@ -100,7 +110,8 @@ STEPS = (
         makes=("top.{bitstream}",),
         tools=("{packer}",),
         command=lambda board: " ".join(families.pack_arguments(board)),
-        own_code=False,
+        sources=_TOOL_SOURCES,
+        libraries=(),
         fabric=True,
         seconds=5,
     ),

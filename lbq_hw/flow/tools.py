@@ -131,6 +131,12 @@ TOOLS = {
             purpose="whole networks on the RTL",
             remedy="sudo apt install verilator g++",
         ),
+        Tool(
+            name="g++",
+            commands=("g++",),
+            purpose="compiles what Verilator writes",
+            remedy="sudo apt install g++",
+        ),
     )
 }
 

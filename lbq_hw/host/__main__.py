@@ -17,12 +17,12 @@ from rich.table import Table
 
 from lbq_hw import golden, package
 from lbq_hw.arguments import positive
-from lbq_hw.compiler import CompileError, compile_network
+from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host.device import Device, DeviceError
 from lbq_hw.host.line import LinkError, SerialTransport
-from lbq_hw.package import Package, PackageError
+from lbq_hw.package import Package
 from lbq_hw.progress import image_bar
 
 _EPILOG = """
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
         dataset = load_dataset(packed.network, args.dataset, args.data, args.images)
         measured = _measure(args, packed, dataset)
         facts = report(packed, dataset, measured, compare=args.compare)
-    except (PackageError, DatasetError, CompileError, DeviceError, ValueError) as error:
+    except (DatasetError, DeviceError, ValueError, OverflowError, MemoryError) as error:
         print(f"host: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

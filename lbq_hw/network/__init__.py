@@ -4,12 +4,13 @@ A `Network` is a list of `Layer`s in execution order. A layer sums one or more `
 integer current; a spiking layer turns it into burst levels, the last layer (the readout) has no
 neuron and sums its current over time into logits. Arithmetic: `lbq_hw.golden`; file: `lbq_hw.file`.
 
-Here: how layers fit together. `input` and `layer` have the parts, `bounds` proves how far their
-integers reach.
+Here: how layers fit together. `input` and `layer` have the parts, `limits` the most there may be of
+anything, `bounds` proves how far their integers reach.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from lbq_hw import numeric
+from lbq_hw.network import limits
 from lbq_hw.network.base import NetworkError, Pair, Shape, require
-from lbq_hw.network.bounds import Bounds, path_bound, prove
+from lbq_hw.network.bounds import Bounds, check_int64, path_bound, prove
 from lbq_hw.network.input import INPUT, Input
 from lbq_hw.network.layer import Layer, Neuron, Path, Window
 
@@ -54,12 +56,19 @@ class Network:
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        limits.check_network_name(self.name)
         require(
-            type(self.timesteps) is int and self.timesteps >= 1,
-            f"timesteps must be an integer of at least 1, not {self.timesteps!r}",
+            type(self.timesteps) is int and 1 <= self.timesteps <= limits.MAX_TIMESTEPS,
+            f"timesteps must be an integer of 1..{limits.MAX_TIMESTEPS}, not {self.timesteps!r}",
         )
         limit = numeric.weight_limit(self.weight_bits)
         require(bool(self.layers), "a network needs at least one layer")
+        require(
+            len(self.layers) <= limits.MAX_LAYERS,
+            f"{len(self.layers)} layers are more than {limits.MAX_LAYERS}",
+        )
+        limits.check_levels(math.prod(self.input.tensor_shape) * self.timesteps, INPUT)
+        work = 0
         shapes: dict[str, Shape] = {INPUT: self.input.tensor_shape}
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
@@ -71,7 +80,13 @@ class Network:
             )
             for path in layer.paths:
                 self._check_path(place, layer, path, shapes, limit)
-            require(min(layer.shape) >= 1, f"{place}: its shape {layer.shape} is empty")
+                self._check_padding(place, path, shapes[path.source])
+                work += math.prod(layer.shape[1:]) * path.weight.size * self.timesteps
+            limits.check_levels(math.prod(layer.shape) * self.timesteps, place)
+            require(
+                work <= limits.MAX_WORK,
+                f"{place}: with it, an image takes {work} multiplications, more than 2**42",
+            )
             require(
                 min(layer.output_shape) >= 1, f"{place}: its output {layer.output_shape} is empty"
             )
@@ -111,6 +126,17 @@ class Network:
             f"{place}: the path from {path.source!r} yields {shape}, the layer is {layer.shape}",
         )
 
+    def _check_padding(self, place: str, path: Path, source: Shape) -> None:
+        """Padded tensors must not be too large either, whatever strides leave of them."""
+        place = f"{place}, path from {path.source!r}"
+        for shape, window in ((source, path.pool), (path.pooled_shape(source), path)):
+            if window is not None:
+                height, width = (
+                    side + 2 * pixels
+                    for side, pixels in zip(shape[1:], window.padding, strict=True)
+                )
+                limits.check_levels(shape[0] * height * width * self.timesteps, place)
+
     @cached_property
     def by_name(self) -> dict[str, Layer]:
         return {layer.name: layer for layer in self.layers}
@@ -148,5 +174,29 @@ class Network:
 
     def bounds(self, layer: Layer) -> Bounds:
         """Prove the accumulator and membrane ranges from the weights, for any input and all T."""
-        capacities = [self.source_capacity(path) for path in layer.paths]
-        return prove(layer, capacities, self.timesteps)
+        if self.by_name.get(layer.name) is not layer:
+            return prove(layer, self._capacities(layer), self.timesteps)
+        if layer.name not in self._proven:
+            found = prove(layer, self._capacities(layer), self.timesteps)
+            self._proven[layer.name] = found
+        return self._proven[layer.name]
+
+    def check_ranges(self) -> None:
+        """NetworkError where the integers of a layer are not proven to fit what computes them."""
+        for layer in self.layers:
+            try:
+                check_int64(layer, self._capacities(layer), self.timesteps)
+                for path in layer.paths:
+                    if not path.is_identity:
+                        numeric.exact_float_dtype(self.path_bound(path))
+            except OverflowError as error:
+                place = "" if str(error).startswith("layer ") else f"layer {layer.name!r}: "
+                raise NetworkError(f"{place}{error}") from None
+
+    def _capacities(self, layer: Layer) -> list[int]:
+        return [self.source_capacity(path) for path in layer.paths]
+
+    @cached_property
+    def _proven(self) -> dict[str, Bounds]:
+        """Bounds that were asked for, since over many timesteps a proof takes a while."""
+        return {}

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from lbq_hw.numeric import Integers
-
 Shape = tuple[int, int, int]  # channels, height, width
 Pair = tuple[int, int]  # vertical, horizontal
 
@@ -19,12 +13,3 @@ class NetworkError(ValueError):
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise NetworkError(message)
-
-
-def integer_vector(values: Any, place: str) -> Integers:
-    array = np.asarray(values)
-    require(array.ndim == 1, f"{place} must be a vector, not of shape {array.shape}")
-    require(np.issubdtype(array.dtype, np.integer), f"{place} must be integers, not {array.dtype}")
-    array = array.astype(np.int64)
-    array.flags.writeable = False
-    return array

@@ -36,13 +36,13 @@ class Bounds:
 
 def path_bound(path: Path, capacity: int) -> int:
     """Largest magnitude of any partial sum of this path, exponent not applied."""
-    rows = np.abs(path.weight.astype(np.int64)).reshape(len(path.weight), -1)
-    return int(rows.sum(axis=1).max()) * _pooled(path, capacity)
+    low, high = numeric.sum_bounds(path.weight, 1)
+    return int((high - low).max()) * _pooled(path, capacity)
 
 
 def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
     """The ranges of a layer over `timesteps`; `capacities` are those of its paths, in order."""
-    _check_int64(layer, capacities, timesteps)
+    check_int64(layer, capacities, timesteps)
     channels = layer.shape[0]
     acc_low, acc_high = np.zeros(channels, np.int64), np.zeros(channels, np.int64)
     for path, capacity in zip(layer.paths, capacities, strict=True):
@@ -62,6 +62,7 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
     v_low = v_high = np.zeros(channels, np.int64)
     u_low, u_high = current_low, current_high
     for _ in range(timesteps):
+        before = v_low, v_high
         step_low = numeric.decay(v_low, neuron.decay, neuron.decay_bits) + current_low
         step_high = numeric.decay(v_high, neuron.decay, neuron.decay_bits) + current_high
         u_low, u_high = np.minimum(u_low, step_low), np.maximum(u_high, step_high)
@@ -71,6 +72,8 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
         fired_low = np.maximum(step_low, neuron.theta) - neuron.reset
         v_low = np.where(fires, np.minimum(step_low, fired_low), step_low)
         u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
+        if np.array_equal(v_low, before[0]) and np.array_equal(v_high, before[1]):
+            break  # every later timestep is like this one
     return Bounds(acc_low=acc_low, acc_high=acc_high, u_low=u_low, u_high=u_high)
 
 
@@ -79,13 +82,18 @@ def _pooled(path: Path, capacity: int) -> int:
     return capacity * (path.pool.taps if path.pool else 1)
 
 
-def _check_int64(layer: Layer, capacities: Sequence[int], timesteps: int) -> None:
-    """Refuse a layer whose bounds themselves might wrap; in Python's unbounded integers."""
+def check_int64(layer: Layer, capacities: Sequence[int], timesteps: int) -> None:
+    """Refuse a layer in which an integer, of golden's or of these bounds', might wrap.
+
+    OverflowError. It is reckoned in Python's unbounded integers: a membrane moves by at most a
+    current, a reset and a rounding each timestep, its leak is multiplied before it is shifted.
+    """
     pairs = zip(layer.paths, capacities, strict=True)
     acc = sum(path_bound(path, capacity) << path.exponent for path, capacity in pairs)
     current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())
-    extra = 0
-    if layer.neuron is not None:
-        extra = int(layer.neuron.theta.max()) + int(np.abs(layer.neuron.reset).max())
-    if (current + extra) * timesteps >= 1 << 62:
+    reset, leak, thresholds = 0, 1, 0
+    if (neuron := layer.neuron) is not None:
+        reset, leak = int(np.abs(neuron.reset).max()), max(neuron.decay, 1)
+        thresholds = neuron.capacity * int(neuron.theta.max())
+    if max((current + reset + 1) * timesteps * leak, thresholds) >= 1 << 62:
         raise OverflowError(f"layer {layer.name!r}: its sums may pass 62 bits")

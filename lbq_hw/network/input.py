@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lbq_hw.network import limits
 from lbq_hw.network.base import Shape, require
 
 INPUT = "input"  # the name under which paths refer to the network's input
@@ -29,17 +30,20 @@ class Input:
     border_value: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        require(len(self.shape) == 3 and min(self.shape) >= 1, "input shape must be (C, H, W)")
+        limits.check_shape(self.shape, INPUT)
         require(1 <= self.bits <= 8, f"input bits must be between 1 and 8, not {self.bits!r}")
         require(0 <= self.shift < 8, f"input shift must be between 0 and 7, not {self.shift!r}")
-        require(self.border >= 0, f"input border must not be negative, not {self.border!r}")
-        if self.border:
-            require(
-                len(self.border_value) == self.shape[0]
-                and all(0 <= value <= self.capacity for value in self.border_value),
-                f"input border_value must be one level 0..{self.capacity} per channel, "
-                f"not {self.border_value!r}",
-            )
+        require(
+            0 <= self.border <= limits.MAX_SIDE,
+            f"input border must be 0..{limits.MAX_SIDE}, not {self.border!r}",
+        )
+        require(
+            len(self.border_value) == (self.shape[0] if self.border else 0)
+            and all(0 <= value <= self.capacity for value in self.border_value),
+            f"input border_value must be one level 0..{self.capacity} per channel, and empty "
+            f"without a border, not {self.border_value!r}",
+        )
+        limits.check_shape(self.tensor_shape, "input with its border")
 
     @property
     def capacity(self) -> int:

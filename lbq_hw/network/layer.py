@@ -12,8 +12,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
-from lbq_hw.network.base import Pair, Shape, integer_vector, require
+from lbq_hw.network import limits
+from lbq_hw.network.base import Pair, Shape, require
 from lbq_hw.numeric import Integers
+
+
+def integer_vector(values: Any, place: str) -> Integers:
+    """A read-only vector of int64, each within `limits.MAX_PARAMETER`."""
+    array = np.asarray(values)
+    require(array.ndim == 1, f"{place} must be a vector, not of shape {array.shape}")
+    require(np.issubdtype(array.dtype, np.integer), f"{place} must be integers, not {array.dtype}")
+    check_magnitude(array, place)
+    array = array.astype(np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def check_magnitude(values: NDArray[Any], place: str) -> None:
+    """Refuse parameters that are too large. Magnitudes are not taken: that of -2**63 wraps."""
+    most = limits.MAX_PARAMETER
+    if values.size:
+        low, high = int(values.min()), int(values.max())
+        require(
+            -most <= low and high <= most,
+            f"{place} must be within -2**53..2**53, not {low if low < -most else high}",
+        )
+
+
+def _changeable(array: NDArray[Any]) -> bool:
+    """Whether an array, or one that it is a view of, can be written to."""
+    found: Any = array
+    while isinstance(found, np.ndarray):
+        if found.flags.writeable:
+            return True
+        found = found.base
+    return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +58,12 @@ class Window:
     padding: Pair = (0, 0)
 
     def __post_init__(self) -> None:
-        require(min(self.kernel) >= 1, f"window kernel must be at least 1, not {self.kernel!r}")
-        require(min(self.stride) >= 1, f"window stride must be at least 1, not {self.stride!r}")
+        for name in ("kernel", "stride"):
+            pair = getattr(self, name)
+            require(
+                all(1 <= side <= limits.MAX_SIDE for side in pair),
+                f"window {name} must be 1..{limits.MAX_SIDE}, not {pair!r}",
+            )
         require(
             all(0 <= p < k for p, k in zip(self.padding, self.kernel, strict=True)),
             f"window padding must be smaller than its kernel, not {self.padding!r}",
@@ -69,15 +106,28 @@ class Path:
         )
         require(weight.ndim in (1, 4), f"{place}: weight must be (C,) or (out, in, kh, kw)")
         require(weight.size > 0, f"{place}: weight must not be empty")
-        require(min(self.stride) >= 1, f"{place}: stride must be at least 1, not {self.stride!r}")
-        require(min(self.padding) >= 0, f"{place}: padding must not be negative")
-        require(0 <= self.exponent <= 15, f"{place}: exponent must be 0..15, not {self.exponent}")
+        most = limits.MAX_SIDE
+        require(
+            all(1 <= step <= most for step in self.stride),
+            f"{place}: stride must be 1..{most}, not {self.stride!r}",
+        )
+        require(
+            all(0 <= pixels <= most for pixels in self.padding),
+            f"{place}: padding must be 0..{most}, not {self.padding!r}",
+        )
+        require(
+            0 <= self.exponent <= limits.MAX_EXPONENT,
+            f"{place}: exponent must be 0..{limits.MAX_EXPONENT}, not {self.exponent}",
+        )
         if weight.ndim == 1:
+            check_magnitude(weight, f"{place}: weight")
             require(
                 self.stride == (1, 1) and self.padding == (0, 0),
                 f"{place}: an identity has neither stride nor padding",
             )
-        weight = weight.astype(numeric.smallest_integer_dtype(weight))
+        # Weights that nobody can change, such as a file's, are not copied: they may be large.
+        dtype = numeric.smallest_integer_dtype(weight)
+        weight = weight.astype(dtype, copy=_changeable(weight))
         weight.flags.writeable = False
         object.__setattr__(self, "weight", weight)
 
@@ -128,7 +178,11 @@ class Neuron:
             object.__setattr__(self, name, integer_vector(getattr(self, name), f"neuron {name}"))
         require(bool(np.all(self.theta >= 1)), "neuron theta must be at least 1")
         require(
-            0 <= self.decay <= 1 << self.decay_bits and 0 <= self.decay_bits <= 16,
+            0 <= self.decay_bits <= limits.MAX_DECAY_BITS,
+            f"neuron decay_bits must be 0..{limits.MAX_DECAY_BITS}, not {self.decay_bits!r}",
+        )
+        require(
+            0 <= self.decay <= 1 << self.decay_bits,
             f"neuron decay must be 0..2**decay_bits, not {self.decay!r}/2**{self.decay_bits!r}",
         )
 
@@ -153,30 +207,38 @@ class Layer:
     gamma: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bias", integer_vector(self.bias, f"layer {self.name!r}: bias"))
-        require(bool(self.paths), f"layer {self.name!r}: needs at least one path")
+        limits.check_layer_name(self.name)
+        place = f"layer {self.name!r}"
+        limits.check_shape(self.shape, place)
+        object.__setattr__(self, "bias", integer_vector(self.bias, f"{place}: bias"))
+        require(bool(self.paths), f"{place}: needs at least one path")
         require(
-            0 <= self.fraction_bits <= 16,
-            f"layer {self.name!r}: fraction_bits must be 0..16, not {self.fraction_bits!r}",
+            len(self.paths) <= limits.MAX_PATHS,
+            f"{place}: {len(self.paths)} paths are more than {limits.MAX_PATHS}",
+        )
+        require(
+            0 <= self.fraction_bits <= limits.MAX_FRACTION_BITS,
+            f"{place}: fraction_bits must be 0..{limits.MAX_FRACTION_BITS}, "
+            f"not {self.fraction_bits!r}",
         )
         require(
             self.pool is None or self.neuron is not None,
-            f"layer {self.name!r}: a readout has no max-pool",
+            f"{place}: a readout has no max-pool",
         )
         vectors: dict[str, NDArray[Any]] = {"bias": self.bias}
         if self.neuron is not None:
             vectors |= {"theta": self.neuron.theta, "reset": self.neuron.reset}
         if self.scale is not None:
             vectors["scale"] = self.scale
+            require(bool(np.isfinite(self.scale).all()), f"{place}: scale must be finite")
             require(
                 self.neuron is not None or len(set(self.scale.flat)) == 1,
-                f"layer {self.name!r}: a readout must have one scale, since its classes compare",
+                f"{place}: a readout must have one scale, since its classes compare",
             )
         for name, vector in vectors.items():
             require(
                 vector.shape == (self.shape[0],),
-                f"layer {self.name!r}: {name} must have {self.shape[0]} entries, "
-                f"not {vector.shape}",
+                f"{place}: {name} must have {self.shape[0]} entries, not {vector.shape}",
             )
 
     @property

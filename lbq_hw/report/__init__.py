@@ -25,6 +25,12 @@ def write(folder: Path, facts: Facts) -> Path:
 
 def rebuild(folder: Path) -> Path:
     """Make the page of the JSON files in `folder`; its path."""
-    page = folder / PAGE
-    page.write_text(render(store.read(folder)), encoding="utf-8")
+    page, facts = folder / PAGE, store.read(folder)
+    try:
+        text = render(facts)
+    except store.NONSENSE as error:
+        raise ReportError(
+            f"{folder} holds facts of which no page can be made ({error}): build it again"
+        ) from error
+    page.write_text(text, encoding="utf-8")
     return page

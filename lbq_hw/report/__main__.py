@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(markdown(options.markdown), end="")
         else:
             print(rebuild(options.folder))
-    except (ReportError, OSError, ValueError, KeyError, TypeError) as error:
+    except (ReportError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -17,6 +17,10 @@ from lbq_hw.report.facts import Facts
 from lbq_hw.report.summary import summary
 
 PARTS = tuple(field.name for field in fields(Facts))
+MAX_BYTES = 1 << 24
+"""Bytes of one JSON file."""
+# What nonsense that was read without complaint ends in, when something is made of it.
+NONSENSE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 
 
 class ReportError(ValueError):
@@ -43,14 +47,28 @@ def read(folder: Path) -> Facts:
     for part in PARTS:
         path = folder / f"{part}.json"
         try:
-            found[part] = decode(hints[part], json.loads(path.read_text(encoding="utf-8")), part)
+            found[part] = decode(hints[part], load(path), part)
         except FileNotFoundError:
             continue
         except (ValueError, TypeError, OSError) as error:
-            raise ReportError(f"{path} cannot be used: {error}") from error
+            raise ReportError(f"{path} cannot be used: {str(error)[:300]}") from error
     if not found:
         raise ReportError(f"{folder} must be a folder with a report's JSON files")
     return Facts(**found)
+
+
+def load(path: Path) -> Any:
+    """The JSON of a file; ValueError if it is too large, too deep, or has numbers without end."""
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"a file of more than {MAX_BYTES} bytes")
+
+    def refuse(text: str) -> Any:
+        raise ValueError(f"numbers must be finite, not {text}")
+
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("lists inside one another without end") from None
 
 
 def _text(value: Any) -> str:

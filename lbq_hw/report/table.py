@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from lbq_hw.report.store import NONSENSE, ReportError, load
 
 COLUMNS = (
     "board", "model", "accuracy", "lanes", "logic", "block RAM", "Fmax", "clock", "cycles",
@@ -35,9 +36,14 @@ def markdown(files: Sequence[Path]) -> str:
     """A line a file; those of builds that were simulated, placed and made their clock only."""
     lines = [" | ".join(COLUMNS), "|".join("---" if c in COLUMNS[:2] else "--:" for c in COLUMNS)]
     for file in files:
-        summary = json.loads(file.read_text(encoding="utf-8"))
-        for key in ("fits", "timing_met", "bit_exact"):
-            if summary[key] is not True:
-                raise ValueError(f"{file} must have {key} true, not {summary[key]!r}")
-        lines.append(" | ".join(row(summary)))
+        try:
+            summary = load(file)
+            for key in ("fits", "timing_met", "bit_exact"):
+                if summary[key] is not True:
+                    raise ReportError(f"{file} must have {key} true, not {summary[key]!r}")
+            lines.append(" | ".join(row(summary)))
+        except ReportError:
+            raise
+        except (OSError, *NONSENSE) as error:
+            raise ReportError(f"{file} is no summary of a build ({error})") from error
     return "".join(f"| {line} |\n" for line in lines)

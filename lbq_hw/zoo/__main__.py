@@ -53,9 +53,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--markdown", action="store_true", help="as a table for README.md")
     parser.add_argument("--json", action="store_true", help="one JSON object, evaluations by name")
     args = parser.parse_args(argv)
-    if args.markdown:
+    try:
+        _print(as_markdown=args.markdown, as_json=args.json)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        print(f"error: the zoo's evaluations cannot be read ({error})", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _print(*, as_markdown: bool, as_json: bool) -> None:
+    if as_markdown:
         print(markdown(), end="")
-    elif args.json:
+    elif as_json:
         names = zoo.names()
         print(json.dumps({n: json.loads(zoo.evaluation(n).read_text("utf-8")) for n in names}))
     else:
@@ -65,7 +74,6 @@ def main(argv: list[str] | None = None) -> int:
         for name in zoo.names():
             table.add_row(*row(name))
         Console(width=None if sys.stdout.isatty() else 130).print(table)
-    return 0
 
 
 if __name__ == "__main__":

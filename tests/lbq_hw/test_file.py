@@ -300,10 +300,16 @@ def test_a_file_of_a_newer_version_asks_for_an_update() -> None:
     )
 
 
-@pytest.mark.parametrize("version", [None, "", "0", "one", "1.5", "²", "9" * 5000])
+@pytest.mark.parametrize("version", [None, "", "0", "one", "1.5", "²"])
 def test_a_version_that_is_no_number_is_damage(version: str | None) -> None:
     message = f"net.lbq is damaged (its version is {version!r}): export or copy it again"
     assert error_of(with_metadata(version=version)) == message
+
+
+def test_what_a_reason_quotes_is_cut() -> None:
+    shown = "its version is '" + 284 * "9"
+    message = f"net.lbq is damaged ({shown}...): export or copy it again"
+    assert error_of(with_metadata(version="9" * 5000)) == message
 
 
 def test_a_missing_manifest_is_damage() -> None:
@@ -360,7 +366,7 @@ def put(*keys: str | int, value: Any) -> Callable[[dict[str, Any]], None]:
         (put("layers", value={}), "manifest.layers must be a list, not {}"),
         (put("timesteps", value=True), "manifest.timesteps must be an integer, not True"),
         (put("timesteps", value=2.0), "manifest.timesteps must be an integer, not 2.0"),
-        (put("timesteps", value=0), "timesteps must be an integer of at least 1, not 0"),
+        (put("timesteps", value=0), "timesteps must be an integer of 1..4096, not 0"),
         (put("weight_bits", value=1), "weight bits must be between 2 and 16, not 1"),
         (put("input", "static", value=1), "manifest.input.static must be true or false, not 1"),
         (

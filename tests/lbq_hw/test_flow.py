@@ -19,6 +19,7 @@ from lbq_hw.flow.process import call
 from lbq_hw.flow.tools import TOOLS, Found
 from tests.lbq_hw.fake_tools import Fakes
 
+ROOT = Path(__file__).parents[2]
 BOARD = boards.find("ulx3s-45f")
 
 

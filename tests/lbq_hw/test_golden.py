@@ -287,12 +287,30 @@ def test_a_temporal_input_with_the_wrong_number_of_frames_is_refused() -> None:
         golden.run(network, raw)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_an_image_that_is_taken_in_parts_gives_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = random_network(seed)
+    raw = random_images(network, 3)
+    whole = golden.run(network, raw, keep="all")
+    monkeypatch.setattr(exact, "MOST_BYTES", 0)
+    monkeypatch.setattr(exact, "BLOCK_BYTES", 64)
+    parts = golden.run(network, raw, keep="all")
+    assert (parts.logits == whole.logits).all()
+    for name, trace in whole.traces.items():
+        for field in ("acc", "u", "v", "levels", "output"):
+            wanted = getattr(trace, field)
+            assert wanted is None or (getattr(parts.traces[name], field) == wanted).all()
+
+
 def test_sums_beyond_float64_are_refused() -> None:
     network = one_layer()
     hidden = network.layers[0]
     wide = Path(source=INPUT, weight=np.full((1, 1, 1, 1), 3))
-    # an identity may be as wide as it likes, but no membrane holds it
-    beyond = replace(hidden, paths=(wide, Path(source=INPUT, weight=np.array([1 << 60]))))
+    # an identity may be as wide as a parameter, but no membrane holds it
+    identity = Path(source=INPUT, weight=np.array([1 << 53]), exponent=10)
+    beyond = replace(hidden, paths=(wide, identity))
     network = replace(network, layers=(beyond, network.layers[1]))
     message = "layer 'hidden': its membranes may not fit 64 bits"
     with pytest.raises(OverflowError, match=f"^{re.escape(message)}$"):

@@ -84,6 +84,17 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         path.weight[0] = 5
 
 
+def test_weights_are_copied_unless_nobody_can_change_them() -> None:
+    own = np.array([1, 2], np.int8)
+    for view in (own, own[:]):
+        view.flags.writeable = view is own
+        path = Path(source=INPUT, weight=view)
+        own[0] += 1
+        assert path.weight.tolist() == [int(own[0]) - 1, 2]
+    own.flags.writeable = False
+    assert np.shares_memory(Path(source=INPUT, weight=own).weight, own)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -127,7 +138,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: network(timesteps=0),
-            "timesteps must be an integer of at least 1, not 0",
+            "timesteps must be an integer of 1..4096, not 0",
         ),
         (lambda: network(layers=()), "a network needs at least one layer"),
         (lambda: hidden(paths=()), "layer 'hidden': needs at least one path"),
@@ -171,9 +182,12 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: conv("a", stride=(0, 1)),
-            "path from 'a': stride must be at least 1, not (0, 1)",
+            "path from 'a': stride must be 1..4096, not (0, 1)",
         ),
-        (lambda: conv("a", padding=(-1, 0)), "path from 'a': padding must not be negative"),
+        (
+            lambda: conv("a", padding=(-1, 0)),
+            "path from 'a': padding must be 0..4096, not (-1, 0)",
+        ),
         (lambda: conv("a", exponent=16), "path from 'a': exponent must be 0..15, not 16"),
         (
             lambda: conv("a", (2,), stride=(2, 2)),
@@ -182,11 +196,11 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         (lambda: conv("a", (0,)), "path from 'a': weight must not be empty"),
         (
             lambda: Window(kernel=(2, 0), stride=(1, 1)),
-            "window kernel must be at least 1, not (2, 0)",
+            "window kernel must be 1..4096, not (2, 0)",
         ),
         (
             lambda: Window(kernel=(2, 2), stride=(1, 0)),
-            "window stride must be at least 1, not (1, 0)",
+            "window stride must be 1..4096, not (1, 0)",
         ),
         (
             lambda: Window(kernel=(2, 2), stride=(1, 1), padding=(2, 0)),
@@ -202,11 +216,12 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=-1),
-            "input border must not be negative, not -1",
+            "input border must be 0..4096, not -1",
         ),
         (
             lambda: Input(shape=(1, 1, 1), static=True, bits=1, border=1, border_value=(2,)),
-            "input border_value must be one level 0..1 per channel, not (2,)",
+            "input border_value must be one level 0..1 per channel, and empty without a border, "
+            "not (2,)",
         ),
         (
             lambda: network(
@@ -224,7 +239,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
                 ),
                 readout(),
             ),
-            "layer 'hidden': its shape (2, 0, 0) is empty",
+            "layer 'hidden': height and width must be 1..4096, not (2, 0, 0)",
         ),
         (
             lambda: readout(scale=np.array([1.0, 1.0, 2.0])),
@@ -232,7 +247,7 @@ def test_weights_are_stored_narrow_and_read_only() -> None:
         ),
         (
             lambda: network(timesteps=True),
-            "timesteps must be an integer of at least 1, not True",
+            "timesteps must be an integer of 1..4096, not True",
         ),
     ],
 )
@@ -346,6 +361,57 @@ def test_bounds_that_would_wrap_are_refused() -> None:
     last = readout(paths=(conv("hidden", (3, 1, 4, 4)),))
     with pytest.raises(OverflowError, match=r"^layer 'hidden': its sums may pass 62 bits$"):
         network(layer, last).bounds(layer)
+
+
+def test_a_leak_that_would_wrap_is_refused() -> None:
+    """Membranes of 60 bits fit, but not once they are multiplied by 65535 for the leak."""
+    layer = hidden(bias=np.full(2, 1 << 46), neuron=neuron(decay=65535, decay_bits=16))
+    with pytest.raises(OverflowError, match=r"^layer 'hidden': its sums may pass 62 bits$"):
+        network(layer, readout()).bounds(layer)
+    message = "layer 'hidden': its sums may pass 62 bits"
+    with pytest.raises(NetworkError, match=f"^{re.escape(message)}$"):
+        network(layer, readout()).check_ranges()
+
+
+def test_a_convolution_that_no_float_sums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "path_bound", lambda *_: 1 << 53)
+    message = (
+        "layer 'hidden': a sum may reach 9007199254740992, beyond the 2**53 that float64 holds "
+        "exactly"
+    )
+    with pytest.raises(NetworkError, match=f"^{re.escape(message)}$"):
+        network().check_ranges()
+
+
+@pytest.mark.parametrize("decay", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("reset", [-3, 0, 5, 40])
+def test_ranges_of_many_timesteps_are_those_of_python_s_integers(decay: int, reset: int) -> None:
+    """Timestep by timestep, where the proof stops once nothing changes any more."""
+    cell = neuron(theta=np.array([9, 30]), reset=np.full(2, reset), decay=decay, decay_bits=2)
+    layer = hidden(neuron=cell, bias=np.array([3, -60]))
+    net = network(layer, readout(), timesteps=300)
+    bounds = net.bounds(layer)
+    for channel, theta in enumerate((9, 30)):
+        low = high = 0
+        lows, highs = [], []
+        for _ in range(300):
+            bias = int(layer.bias[channel])
+            below, above = (decay * low >> 2) + bias, (decay * high >> 2) + 27 * 4 + bias
+            low, high = below, above
+            if above >= theta:
+                low = min(below, max(below, theta) - reset)
+                high = max(min(above, theta - 1), above - reset)
+            lows += [below, low]
+            highs += [above, high]
+        assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
+
+
+def test_what_was_proven_is_not_proven_again() -> None:
+    net = network()
+    first = net.bounds(net.layers[0])
+    assert net.bounds(net.layers[0]) is first
+    other = replace(net.layers[0], bias=np.array([100, 100]))  # of the same name
+    assert net.bounds(other).u_high.tolist() != first.u_high.tolist()
 
 
 def test_the_bound_of_a_path_counts_its_pool() -> None:

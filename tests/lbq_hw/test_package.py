@@ -111,10 +111,22 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
     [
         ({"format": "zip"}, "{} does not describe a package: build it again"),
         ({"version": 2}, "{} must have version 1, not 2: build it again"),
-        ({"more": 1}, "{} must have exactly its keys, not more: build it again"),
+        ({"more": 1}, "{} must have exactly its keys, not 'more': build it again"),
         ({"baud": "9"}, "{} has baud = '9', which it cannot be: build it again"),
         ({"clock_hz": True}, "{} has clock_hz = True, which it cannot be: build it again"),
-        ({"sha256": {}}, "{} must give the sha256 of 'net.lbq': build it again"),
+        (
+            {"sha256": {}},
+            "{} must give the sha256 of its model and its bitstream, and of nothing else: "
+            "build it again",
+        ),
+        ({"baud": 0}, "{} has baud = 0, which it cannot be: build it again"),
+        ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which it cannot be: build it again"),
+        ({"board": "[/x]"}, "{} has board = '[/x]', which it cannot be: build it again"),
+        ({"model": "../a"}, "{} has model = '../a', which it cannot be: build it again"),
+        (
+            {"bitstream": "/dev/zero"},
+            "{} has bitstream = '/dev/zero', which it cannot be: build it again",
+        ),
     ],
 )
 def test_a_manifest_that_is_not_ours_is_told(
@@ -128,7 +140,8 @@ def test_a_manifest_that_is_not_ours_is_told(
 def test_a_core_that_makes_no_sense_is_told(tmp_path: Path) -> None:
     packed(tmp_path / "a")
     edit(tmp_path / "a", config={"lanes": 3})
-    refused(tmp_path / "a", f"{tmp_path / 'a'}: lanes must be between 4 and 256, not 3")
+    manifest = tmp_path / "a" / "package.json"
+    refused(tmp_path / "a", f"{manifest}: lanes must be between 4 and 256, not 3: build it again")
 
 
 def test_a_manifest_that_is_no_json_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""What a step's product depends on, as one digest: it names the product, and its change remakes it.
+
+Options, products of earlier steps, files of the project, versions of tools and libraries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from lbq_hw.flow.job import Job
+from lbq_hw.flow.tools import locate
+
+ROOT = Path(__file__).parents[2]
+
+
+def key_of(
+    job: Job,
+    *,
+    name: str,
+    options: Sequence[str],
+    needs: Sequence[str],
+    tools: Sequence[str],
+    command: str | None,
+    sources: Sequence[str],
+    libraries: Sequence[str],
+) -> str:
+    """The digest for a step; the parameters are those of a `Step`, suffixes filled in."""
+    facts = {
+        "step": name,
+        "board": job.board.facts(),
+        "options": {option: _option(job, option) for option in options},
+        "needs": {
+            product: digest(job.folder / product)
+            for product in needs
+            if (job.folder / product).exists()
+        },
+        "tools": {tool: _tool(tool) for tool in tools},
+        "command": command,
+        "sources": {source: sources_digest(ROOT / source) for source in sources},
+        "python": platform.python_version(),
+        "libraries": {library: _version(library) for library in libraries},
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's files with their names."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return _digest_files(path.parent, files)
+
+
+def sources_digest(path: Path) -> str:
+    """The same for a part of the project. Networks of the zoo are left out, for a build knows its
+    model by a digest of its own, and so is what Python leaves beside its sources.
+    """
+    return _digest_files(path.parent, sorted(_sources(path)))
+
+
+def _sources(path: Path) -> Iterator[Path]:
+    for found in path.rglob("*") if path.is_dir() else (path,):
+        if "__pycache__" not in found.parts and found.suffix != ".lbq":
+            yield found
+
+
+def _digest_files(root: Path, files: Sequence[Path]) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            total.update(str(file.relative_to(root)).encode() + b"\0")
+            with file.open("rb") as stream:
+                total.update(hashlib.file_digest(stream, "sha256").digest())
+    return total.hexdigest()
+
+
+def _option(job: Job, name: str) -> Any:
+    """An option's value; of one that names files, also what tells that these have changed."""
+    value = getattr(job.options, name)
+    if name == "model":
+        return digest(value)
+    if name == "data" and value is not None and Path(value).is_dir():
+        return [str(value), [(path.name, *_state(path)) for path in sorted(Path(value).iterdir())]]
+    return str(value)
+
+
+def _tool(name: str) -> Any:
+    """A tool's program and version; of one that does not tell, its size and its time."""
+    found = locate(name)
+    if found is None:
+        return None
+    path = Path(found.path)
+    return [path.name, found.version or _state(path)]
+
+
+def _state(path: Path) -> list[int]:
+    """What changes with a file, or with the entries of a folder."""
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns]
+
+
+def _version(library: str) -> str | None:
+    try:
+        return importlib.metadata.version(library)
+    except importlib.metadata.PackageNotFoundError:
+        return None

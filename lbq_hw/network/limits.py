@@ -1,0 +1,73 @@
+"""The most that a network may have of anything: one bound, one definition.
+
+A network comes from a file, and a file comes from anywhere. Within these bounds no number makes a
+program run for hours before it says a word, or fill a machine's memory; what no core can hold is
+another matter, which `lbq_hw.compiler` judges. They leave room above every network that we know:
+ResNet-20 as the paper has it may take 1,800 timesteps. docs/lbq-format.md lists them for readers.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lbq_hw.network.base import Shape, require
+
+MAX_NAME = 200
+"""Characters of a name."""
+MAX_TIMESTEPS = 4096
+MAX_SIDE = 4096
+"""Rows or columns of an image, a layer, a kernel or a window, of its stride and of its padding."""
+MAX_CHANNELS = 1 << 15
+MAX_LAYERS = 512
+MAX_PATHS = 256
+"""Paths into one layer."""
+MAX_EXPONENT = 15
+MAX_FRACTION_BITS = 16
+MAX_DECAY_BITS = 16
+MAX_PARAMETER = 1 << 53
+"""Magnitude of a bias, a threshold, a reset or an identity's weight: what the exporter can round
+exactly."""
+MAX_LEVELS = 1 << 28
+"""Levels of one tensor over all timesteps, the padding of those that read it included."""
+MAX_WORK = 1 << 42
+"""Multiplications of one image over all timesteps, were every level a number."""
+
+_NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def check_network_name(name: str) -> None:
+    """Refuse a name that is not fit for a file or a folder on any system, since it names some."""
+    require(
+        len(name) <= MAX_NAME and _NETWORK_NAME.fullmatch(name) is not None,
+        f"a network's name must be 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, '.', '_', '+' "
+        f"and '-', the first a letter or a digit, not {name!r}",
+    )
+
+
+def check_layer_name(name: str) -> None:
+    """Refuse a name that cannot be shown in one line as it is; any path of a module can be."""
+    require(
+        1 <= len(name) <= MAX_NAME and name.isprintable() and name.strip() == name,
+        f"a layer's name must be 1 to {MAX_NAME} printable characters, no space first or last, "
+        f"not {name!r}",
+    )
+
+
+def check_shape(shape: Shape, place: str) -> None:
+    """Refuse a shape that is empty or too large along an axis."""
+    require(
+        len(shape) == 3 and 1 <= shape[0] <= MAX_CHANNELS,
+        f"{place}: a shape must have 1..{MAX_CHANNELS} channels, a height and a width, not {shape}",
+    )
+    require(
+        all(1 <= side <= MAX_SIDE for side in shape[1:]),
+        f"{place}: height and width must be 1..{MAX_SIDE}, not {shape}",
+    )
+
+
+def check_levels(levels: int, place: str) -> None:
+    """Refuse a tensor of too many levels."""
+    require(
+        levels <= MAX_LEVELS,
+        f"{place}: {levels} levels over all timesteps are more than {MAX_LEVELS}",
+    )
