@@ -90,7 +90,7 @@ class Core:
 class Fit:
     """What the model of the fabric said before synthesis: estimates, all of them.
 
-    `reasons` say what is short; there are none if it `fits`.
+    `reasons` say what is short; there are none if it `fits`. `remark` says what the cycles rest on.
     """
 
     fits: bool
@@ -98,6 +98,7 @@ class Fit:
     fmax_hz: float | None = None
     cycles: float | None = None
     reasons: tuple[str, ...] = ()
+    remark: str = ""
 
     def __post_init__(self) -> None:
         _check_kinds(self.resources)

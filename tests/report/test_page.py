@@ -194,4 +194,5 @@ def test_estimate_and_result_stand_side_by_side(facts: Facts) -> None:
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert "logic cells 80 71 +13 %" in found
     assert "Fmax 70.0 MHz 86.7 MHz -19 %" in found
+    assert "cycles an image (by guess) 3,500 " in found
     assert "Seeds tried and their Fmax: 1: 80.0 MHz, 2: 86.7 MHz." in found
