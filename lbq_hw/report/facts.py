@@ -190,13 +190,17 @@ class LayerCycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycles:
-    """Cycles an image: counted in the RTL, or by the cycle model, which equals it."""
+    """Cycles an image: counted in the RTL, or by the cycle model, which equals it.
+
+    `dataset` is what the images are of: a name, or noise where no dataset was there.
+    """
 
     source: Literal["rtl", "model"]
     images: int
     cycles: float
     utilisation: float
     layers: tuple[LayerCycles, ...]
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
