@@ -198,11 +198,11 @@ def _key(job: Job, step: Step) -> str:
 
 @cache
 def _code() -> str:
-    """The digest of the project's own sources."""
+    """The digest of the project's own sources, and of the data beside them that the fit reads."""
     total = hashlib.sha256()
     for package in (lbq_hw, boards):
         folder = Path(package.__path__[0])
-        for path in sorted(folder.rglob("*.py")):
+        for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".json")):
             total.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     return total.hexdigest()
 
