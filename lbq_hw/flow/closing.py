@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import golden, report, zoo
+from lbq_hw import golden, report
+from lbq_hw.activity import Activity
 from lbq_hw.counts import Counter
 from lbq_hw.flow import families
 from lbq_hw.flow.job import Job
@@ -42,7 +42,7 @@ def write_report(job: Job, work: Path) -> str:
     page = report.write(
         work / "report",
         facts.Facts(
-            model=collect.model(job.network, evaluation=_evaluation(job)),
+            model=collect.model(job.network, evaluation=job.evaluation),
             board=_board(job),
             core=collect.core(job.config),
             fit=_fit(job),
@@ -135,6 +135,7 @@ def _fit(job: Job) -> facts.Fit:
         resources={kind: guess[name] for kind, name in names.items()},
         fmax_hz=guess.get("fmax_hz") or None,
         cycles=fitted["cycles"],
+        remark=Activity(**fitted["activity"]).remark,
     )
 
 
@@ -158,10 +159,3 @@ def _build(job: Job) -> facts.Build:
         ),
         seed=job.json("seeds.json")["seed"] if job.board.family is not None else None,
     )
-
-
-def _evaluation(job: Job) -> dict[str, Any] | None:
-    """What is known of a zoo network's accuracy; `collect.model` sees whether it is this one."""
-    if job.network.name not in zoo.names():
-        return None
-    return json.loads(zoo.evaluation(job.network.name).read_text(encoding="utf-8"))

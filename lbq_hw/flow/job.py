@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards import Board
-from lbq_hw import file
+from lbq_hw import file, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -95,6 +95,13 @@ class Job:
     @cached_property
     def network(self) -> Network:
         return file.load(self.folder / "net.lbq")
+
+    @property
+    def evaluation(self) -> dict[str, Any] | None:
+        """What is known of the zoo's network of this name; its digest tells whether it is this."""
+        if self.network.name not in zoo.names():
+            return None
+        return json.loads(zoo.evaluation(self.network.name).read_text(encoding="utf-8"))
 
     @cached_property
     def config(self) -> CoreConfig:

@@ -45,6 +45,7 @@ def fit_core(job: Job, work: Path) -> str:
         weight_bits=options.weight_bits,
         target_hz=None if options.freq is None else round(options.freq * 1e6),
         images=job.sample.raw if job.sample.source != "noise" else None,
+        evaluation=job.evaluation,
     )
     _write(work / "core.json", fitted.to_dict())
     _write(work / "config.json", fitted.to_dict()["config"])

@@ -41,10 +41,11 @@ def cycles(facts: Facts) -> Markup | None:
     longest = max((layer.cycles for layer in counted.layers), default=1.0) or 1.0
     split = all(layer.scanner_stalls is not None for layer in counted.layers)
     keys = list(_CYCLES.values()) if split else [*list(_CYCLES.values())[:3], _WAITING]
+    of = f" of {counted.dataset}" if counted.dataset else ""
     lead = (
         f"{count(round(counted.cycles))} cycles an image, {_SOURCES[counted.source]}, a mean of "
-        f"{count(counted.images)} images. Utilisation is bit-sparse ACs / (lanes {TIMES} cycles): "
-        f"{share(counted.utilisation)} in all."
+        f"{count(counted.images)} images{of}. Utilisation is bit-sparse ACs / (lanes {TIMES} "
+        f"cycles): {share(counted.utilisation)} in all."
     )
     return charts.section(
         "cycles",

@@ -64,13 +64,14 @@ def core(config: CoreConfig) -> Core:
 
 
 def predicted(means: Mapping[str, Any]) -> Cycles:
-    """From the object of `lbq_hw.cycles.means`."""
+    """From the object of `lbq_hw.cycles.means`; `source`, if it is there, names the dataset."""
     return Cycles(
         source="model",
         images=means["images"],
         cycles=means["cycles"],
         utilisation=means["utilisation"],
         layers=tuple(_layer_cycles(entry) for entry in means["layers"]),
+        dataset=means.get("source"),
     )
 
 
@@ -100,6 +101,7 @@ def cycles(simulated: Mapping[str, Any], *, model: Cycles | None = None) -> Cycl
         cycles=simulated["cycles"],
         utilisation=simulated["utilisation"],
         layers=tuple(layers),
+        dataset=model.dataset if model else None,
     )
 
 

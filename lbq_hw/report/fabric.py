@@ -53,7 +53,8 @@ def _comparison(facts: Facts) -> Markup | None:
     if slowest is not None and facts.fit.fmax_hz is not None:
         lines.append(_compared("Fmax", facts.fit.fmax_hz, slowest.fmax_hz, mega))
     if facts.cycles is not None and facts.fit.cycles is not None:
-        lines.append(_compared("cycles an image", facts.fit.cycles, facts.cycles.cycles, count))
+        name = "cycles an image" + (f" ({facts.fit.remark})" if facts.fit.remark else "")
+        lines.append(_compared(name, facts.fit.cycles, facts.cycles.cycles, count))
     headings = ("", "estimate", "result", "estimate is off by")
     return el("details", el("summary", "Estimate and result"), charts.table(headings, lines))
 

@@ -90,7 +90,7 @@ class Core:
 class Fit:
     """What the model of the fabric said before synthesis: estimates, all of them.
 
-    `reasons` say what is short; there are none if it `fits`.
+    `reasons` say what is short; there are none if it `fits`. `remark` says what the cycles rest on.
     """
 
     fits: bool
@@ -98,6 +98,7 @@ class Fit:
     fmax_hz: float | None = None
     cycles: float | None = None
     reasons: tuple[str, ...] = ()
+    remark: str = ""
 
     def __post_init__(self) -> None:
         _check_kinds(self.resources)
@@ -189,13 +190,17 @@ class LayerCycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycles:
-    """Cycles an image: counted in the RTL, or by the cycle model, which equals it."""
+    """Cycles an image: counted in the RTL, or by the cycle model, which equals it.
+
+    `dataset` is what the images are of: a name, or noise where no dataset was there.
+    """
 
     source: Literal["rtl", "model"]
     images: int
     cycles: float
     utilisation: float
     layers: tuple[LayerCycles, ...]
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

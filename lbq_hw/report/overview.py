@@ -93,7 +93,8 @@ def _latency(facts: Facts) -> Markup:
         return _card("Time an image", None, "not simulated")
     missed = facts.timing is not None and not facts.timing.met
     condition = "were the clock met" if missed else "computing alone"
-    note = f"{count(round(facts.cycles.cycles))} cycles, {condition}"
+    where = f" on {facts.cycles.dataset}" if facts.cycles.dataset else ""
+    note = f"{count(round(facts.cycles.cycles))} cycles{where}, {condition}"
     return _card("Time an image", quantity(seconds, "s"), note)
 
 

@@ -7,6 +7,7 @@ Logic and clock are a fitted model, memories are counted. Everything here is an 
 from lbq_hw.resources.measured import add, measured
 from lbq_hw.resources.memories import Memory, blocks, sprams
 from lbq_hw.resources.model import Estimate, compare, estimate, least
+from lbq_hw.resources.room import hopeless, lack, rounded, short
 
 __all__ = [
     "Estimate",
@@ -15,7 +16,11 @@ __all__ = [
     "blocks",
     "compare",
     "estimate",
+    "hopeless",
+    "lack",
     "least",
     "measured",
+    "rounded",
+    "short",
     "sprams",
 ]

@@ -11,12 +11,13 @@ import pytest
 
 import boards
 from lbq_hw import fit, resources, zoo
+from lbq_hw.activity import Activity
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
-from lbq_hw.fit import FitError
+from lbq_hw.fit import FitError, Fitted
 from lbq_hw.network import Input, Layer, Network, Path
-from lbq_hw.resources import Memory, model
+from lbq_hw.resources import Estimate, Memory, model
 
 POINTS = resources.measured()
 
@@ -79,12 +80,6 @@ def test_small_networks_fit_most_boards(model: str, name: str) -> None:
         assert fitted.estimate.short(board) == []
 
 
-def test_a_shortcut_is_too_much_for_the_smallest_board() -> None:
-    """Two paths a layer: their state would be registers, as an iCE40 has no small memories."""
-    with pytest.raises(FitError, match=r"the core needs about [\d,]+ (of 5,280 )?LUTs"):
-        fit.size(load(zoo.find("digits")), boards.find("icebreaker"))
-
-
 def test_options_are_kept() -> None:
     network = load(zoo.find("digits"))
     board = boards.find("ulx3s-85f")
@@ -100,14 +95,39 @@ def test_more_room_gives_a_faster_core() -> None:
     assert large.config.lanes >= small.config.lanes
 
 
-def test_images_replace_the_assumed_activity() -> None:
+def test_an_estimate_that_rests_on_an_assumption_says_so() -> None:
     network = load(zoo.find("digits"))
-    board = boards.find("ulx3s-85f")
+    board = boards.find("sim")
     blank = np.zeros((1, *network.input.shape), np.uint8)
-    assert not fit.size(network, board).measured
-    assert fit.size(network, board, images=blank).measured
-    assert fit.accumulations(network, blank)[0] == 0
-    assert min(fit.accumulations(network, None)) > 0
+    assumed, counted = fit.size(network, board), fit.size(network, board, images=blank)
+    ends = "us an image without the link"
+    assert counted.summary.endswith(ends)
+    remark = "assuming that 11 % of the bits are set: --data counts them"
+    assert assumed.summary.endswith(f"{ends}, {remark}")
+    assert assumed.to_dict()["activity"]["source"] == "assumed"
+    assert assumed.to_dict()["activity"]["share"] == 0.11
+    assert counted.to_dict()["activity"]["source"] == "images"
+
+
+def made(seconds: float, luts: int, block_rams: int) -> Fitted:
+    guess = Estimate(luts=luts, block_rams=block_rams, sprams=0, fmax_hz=80e6)
+    return Fitted(
+        config=CoreConfig(),
+        board="ulx3s-85f",
+        clock_hz=1_000_000,
+        estimate=guess,
+        cycles=1e6 * seconds,
+        activity=Activity(accumulations=(1.0,), share=0.1, source="images"),
+    )
+
+
+def test_a_core_must_gain_more_than_a_fiftieth_for_what_it_takes_more() -> None:
+    board = boards.find("ulx3s-85f")
+    fastest, smaller = made(1.0, 9000, 30), made(1.0002, 9000, 20)
+    assert fit._economical([fastest, smaller], board) is smaller
+    assert fit._economical([fastest, made(1.021, 4000, 10)], board) is fastest
+    assert fit._economical([fastest, made(1.0002, 9000, 30)], board) is fastest
+    assert fit._economical([fastest, smaller, made(1.019, 8000, 20)], board).estimate.luts == 8000
 
 
 def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
@@ -130,7 +150,8 @@ def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
     began = time.monotonic()
     message = (
         "network 'large' does not fit iCEBreaker\n- the weights need 8,396,800 bits, its memories "
-        "have 1,171,456 (7,225,344 short)"
+        "have 1,171,456 (7,225,344 short)\n- no single change fits: not weights of 4 bits\n"
+        "- no other board holds it"
     )
     with pytest.raises(FitError, match=f"^{re.escape(message)}$"):
         fit.size(network, boards.find("icebreaker"))

@@ -141,6 +141,14 @@ def test_a_rate_without_the_link_says_so(facts: Facts) -> None:
     assert "without the link, lanes" in text(render(replace(facts, link=None)))
 
 
+def test_cycles_of_noise_are_not_taken_for_those_of_a_dataset(facts: Facts) -> None:
+    assert facts.cycles is not None
+    assert "of noise" not in text(render(facts))
+    found = text(render(replace(facts, cycles=replace(facts.cycles, dataset="noise"))))
+    assert f"{round(facts.cycles.cycles):,} cycles on noise, computing alone" in found
+    assert f"a mean of {facts.cycles.images} images of noise." in found
+
+
 def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts) -> None:
     found = text(render(facts))
     assert "Energy an image estimate" in found
@@ -194,4 +202,5 @@ def test_estimate_and_result_stand_side_by_side(facts: Facts) -> None:
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert "logic cells 80 71 +13 %" in found
     assert "Fmax 70.0 MHz 86.7 MHz -19 %" in found
+    assert "cycles an image (by guess) 3,500 " in found
     assert "Seeds tried and their Fmax: 1: 80.0 MHz, 2: 86.7 MHz." in found

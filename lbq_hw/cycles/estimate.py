@@ -1,0 +1,40 @@
+"""Cycles of an image before there is a program: an estimate from accumulations alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lbq_hw.compiler.lower import LoweredLayer
+from lbq_hw.config import CoreConfig
+from lbq_hw.cycles.stages import NeuronTiming
+
+_LAYER_CYCLES = 40  # from one layer to the next: drain, read records, fill the queues
+
+
+def estimate(
+    layers: Sequence[LoweredLayer], config: CoreConfig, work: Sequence[float], timesteps: int
+) -> float:
+    """Cycles per image, estimated: of each layer what is slowest of lanes, scanner and neurons.
+
+    `work` has the accumulations of each layer.
+    """
+    total = 0.0
+    for lowered, accumulated in zip(layers, work, strict=True):
+        channels, height, width = lowered.layer.shape
+        runs = 1 if lowered.static else timesteps
+        steps = lowered.tiles * height * width * runs
+        requests = sum(len(lowered.paths[segment.path].runs) for segment in lowered.segments)
+        lanes = lowered.tiles * accumulated / channels + 2 * steps
+        total += max(lanes, steps * (requests + 1), _passes(lowered, config, steps, timesteps))
+    return total + _LAYER_CYCLES * len(layers)
+
+
+def _passes(lowered: LoweredLayer, config: CoreConfig, steps: int, timesteps: int) -> int:
+    """Cycles of the neuron units: passes wait for membranes, and for the planes before them."""
+    layer, timing = lowered.layer, NeuronTiming.of(config)
+    passes = steps * (timesteps if lowered.static else 1)
+    emitting = passes * math.prod(layer.output_shape) // math.prod(layer.shape)
+    waits = max(0, layer.capacity.bit_length() - timing.groups) * emitting
+    continued = passes * (timesteps - 1) // timesteps
+    return passes * timing.groups + max(waits, continued * max(0, timing.loop - timing.groups))

@@ -1,0 +1,57 @@
+"""Whether a board holds a core, or the weights of a network."""
+
+from __future__ import annotations
+
+from boards import Board
+from lbq_hw.config import CoreConfig
+from lbq_hw.network import Network
+from lbq_hw.resources.memories import sprams
+from lbq_hw.resources.model import Estimate, estimate, least
+
+FULL = 0.98  # of a fabric's LUTs; 0.957 of a UP5K was seen to route
+_BLOCK_BITS = {"ice40": 4096, "ecp5": 18432, "gowin": 18432}
+_SPRAM_BITS = 1 << 18
+
+
+def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
+    """How far a core is from a board that does not hold it; None if it does.
+
+    Those whose lower bound is too much already are the farthest: the bound is quick, and spares the
+    estimate.
+    """
+    for far, guess in ((1, least), (0, estimate)):
+        found = guess(config, board)
+        luts = found.luts - int(FULL * board.luts)
+        rams = found.block_rams - board.block_rams
+        if short(found, board):
+            return far, max(0, luts) + 100 * max(0, rams)
+    return None
+
+
+def short(guess: Estimate, board: Board) -> list[str]:
+    """What a board has too little of, one sentence each."""
+    found = guess.short(board)
+    if not found and guess.luts > FULL * board.luts:
+        found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]
+    return found
+
+
+def hopeless(network: Network, board: Board) -> str | None:
+    """Weights that exceed all memory of a board, before anything is compiled: one sentence."""
+    if board.family is None:
+        return None
+    needed = network.parameters * network.weight_bits
+    have = board.block_rams * _BLOCK_BITS[board.family] + board.sprams * _SPRAM_BITS
+    if needed <= have:
+        return None
+    return f"the weights need {needed:,} bits, its memories have {have:,} ({needed - have:,} short)"
+
+
+def rounded(config: CoreConfig, board: Board) -> CoreConfig:
+    """The core with sizes raised to powers of two where memories have that room anyway: what cannot
+    be exceeded needs no logic that tells legal from illegal.
+    """
+    names = ["side", "layers", "paths", "segments", "runs", "channels"]
+    if sprams(config, board):
+        names.append("weight_rows")
+    return config.with_(**{name: 1 << (getattr(config, name) - 1).bit_length() for name in names})
