@@ -14,7 +14,7 @@ import pytest
 
 import boards
 from lbq_hw import flow, package, zoo
-from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, runner
+from lbq_hw.flow import FlowError, Job, Options, Step, ToolError
 from lbq_hw.flow.process import call
 from lbq_hw.flow.tools import TOOLS, Found
 from tests.lbq_hw.fake_tools import Fakes
@@ -105,18 +105,6 @@ def test_only_what_depends_on_a_change_runs_again(tmp_path: Path, fakes: Fakes) 
     fakes.version("2.0.0")
     assert "synth" in build(tmp_path, seed=5)
     assert fakes.calls() == ["yosys", "nextpnr-ecp5", "ecppack"]
-
-
-@pytest.mark.parametrize("name", ["code.py", "measured.json"])
-def test_a_step_is_repeated_where_our_code_or_the_data_beside_it_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(boards, "__path__", [str(tmp_path)])
-    seen = []
-    for text in ("1", "2", "1"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        seen.append(runner._code.__wrapped__())
-    assert seen[0] == seen[2] != seen[1]
 
 
 def test_from_and_until_choose_steps(tmp_path: Path, fakes: Fakes) -> None:
