@@ -1,4 +1,4 @@
-"""``python -m train``: arguments in, :func:`train.fit.fit` called, one sentence out."""
+"""``python -m train``: arguments in, :func:`train.loop.fit` called, one sentence out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from lbq_hw.datasets import DatasetError
 from train import checkpoint, config
 from train.config import Config
-from train.fit import fit
+from train.loop import fit
 from train.schema import ConfigError
 
 EXAMPLES = """\

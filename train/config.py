@@ -18,8 +18,8 @@ from typing import Any, Literal
 from torch import nn
 
 from train import models, neurons
-from train.augment import AugmentConfig
 from train.data import InputSpec
+from train.data.augment import AugmentConfig
 from train.schema import ConfigError, build, flat, merge, parse, plain, require
 
 SHIPPED = Path(__file__).parent / "configs"

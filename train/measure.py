@@ -30,8 +30,8 @@ from lbq_hw.network import Network
 from train import analyze
 from train.checkpoint import load_run
 from train.data import DeviceLoader
-from train.device_counts import DeviceCounter
-from train.integer import IntegerNetwork
+from train.deploy.device_counts import DeviceCounter
+from train.deploy.integer import IntegerNetwork
 from train.neurons import Neuron
 
 _EPILOG = """\

@@ -1,6 +1,6 @@
 """Spiking neurons, and the ReLUs they are compared with, as interchangeable modules.
 
-All levelled neurons share the recurrence of :mod:`train.recurrence`. Inputs and outputs are
+All levelled neurons share the recurrence of :mod:`train.neurons.recurrence`. Inputs and outputs are
 ``(T*B, ...)``, time outermost (see :mod:`train.layers`). A neuron sends ``gamma * S``, or S itself
 where ``emit_levels`` is set: integers are exact in bf16, ``gamma * S`` is not, so consumers that
 multiply gamma into their weights train what is deployed. They multiply by ``gamma.detach()``: the

@@ -1,7 +1,7 @@
 """The levelled neuron as a module, of which each kind is a subclass.
 
-CUDA tensors take the fused kernels of :mod:`train.kernels` where these cover the case; everything
-else takes the plain torch of :mod:`train.recurrence`, which defines the result.
+CUDA tensors take the fused kernels of :mod:`train.kernels.recurrence` where these cover the case;
+everything else takes the plain torch of :mod:`train.neurons.recurrence`, which defines the result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train import kernels
+from train.kernels import recurrence as kernels
 from train.neurons.checks import flag, integer, real
-from train.recurrence import Quantizer, recurrence
+from train.neurons.recurrence import Quantizer, recurrence
 
 
 class Shared(TypedDict, total=False):

@@ -1,0 +1,5 @@
+"""Images on their way into a network: raw inputs, batches made on the device, augmentation."""
+
+from train.data.loader import DeviceLoader, InputSpec, hold_out, mean_levels
+
+__all__ = ["DeviceLoader", "InputSpec", "hold_out", "mean_levels"]
