@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train.data import InputSpec
 from train.data.autoaugment import AutoAugment
+from train.data.input_spec import InputSpec
 
 _QUANTILES = 1024
 

@@ -1,112 +1,15 @@
-"""How raw pixels become the input of a network, and batches that are made on the device."""
+"""Batches of a dataset, made on the device."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lbq_hw.datasets import Dataset
-
-if TYPE_CHECKING:
-    from train.data.augment import Pipeline
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputSpec:
-    """How a raw uint8 input becomes what the first layer sees.
-
-        q = min(raw >> shift, 2**bits - 1)      the integer that the hardware gets
-        x = q / full_scale                      then (x - mean) / std, where given, per channel
-
-    ``shape`` is (channels, height, width) of an image or of one time slice; ``static`` says that
-    one image serves every timestep. ``full_scale`` is 2**bits - 1 unless given.
-    """
-
-    shape: tuple[int, int, int]
-    static: bool
-    bits: int
-    shift: int = 0
-    full_scale: float = 0.0
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))
-        object.__setattr__(self, "mean", tuple(self.mean))
-        object.__setattr__(self, "std", tuple(self.std))
-        if len(self.shape) != 3 or not all(isinstance(n, int) and n > 0 for n in self.shape):
-            raise ValueError(f"shape must be three positive integers, not {self.shape!r}")
-        if not isinstance(self.static, bool):
-            raise TypeError(f"static must be a bool, not {self.static!r}")
-        for name, low, high in (("bits", 1, 8), ("shift", 0, 7)):
-            value = getattr(self, name)
-            if not isinstance(value, int):
-                raise TypeError(f"{name} must be an integer, not {value!r}")
-            if not low <= value <= high:
-                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
-        if self.full_scale < 0:
-            raise ValueError(f"full_scale must be positive, not {self.full_scale!r}")
-        object.__setattr__(self, "full_scale", float(self.full_scale or 2**self.bits - 1))
-        if len(self.mean) != len(self.std):
-            raise ValueError(
-                f"mean and std must be given together, not {self.mean!r} and {self.std!r}"
-            )
-        if len(self.mean) not in (0, self.shape[0]):
-            raise ValueError(f"mean must have {self.shape[0]} values, not {self.mean!r}")
-        if any(value <= 0 for value in self.std):
-            raise ValueError(f"std must be positive, not {self.std!r}")
-
-    def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """What the first layer sees of a uint8 tensor (..., C, H, W)."""
-        if self.shift:
-            raw = raw >> self.shift
-        if self.bits + self.shift < 8:
-            raw = raw.clamp(max=2**self.bits - 1)
-        x = raw.to(dtype) / self.full_scale
-        if not self.mean:
-            return x
-        # Python scalars, not tensors: a constant made here would be copied to the device, in step.
-        channels = zip(x.unbind(-3), self.mean, self.std, strict=True)
-        return torch.stack([(channel - mean) / std for channel, mean, std in channels], -3)
-
-
-def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
-    """A training split without ``count`` images, and these images, as many of each class.
-
-    Held out are, of each class, the images whose places in the split, as decimal ASCII digits, have
-    the least SHA-256. So the choice depends on the labels alone, and a longer list of images holds
-    every shorter one. Both parts keep the order of the split.
-    """
-    share, rest = divmod(count, dataset.classes)
-    least = int(np.bincount(dataset.labels, minlength=dataset.classes).min())
-    if rest or not 0 < share < least:
-        raise ValueError(
-            f"data.validation must be a multiple of the {dataset.classes} classes and leave images "
-            f"of each, of which the smallest has {least}, not {count}"
-        )
-    places = sorted(range(len(dataset)), key=lambda place: hashlib.sha256(b"%d" % place).digest())
-    order, held = np.array(places), np.zeros(len(dataset), dtype=bool)
-    for kind in range(dataset.classes):
-        held[order[dataset.labels[order] == kind][:share]] = True
-    kept, out = (
-        replace(dataset, images=dataset.images[chosen], labels=dataset.labels[chosen])
-        for chosen in (~held, held)
-    )
-    return kept, out
-
-
-def mean_levels(dataset: Dataset) -> tuple[int, ...]:
-    """The mean of all pixels of each channel, rounded to a level, halves up."""
-    images = dataset.images.reshape(-1, *dataset.images.shape[-3:])
-    totals = images.sum((0, 2, 3), dtype=np.int64)
-    count = images.size // len(totals)
-    return tuple(int(total) for total in (2 * totals + count) // (2 * count))
+from train.data.augment import Pipeline
+from train.data.input_spec import InputSpec
 
 
 class DeviceLoader:
