@@ -97,7 +97,7 @@ def test_a_step_is_one_of_the_training_loop(tmp_path: Path) -> None:
     changes = ["train.epochs=1", "train.batch=240", "train.device=cpu", "model.channels=[4, 4]"]
     changes += ["train.schedule=constant", "train.warmup_epochs=0", "augment.shift=0.1"]
     chosen = config.load("digits", changes)
-    loop.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     want = checkpoint.load(tmp_path, "last")["model"]
 
     dataset = datasets.load("digits", split="train")

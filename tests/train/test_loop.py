@@ -19,13 +19,16 @@ from torch import fx, nn
 
 from lbq_hw import datasets
 from train import __main__ as command
-from train import checkpoint, config, loop
+from train import batches, checkpoint, config, loop
+from train.batches import Batches
 from train.checkpoint import CheckpointError, load_run
 from train.config import Config
-from train.data import hold_out, mean_levels
+from train.data import DeviceLoader, hold_out, mean_levels
 from train.data.augment import Pipeline
 from train.metrics import ranges
 from train.optim import build_optimizer, learning_rate
+from train.run_folder import RunError
+from train.world import World
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "python -m train --resume --out"
@@ -88,14 +91,14 @@ def metrics(folder: Path) -> list[dict]:
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_a_run_in_pieces_equals_an_uninterrupted_one(tmp_path, recipe):
     chosen = small(*recipe)
-    whole = loop.fit(chosen, tmp_path / "whole")
+    whole = loop.train(chosen, tmp_path / "whole")
     assert whole["finished"]
     assert whole["epoch"] == 3
     seldom = small(*recipe, "train.save_every=7")
     for piece in (1, 2):  # no time is left after one epoch
-        result = loop.fit(seldom, tmp_path / "pieces", resume=True, max_seconds=0)
+        result = loop.train(seldom, tmp_path / "pieces", resume=True, max_seconds=0)
         assert (result["finished"], result["epoch"]) == (False, piece)
-    assert loop.fit(chosen, tmp_path / "pieces", resume=True)["finished"]
+    assert loop.train(chosen, tmp_path / "pieces", resume=True)["finished"]
     assert_same_run(tmp_path / "whole", tmp_path / "pieces")
     clock = lines(tmp_path / "pieces")
     totals = itertools.accumulate(line["seconds"] for line in clock)
@@ -107,7 +110,7 @@ def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
     strong += ["augment.mixup=0.5"]
 
     def run(name: str, *changes: str) -> list[dict]:
-        loop.fit(small("augment.rotate=0", "augment.zoom=0", *changes), tmp_path / name)
+        loop.train(small("augment.rotate=0", "augment.zoom=0", *changes), tmp_path / name)
         return metrics(tmp_path / name)
 
     never, always = run("never", *mild, *strong), run("always", *mild)
@@ -120,7 +123,7 @@ def test_the_last_epochs_refine_on_mildly_augmented_images(tmp_path):
 
 def test_only_the_last_epochs_take_sharpness_aware_steps(tmp_path):
     def run(name: str, *changes: str) -> list[dict]:
-        loop.fit(small(*changes), tmp_path / name)
+        loop.train(small(*changes), tmp_path / name)
         return metrics(tmp_path / name)
 
     never, sharp = run("never"), run("sharp", "train.sam_epochs=1", "train.sam=0.5")
@@ -141,7 +144,7 @@ def test_both_passes_of_a_sharpness_aware_step_see_the_same_augmented_images(tmp
         return model
 
     monkeypatch.setattr(checkpoint, "build", watched)
-    loop.fit(small("train.epochs=1", "train.sam_epochs=1", "augment.mixup=0.5"), tmp_path)
+    loop.train(small("train.epochs=1", "train.sam_epochs=1", "augment.mixup=0.5"), tmp_path)
     assert len(seen) == 2 * 5  # of 5 steps
     assert all(torch.equal(*pair) for pair in zip(seen[::2], seen[1::2], strict=True))
     assert not any(torch.equal(*pair) for pair in zip(seen[1:-1:2], seen[2::2], strict=True))
@@ -174,7 +177,7 @@ def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkey
     assert (index["split"], index["accuracy"]) == ("validation", found[2])
     kept, held = hold_out(load("digits", split="train"), 200)
     assert (len(kept), len(held)) == (1238, 200)
-    assert loop.evaluate(model, loop.DeviceLoader(held, spec, batch=500)) == found[2]
+    assert loop.evaluate(model, DeviceLoader(held, spec, batch=500)) == found[2]
 
 
 def test_a_mean_fill_is_the_mean_of_the_images_that_are_trained_on(tmp_path, monkeypatch):
@@ -184,27 +187,27 @@ def test_a_mean_fill_is_the_mean_of_the_images_that_are_trained_on(tmp_path, mon
         seen.append(mean)
         return Pipeline(*args, mean=mean, **options)
 
-    monkeypatch.setattr(loop, "Pipeline", watched)
+    monkeypatch.setattr(batches, "Pipeline", watched)
     chosen = small("train.epochs=1", "data.validation=1000", "augment.fill=mean")
-    loop.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     kept, _ = hold_out(datasets.load("digits", split="train"), 1000)
     assert seen == [mean_levels(kept)] * 2
 
 
 def test_a_run_without_held_out_images_says_that_it_was_tested_on_the_test_split(tmp_path):
-    loop.fit(small("train.epochs=1"), tmp_path)
+    loop.train(small("train.epochs=1"), tmp_path)
     assert checkpoint.index(tmp_path, "last")["split"] == "test"
 
 
 def test_held_out_images_must_be_new_to_the_weights_that_a_run_begins_with(tmp_path):
-    loop.fit(small("train.epochs=1"), tmp_path / "all")
-    loop.fit(small("train.epochs=1", "data.validation=200"), tmp_path / "held")
+    loop.train(small("train.epochs=1"), tmp_path / "all")
+    loop.train(small("train.epochs=1", "data.validation=200"), tmp_path / "held")
     tuned = ["train.epochs=1", f"train.init={tmp_path / 'held'}", "data.validation=100"]
-    assert loop.fit(small(*tuned), tmp_path / "tuned")["finished"]
+    assert loop.train(small(*tuned), tmp_path / "tuned")["finished"]
     init = str(tmp_path / "all")
     message = f"train.init = {init!r} has trained on images that data.validation holds out"
-    with pytest.raises(loop.FitError, match=f"^{re.escape(message)}$"):
-        loop.fit(
+    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+        loop.train(
             small("data.validation=200", f"train.init={init}"), tmp_path / "tuned", overwrite=True
         )
 
@@ -227,7 +230,7 @@ def interrupted_at(step: int, monkeypatch):
 def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
     tmp_path, monkeypatch, capsys
 ):
-    loop.fit(small(), tmp_path / "whole")
+    loop.train(small(), tmp_path / "whole")
     changes = [word for change in SMALL for word in ("--set", change)]
     arguments = ["--config", "digits", "--out", str(tmp_path / "run"), *changes]
     with interrupted_at(8, monkeypatch):  # of 5 steps an epoch
@@ -241,14 +244,14 @@ def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
 
 def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):
     chosen = small("train.epochs=1")
-    result = loop.fit(chosen, tmp_path)
+    result = loop.train(chosen, tmp_path)
     before = (tmp_path / "last.json").read_text(encoding="utf-8")
-    assert loop.fit(chosen, tmp_path, resume=True) == result
+    assert loop.train(chosen, tmp_path, resume=True) == result
     assert (tmp_path / "last.json").read_text(encoding="utf-8") == before
 
 
 def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path, capsys):
-    result = loop.fit(small("train.epochs=1"), tmp_path)
+    result = loop.train(small("train.epochs=1"), tmp_path)
     (tmp_path / "metrics.jsonl").unlink()
     assert command.main(["--resume", "--out", str(tmp_path)]) == 0
     accuracy = f"{result['test_accuracy']:.2f} %"
@@ -264,7 +267,7 @@ def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_
     Running statistics are not compared: two processes keep those of the first half.
     """
     changes = ["train.epochs=2", "neuron.timesteps=2", "train.optimizer=sgd", "train.lr=0.1"]
-    loop.fit(small(*changes, "train.accumulate=2"), tmp_path / "one")
+    loop.train(small(*changes, "train.accumulate=2"), tmp_path / "one")
     words = [word for change in [*SMALL, *changes] for word in ("--set", change)]
     words += ["--config", "digits", "--out", str(tmp_path / "two")]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -292,11 +295,9 @@ def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_
 
 def test_a_batch_that_can_not_be_shared_is_refused(tmp_path):
     chosen = small("train.accumulate=16")
-    world = replace(loop.World.join("cpu"), size=2)
-    with pytest.raises(
-        loop.FitError, match=r"^train.batch must be a multiple of 32 parts, not 240$"
-    ):
-        loop._fit(chosen, tmp_path, world, root=tmp_path, download=False, state=None, deadline=0)
+    world = replace(World.join("cpu"), size=2)
+    with pytest.raises(RunError, match=r"^train.batch must be a multiple of 32 parts, not 240$"):
+        Batches.load(chosen, tmp_path, world, download=False)
 
 
 def test_the_loop_reads_no_value_from_the_device_inside_an_epoch(tmp_path, monkeypatch):
@@ -316,7 +317,7 @@ def test_the_loop_reads_no_value_from_the_device_inside_an_epoch(tmp_path, monke
             for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
                 patch.setattr(torch.Tensor, name, reading(getattr(torch.Tensor, name)))
             changes = ["train.epochs=1", "train.grad_clip=1.0", "train.optimizer=sgd"]
-            loop.fit(small(f"train.batch={batch}", *changes), tmp_path / str(batch))
+            loop.train(small(f"train.batch={batch}", *changes), tmp_path / str(batch))
         reads[batch] = count
     assert reads[240] == reads[120]  # whatever the number of steps
 
@@ -338,7 +339,7 @@ def test_recordings_train_with_mixed_targets(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load", load)
     changes = ["train.epochs=1", "train.batch=10", "train.accumulate=2", "neuron.timesteps=3"]
     chosen = config.load("nmnist", [*changes, "augment.mixup=0.5", "train.device=cpu"])
-    assert loop.fit(chosen, tmp_path)["finished"]
+    assert loop.train(chosen, tmp_path)["finished"]
     frames = {"timesteps": 3, "size": None, "download": False}
     assert asked == [{"split": "train"} | frames, {"split": "test", "timesteps": 3, "size": None}]
     model, _, spec = load_run(tmp_path)
@@ -349,7 +350,7 @@ def test_recordings_train_with_mixed_targets(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])
 def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
-    loop.fit(small("train.epochs=2", *changes), tmp_path)
+    loop.train(small("train.epochs=2", *changes), tmp_path)
     for loaded, which in (
         (load_run(tmp_path), "last"),
         (load_run(tmp_path, "best"), "best"),
@@ -359,7 +360,7 @@ def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
         assert chosen == small("train.epochs=2", *changes)
         assert which == "best" or index["epoch"] == 2
         assert not model.training
-        tests = loop.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
+        tests = DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
         assert loop.evaluate(model, tests) == index["accuracy"]
 
 
@@ -378,7 +379,7 @@ def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32
             return evaluate(model, *rest)
 
     monkeypatch.setattr(loop, "evaluate", watched)
-    result = loop.fit(chosen, tmp_path)
+    result = loop.train(chosen, tmp_path)
     assert seen == [(True, True), (False, False)]  # a batch of images an epoch
     assert result["loss"] < 2.3
 
@@ -393,7 +394,7 @@ def test_what_is_compiled_is_evaluated_as_it_is_written():
     model = fx.symbolic_trace(nn.Sequential(nn.Flatten(), nn.Linear(64, 10)))
     model.compile(backend=backend)
     digits = datasets.load("digits", split="test")
-    tests = loop.DeviceLoader(digits, small().data.spec(digits.shape, static=True), batch=500)
+    tests = DeviceLoader(digits, small().data.spec(digits.shape, static=True), batch=500)
     exact = loop.evaluate(model, tests)
     assert compiled == []
     assert loop.evaluate(model, tests, torch.autocast("cpu", enabled=False)) == exact
@@ -401,7 +402,7 @@ def test_what_is_compiled_is_evaluated_as_it_is_written():
 
 
 def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):
-    loop.fit(small("train.epochs=2"), tmp_path / "float")
+    loop.train(small("train.epochs=2"), tmp_path / "float")
     source = checkpoint.load(tmp_path / "float", "last")["model"]
     spec = load_run(tmp_path / "float")[2]
     init = str(tmp_path / "float")
@@ -412,12 +413,12 @@ def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):
     assert all(torch.equal(tuned.state_dict()[name], source[name]) for name in source)
     fresh = checkpoint.build(small("train.weight_bits=4"), spec, 10)
     assert not torch.equal(tuned.state_dict()[steps[0]], fresh.state_dict()[steps[0]])
-    result = loop.fit(small("train.weight_bits=4", f"train.init={init}"), tmp_path / "tuned")
+    result = loop.train(small("train.weight_bits=4", f"train.init={init}"), tmp_path / "tuned")
     assert result["loss"] < metrics(tmp_path / "float")[-1]["loss"]
 
 
 def test_steps_of_the_same_width_are_taken_over_too_and_another_network_is_refused(tmp_path):
-    loop.fit(small("train.epochs=1", "train.weight_bits=4"), tmp_path)
+    loop.train(small("train.epochs=1", "train.weight_bits=4"), tmp_path)
     source = checkpoint.load(tmp_path, "last")["model"]
     spec = load_run(tmp_path)[2]
     tuned = checkpoint.build(small("train.weight_bits=4"), spec, 10, init=str(tmp_path))
@@ -429,8 +430,8 @@ def test_steps_of_the_same_width_are_taken_over_too_and_another_network_is_refus
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     message = "the loss became nan in epoch 1: lower train.lr"
-    with pytest.raises(loop.FitError, match=f"^{re.escape(message)}$"):
-        loop.fit(small("train.optimizer=sgd", "train.lr=1e30"), tmp_path)
+    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+        loop.train(small("train.optimizer=sgd", "train.lr=1e30"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -466,7 +467,7 @@ def first_weights(chosen: Config) -> dict[str, torch.Tensor]:
 
 def test_the_average_moves_by_one_minus_its_decay(tmp_path):
     chosen = small(*ONE_STEP, "train.ema=0.75")
-    loop.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     old, state = first_weights(chosen), checkpoint.load(tmp_path, "last")
     for name, new in state["model"].items():
         moved = old[name] + (new - old[name]) / 4 if new.is_floating_point() else new
@@ -475,9 +476,9 @@ def test_the_average_moves_by_one_minus_its_decay(tmp_path):
 
 
 def test_the_last_line_has_the_accuracy_of_the_average_and_of_the_last_weights(tmp_path):
-    result = loop.fit(small("train.ema=0.9"), tmp_path)
+    result = loop.train(small("train.ema=0.9"), tmp_path)
     model, _, spec = load_run(tmp_path)
-    tests = loop.DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
+    tests = DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
     assert result.items() >= ranges(model).items()
     assert result["test_accuracy"] == loop.evaluate(model, tests)
     model.load_state_dict(checkpoint.load(tmp_path, "last")["model"])
@@ -488,7 +489,7 @@ def test_the_last_line_has_the_accuracy_of_the_average_and_of_the_last_weights(t
 
 
 def test_fine_tuning_starts_from_the_averaged_weights(tmp_path):
-    loop.fit(small(*ONE_STEP, "train.ema=0.75"), tmp_path)
+    loop.train(small(*ONE_STEP, "train.ema=0.75"), tmp_path)
     average = checkpoint.load(tmp_path, "last")["ema"]
     spec = load_run(tmp_path)[2]
     tuned = checkpoint.build(small(), spec, 10, init=str(tmp_path)).state_dict()
@@ -497,7 +498,7 @@ def test_fine_tuning_starts_from_the_averaged_weights(tmp_path):
 
 def test_a_clipped_step_has_the_norm_that_is_allowed(tmp_path):
     chosen = small(*ONE_STEP, "train.grad_clip=0.25")
-    loop.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     old, model = first_weights(chosen), load_run(tmp_path)[0]
     moved = [(new - old[name]).flatten() for name, new in model.named_parameters()]
     assert torch.cat(moved).norm().item() == pytest.approx(0.25, rel=1e-3)
@@ -506,7 +507,7 @@ def test_a_clipped_step_has_the_norm_that_is_allowed(tmp_path):
 def test_the_loss_goes_in_line_with_label_smoothing(tmp_path):
     def loss(smoothing: float) -> float:
         chosen = small(*ONE_STEP, f"train.label_smoothing={smoothing}")
-        return loop.fit(chosen, tmp_path / str(smoothing))["loss"]  # of the first weights
+        return loop.train(chosen, tmp_path / str(smoothing))["loss"]  # of the first weights
 
     plain, some, more = loss(0.0), loss(0.25), loss(0.5)
     assert some != plain
@@ -630,7 +631,7 @@ def test_a_damaged_or_missing_checkpoint_is_an_error(tmp_path):
 
 
 def test_a_checkpoint_names_its_configuration_and_the_revision_of_the_code(tmp_path):
-    loop.fit(small("train.epochs=1"), tmp_path)
+    loop.train(small("train.epochs=1"), tmp_path)
     index = checkpoint.index(tmp_path, "last")
     assert Config.from_dict(index["config"]) == small("train.epochs=1")
     assert index["revision"] == checkpoint.revision()
@@ -638,14 +639,14 @@ def test_a_checkpoint_names_its_configuration_and_the_revision_of_the_code(tmp_p
 
 
 def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):
-    loop.fit(small("train.epochs=1"), tmp_path)
+    loop.train(small("train.epochs=1"), tmp_path)
     message = f"{tmp_path} holds a run: add --resume, --overwrite or another --out"
-    with pytest.raises(loop.FitError, match=f"^{re.escape(message)}$"):
-        loop.fit(small("train.epochs=1"), tmp_path)
+    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+        loop.train(small("train.epochs=1"), tmp_path)
     message = f"{tmp_path} was trained with train.seed = 0, not 1: it can not be resumed so"
-    with pytest.raises(loop.FitError, match=f"^{re.escape(message)}$"):
-        loop.fit(small("train.epochs=1", "train.seed=1"), tmp_path, resume=True)
-    loop.fit(small("train.epochs=1", "train.seed=1"), tmp_path, overwrite=True)
+    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
+        loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, resume=True)
+    loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, overwrite=True)
     assert checkpoint.index(tmp_path, "last")["config"]["train"]["seed"] == 1
     assert len(metrics(tmp_path)) == 1
 
@@ -655,7 +656,7 @@ def test_what_is_left_of_a_run_without_a_checkpoint_is_not_lost_either(
 ):
     seldom = small("train.save_every=9")
     with interrupted_at(8, monkeypatch), pytest.raises(KeyboardInterrupt):
-        loop.fit(seldom, tmp_path)
+        loop.train(seldom, tmp_path)
     assert not (tmp_path / "last.json").exists()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     capsys.readouterr()
@@ -673,8 +674,8 @@ def test_what_is_left_of_a_run_without_a_checkpoint_is_not_lost_either(
 
 def test_a_run_interrupted_in_its_first_epoch_leaves_nothing_to_lose(tmp_path, monkeypatch):
     with interrupted_at(2, monkeypatch), pytest.raises(KeyboardInterrupt):
-        loop.fit(small(), tmp_path)
-    assert loop.fit(small("train.epochs=1"), tmp_path)["finished"]
+        loop.train(small(), tmp_path)
+    assert loop.train(small("train.epochs=1"), tmp_path)["finished"]
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,6 @@ def test_a_compiled_step_in_a_cuda_graph_agrees_with_the_eager_one(name, half, m
 def test_a_run_with_fusion_keeps_its_checkpoints_readable_without(tmp_path: Path):
     changes = ["train.epochs=1", "train.device=cpu", "model.channels=[4, 4]", "train.fuse=true"]
     chosen = config.load("digits", changes)
-    loop.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     model, _, _ = checkpoint.load_run(tmp_path)
     assert not any(isinstance(module, NormedNeuron) for module in model.modules())
