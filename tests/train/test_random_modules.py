@@ -16,8 +16,8 @@ from random_modules import draw
 from lbq_hw.network import INPUT, Layer, Network
 from train.deploy import agreement
 from train.deploy.agreement import Forced
-from train.deploy.fold import FINEST_STEP
 from train.deploy.integer import IntegerNetwork, max_pool, path_sum
+from train.deploy.rounding import FINEST_STEP
 from train.export import integer_network
 from train.graph.trace import analyze
 from train.prepare import prepare

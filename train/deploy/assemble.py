@@ -1,6 +1,6 @@
 """An integer network put together from a model: what may be deployed, how, and whether it agrees.
 
-`train.deploy.fold` has the arithmetic of a layer; here is what concerns all of them.
+`fold`, `rounding` and `layer` have the arithmetic of a layer; here is what concerns all of them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,10 @@ from lbq_hw.network import INPUT, Layer, Network
 from train.data import InputSpec
 from train.deploy import agreement
 from train.deploy.agreement import Agreement, DisagreementError
-from train.deploy.fold import (
-    Quantized,
-    border_levels,
-    fraction_bits,
-    integer_input,
-    integer_layer,
-    learned_bits,
-    quantize,
-)
-from train.deploy.violations import border_width, find_violations
+from train.deploy.input import border_levels, border_width, integer_input
+from train.deploy.layer import fraction_bits, integer_layer
+from train.deploy.rounding import Quantized, learned_bits, quantize
+from train.deploy.violations import find_violations
 from train.graph import READOUT, Analysis, GraphError, Population, Violation
 from train.graph.trace import analyze, trace
 

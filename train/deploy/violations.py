@@ -1,4 +1,4 @@
-"""What can be trained but not deployed, and the border that stands for padding after a mean."""
+"""What can be trained but not deployed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from torch import nn
 from lbq_hw import numeric
 from lbq_hw.network import INPUT
 from train.data import InputSpec
-from train.graph import READOUT, Analysis, Population, Synapse, Violation, terms, windows
+from train.deploy.input import input_paddings
+from train.graph import READOUT, Analysis, Population, Synapse, Violation, terms
+
+_ROLES = {INPUT: "input", READOUT: "readout"}
 
 
 def find_violations(found: Analysis, spec: InputSpec) -> list[Violation]:
@@ -46,9 +49,6 @@ def _neuron(population: Population) -> Iterator[Violation]:
         )
 
 
-_ROLES = {INPUT: "input", READOUT: "readout"}
-
-
 def _values(population: Population) -> Iterator[Violation]:
     """Parameters that are not numbers."""
     modules: dict[str, nn.Module] = {}
@@ -70,29 +70,10 @@ def _values(population: Population) -> Iterator[Violation]:
             )
 
 
-def _input_paddings(found: Analysis) -> set[tuple[int, int]]:
-    paddings = set()
-    for population in found.populations:
-        for term in terms(population.current):
-            origin = term.origin
-            if origin.levels.source != INPUT:
-                continue
-            module = origin.module if isinstance(origin, Synapse) else None
-            paddings.add(windows.padding(module) if isinstance(module, nn.Conv2d) else (0, 0))
-    return {padding for padding in paddings if padding is not None}
-
-
-def border_width(found: Analysis, spec: InputSpec) -> int:
-    """Width of the border that stands for zero padding of mean-subtracted images."""
-    if not spec.mean:
-        return 0
-    return max((vertical for vertical, _ in _input_paddings(found)), default=0)
-
-
 def _mean(found: Analysis, spec: InputSpec) -> Iterator[Violation]:
     if not spec.mean:
         return
-    paddings = _input_paddings(found)
+    paddings = input_paddings(found)
     if len(paddings) > 1 or any(v != h for v, h in paddings):
         yield Violation(
             path=INPUT,

@@ -112,7 +112,7 @@ def test_a_network_trained_quantized_that_is_another_function_is_refused(monkeyp
     model, spec = small_model("mnist", gamma0=0.3)
     ready = prepare(model, spec, weight_bits=4).double()
     integer_network(ready, spec)
-    monkeypatch.setattr("train.deploy.fold.bias", lambda _, channels: np.full(channels, 0.2))
+    monkeypatch.setattr("train.deploy.layer.bias", lambda _, channels: np.full(channels, 0.2))
     with pytest.raises(DisagreementError) as error:
         integer_network(ready, spec)
     assert str(error.value).endswith(

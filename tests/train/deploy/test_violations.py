@@ -153,7 +153,7 @@ def test_a_forward_that_depends_on_data_is_named_with_its_line(kind, reason):
         with pytest.raises(GraphError) as error:
             attempt()
         assert [str(violation) for violation in error.value.violations] == [
-            f"{kind.__name__} (test_deployment.py:{line}): its forward depends on the values of a "
+            f"{kind.__name__} (test_violations.py:{line}): its forward depends on the values of a "
             f"tensor ({reason}); decide by sizes and settings that are known beforehand"
         ]
 
