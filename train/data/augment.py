@@ -202,7 +202,7 @@ def crop(images: Tensor, draws: Tensor, fill: Tensor, pad: int) -> Tensor:
 
 
 def cutout(x: Tensor, draws: Tensor, fill: Tensor, size: int) -> Tensor:
-    """Fill a square of an even ``size`` a side about a random pixel, clipped at the border."""
+    """Fill a square with sides of an even ``size`` about a random pixel, clipped at the border."""
     half = torch.full_like(draws[0], size // 2, dtype=torch.int64)
     return torch.where(_box(x, draws, half, half), fill, x)
 

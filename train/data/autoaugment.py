@@ -1,4 +1,4 @@
-"""AutoAugment for batches on the device: two chosen operations an image, in a fixed set of kernels.
+"""AutoAugment for batches on the device: two operations per image, in a fixed set of kernels.
 
 Every operation of the policy has a discrete magnitude, so that everything which does not depend on
 the image is tabulated once, on the host: for each setting (operation, magnitude, sign) a map of
@@ -129,9 +129,9 @@ def level_table(name: str, value: float) -> Tensor:
 
 
 class AutoAugment(nn.Module):
-    """A policy of two operations an image, for uint8 images (B, 3, H, W) of one fixed size.
+    """A policy of two operations per image, for uint8 images (B, 3, H, W) of one fixed size.
 
-    ``fill`` gives the level of pixels that a move leaves empty, one a channel. The random numbers
+    ``fill`` gives the level of pixels that a move leaves empty, one per channel. The random numbers
     are an argument: ``draws`` is (5, B), uniform in [0, 1).
     """
 

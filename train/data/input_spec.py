@@ -62,6 +62,6 @@ class InputSpec:
         x = raw.to(dtype) / self.full_scale
         if not self.mean:
             return x
-        # Python scalars, not tensors: a constant made here would be copied to the device, in step.
+        # Python scalars, not tensors: a tensor made here would be copied to the device each time.
         channels = zip(x.unbind(-3), self.mean, self.std, strict=True)
         return torch.stack([(channel - mean) / std for channel, mean, std in channels], -3)

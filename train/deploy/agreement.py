@@ -25,7 +25,7 @@ from train.graph.trace import evaluating
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
 _WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
-_SAMPLES = 4, 64  # fewest and most
+_SAMPLES = 4, 64  # at least and at most so many
 
 
 @dataclass(frozen=True, kw_only=True)

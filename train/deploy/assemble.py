@@ -35,7 +35,7 @@ Made = TypeVar("Made")
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Export:
     """An exported network, what its layers were rounded to, how it compares with its module, and
-    notes, a sentence each."""
+    notes, one sentence each."""
 
     network: Network
     quantized: Mapping[str, Quantized]

@@ -1,4 +1,4 @@
-"""Exponents of several float paths into one neuron: which powers of two keep their errors least.
+"""Exponents of several float paths into one neuron: the powers of two with the least errors.
 
 Each path's squared rounding error is tabled once, per channel, for a row of steps an eighth of an
 octave apart. A choice of exponents then costs a few sums over tables, so that the time of a search
@@ -20,9 +20,9 @@ Floats = NDArray[np.float64]
 
 _OCTAVE = 8  # steps of a table from one power of two to the next
 _CLIPPED = 10  # steps below the one that just spans a channel's weights: they clip the largest
-_DEEP = 30 * _OCTAVE  # below the widest channel, nothing is worth a table
-_WEIGHTS = 1024  # of a channel, evenly taken, are enough to know its errors
-_TRY_ALL = 3  # up to so many paths every choice is tried
+_DEEP = 30 * _OCTAVE  # steps this far below the widest channel's are not tabled
+_WEIGHTS = 1024  # so many weights of a channel, evenly spaced, stand for all of them
+_TRY_ALL = 3  # with at most so many paths every choice is tried
 
 
 def best(tensors: Sequence[Floats], bits: int, *, finest: float, shared: bool) -> tuple[int, ...]:

@@ -21,12 +21,13 @@ from train.deploy.fold import Floats, array, folded_weight, level_value, number
 from train.graph import Population, Synapse, Term, terms, windows
 from train.quantize import Deployed, codes, gain
 
-# Of gamma, for a source at full level: keeps a dead channel's threshold from growing without bound.
+# The least step of a code, as a part of gamma, for a source at its largest level. Without it a dead
+# channel's threshold would grow without bound.
 FINEST_STEP = 2.0**-14
 MAX_REFINEMENT = 6  # bits that a scale may shrink by for the sake of identities
-_EMPTY_STEP = 2.0**-12  # of a readout without weights, for its bias
-IDENTITY_CODE = 64  # an identity weight is rounded by at most one part in twice this, if it can be
-_CLIPS = np.linspace(1.0, 0.4, 13)  # part of a channel's range that codes span
+_EMPTY_STEP = 2.0**-12  # the scale of a readout whose weights are all 0: its bias is rounded to it
+IDENTITY_CODE = 64  # identity weights reach this where possible: rounding errs by 1 part in 128
+_CLIPS = np.linspace(1.0, 0.4, 13)  # tried parts of a channel's range for the codes to span
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,7 @@ def _learned(
     trained = [_trained(term, spec) for term in parts]
     lowest = min(path.exponent for path in trained if path is not None)
     worth = [path.worth / 2.0 ** (path.exponent - lowest) for path in trained if path is not None]
-    learned = np.max(worth, axis=0)  # alike in all paths but those that are dead in a channel
+    learned = np.max(worth, axis=0)  # equal in all paths that are alive in a channel
     if shared:
         learned = np.full_like(learned, learned.max())
     scale = np.maximum(learned, finest)

@@ -1,7 +1,8 @@
 """What each layer makes of the value it is given, or why it has no integer form.
 
-One method a kind of layer. A value is of :mod:`train.graph`; None says that the layer was refused,
-and the reason lies in the analysis. :mod:`train.graph.trace` walks the model and asks.
+One method per kind of layer. It takes and returns a `Value` of :mod:`train.graph`; None says that
+the layer was refused, and the reason is noted in the `Analysis`. :mod:`train.graph.trace` walks the
+model and calls these methods.
 """
 
 from __future__ import annotations

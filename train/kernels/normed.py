@@ -14,8 +14,8 @@ products, which are plain torch for ``torch.compile`` to fuse. A static x has no
 read once.
 
 Tensors are channels-last with a power of two of channels, so that the channel of a lane is the same
-in each block: sums over the batch stay in registers, and leave as one partial sum a program.
-Nothing is atomic, a run repeats exactly.
+in each block: sums over the batch stay in registers, and leave as one partial sum per program.
+Nothing is atomic, so a run repeats exactly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Triton kernels behind :mod:`train.kernels.normed`, which says what they compute.
 
-A block is so many neurons that follow each other in memory, with all their timesteps. It holds a
-whole number of pixels, so a lane has the same channel in every block: what belongs to a channel is
-loaded once a program, and sums by channel need no other lane until the end.
+A block is a number of neurons that follow each other in memory, with all their timesteps. It holds
+a whole number of pixels, so a lane has the same channel in every block: what belongs to a channel
+is loaded once per program, and sums by channel need no other lane until the end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The operators behind :mod:`train.kernels.normed`: launches of its kernels, and their shapes.
 
-Tensors are as there, channels-last already. Sums leave as one partial sum a program: how many
-programs there are, and how a tensor is dealt out to them, is decided here.
+Tensors come from there and are channels-last already. Each program writes one partial sum; how many
+programs there are, and which part of a tensor each of them takes, is decided here.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from train.kernels.normed_jit import backward_kernel, forward_kernel, moments_ke
 from train.kernels.recurrence import OPTIONS
 from train.kernels.recurrence_jit import triton
 
-PROGRAMS = 528  # that write partial sums: four for each processor of an H100 or H200
-BLOCKS = 8  # a program of the forward pass: they share the loads of what belongs to a channel
-UNROLL = 4  # loads in flight of the statistics
+PROGRAMS = 528  # write partial sums: four per multiprocessor of an H100 or H200
+BLOCKS = 8  # per program of the forward pass: they share the loads of a channel's numbers
+UNROLL = 4  # loads that the statistics have in flight
 LAST = torch.channels_last
 
 
 def _tile(timesteps: int, channels: int) -> tuple[int, int]:
-    """Neurons a block and its warps: what a thread holds over all timesteps must fit registers."""
+    """Neurons and warps per block: what a thread holds over all timesteps must fit registers."""
     each = 8 if timesteps <= 2 else 4 if timesteps <= 8 else 2
     block = max(128 * each, channels)
     return block, block // (32 * each)
 
 
 def _programs(blocks: int) -> tuple[int, int]:
-    """Programs that write partial sums, and blocks a program."""
+    """Programs that write partial sums, and blocks per program."""
     programs = min(PROGRAMS, blocks)
     return programs, triton.cdiv(blocks, programs)
 

@@ -3,7 +3,7 @@
 Each program owns a block of neurons and runs all their timesteps in registers: the forward pass
 reads the current once and writes the output once; the backward pass reads current and gradient
 and writes the gradient of the current once, making U, S and V anew instead of saving them. The
-gradients of gamma and lam leave as one partial sum a program: nothing is atomic, a run repeats
+gradients of gamma and lam leave as one partial sum per program: nothing is atomic, so a run repeats
 exactly.
 
 Arithmetic is fp32 whatever the tensors are. What decides a level is rounded as in the definition,
@@ -12,7 +12,8 @@ so levels are equal bit for bit. The kernels see memory, not shape: contiguous a
 tensors, in which time is outermost alike, are taken as they lie. They are custom operators of
 torch, opaque to ``torch.compile``; gamma and lam stay on the device, so a CUDA graph can hold them.
 
-Triton comes with the CUDA builds of torch. Without it this module imports, and offers nothing.
+Triton comes with the CUDA builds of torch. Without it this module can be imported, and
+:func:`available` is always False.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ def _layout(x: Tensor) -> torch.memory_format:
 
 
 def _block(timesteps: int) -> int:
-    """Neurons a block: what a thread holds of them, over all timesteps, must fit registers, and 8
+    """Neurons per block: what a thread holds of them, over all timesteps, must fit registers, and 8
     of them in half precision are the widest load.
     """
     return 32 * WARPS * (8 if timesteps <= 4 else 4 if timesteps <= 8 else 2)
 
 
 def _blocks(current: Tensor) -> int:
-    """Blocks a program of the backward pass: several share the cost of its sums, and while one is
+    """Blocks per program of the backward pass: several share the cost of its sums, and while one is
     computed the next two are fetched, which fits shared memory in half precision.
     """
     return 4 if current.element_size() == 2 else 1

@@ -2,8 +2,8 @@
 
 The functions that they are made of serve :mod:`train.kernels.normed_jit` too.
 
-Triton comes with the CUDA builds of torch. Without it this module imports: `triton` is then None,
-and the functions below are never called.
+Triton comes with the CUDA builds of torch. Without it this module can be imported: `triton` is then
+None, and the functions below are never called.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def divide(u, gamma, inverse):
     return tl.fma(tl.fma(ratio, -gamma, u), inverse, ratio)
 
 
-if INTERPRETED:  # whose fma rounds twice
+if INTERPRETED:  # the interpreter's fma rounds twice
 
     @jit
     def divide(u, gamma, inverse):  # noqa: ARG001

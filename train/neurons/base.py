@@ -105,7 +105,7 @@ class Neuron(nn.Module):
         return F.softplus(self.rho) + self.eps if self.learn_gamma else self.step
 
     def step_for(self, current: Tensor) -> Tensor:
-        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons an image."""
+        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""
         gamma = self.gamma
         if not self.scale_step:
             return gamma
