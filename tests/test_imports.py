@@ -50,6 +50,12 @@ RULES = (
     Rule(module="lbq_hw.cycles", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
     Rule(module="lbq_hw.core", never=("lbq_hw.golden", "lbq_hw.compiler", "lbq_hw.flow")),
     Rule(module="lbq_hw.host", never=("amaranth", "torch")),
+    Rule(
+        module="train.data",
+        never=("train.config", "train.deploy", "train.graph", "train.kernels", "train.neurons"),
+    ),
+    Rule(module="train.graph", never=("train.config", "train.deploy", "train.quantize")),
+    Rule(module="train.deploy", never=("train.config", "train.loop", "train.prepare")),
 )
 
 

@@ -1,10 +1,6 @@
-"""The loop: resumed, interrupted and shared runs equal a plain one; checkpoints; the command."""
+"""The loop: resumed, interrupted and shared runs equal a plain one."""
 
-import contextlib
-import hashlib
 import itertools
-import json
-import math
 import os
 import re
 import subprocess
@@ -15,30 +11,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_runs import SMALL, interrupted_at, lines, metrics, small, tensors
 from torch import fx, nn
 
 from lbq_hw import datasets
 from train import __main__ as command
 from train import batches, checkpoint, config, loop
 from train.batches import Batches
-from train.checkpoint import CheckpointError, load_run
+from train.checkpoint import load_run
 from train.config import Config
 from train.data import DeviceLoader, hold_out, mean_levels
 from train.data.augment import Pipeline
 from train.metrics import ranges
-from train.optim import build_optimizer, learning_rate
 from train.run_folder import RunError
 from train.world import World
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "python -m train --resume --out"
-SMALL = (
-    "train.epochs=3",
-    "train.batch=240",
-    "train.device=cpu",
-    "model.channels=[4, 4]",
-    "neuron.timesteps=1",
-)
 RECIPES = {
     "sgd": ("train.optimizer=sgd", "train.lr=0.1", "train.ema=0.9", "train.warmup_epochs=1"),
     "refined": ("augment.cutout=2", "train.refine_epochs=1"),
@@ -53,19 +42,6 @@ RECIPES = {
 }
 
 
-def small(*changes: str, name: str = "digits") -> Config:
-    return config.load(name, [*SMALL, *changes])
-
-
-def tensors(value, path=""):
-    """Every tensor of a checkpoint by its path."""
-    if isinstance(value, torch.Tensor):
-        return {path: value}
-    if isinstance(value, dict):
-        return {k: v for key in value for k, v in tensors(value[key], f"{path}/{key}").items()}
-    return {}
-
-
 def assert_same_run(one: Path, other: Path) -> None:
     first, second = (checkpoint.load(folder, "last") for folder in (one, other))
     left, right = tensors(first), tensors(second)
@@ -75,17 +51,6 @@ def assert_same_run(one: Path, other: Path) -> None:
         assert torch.equal(left[name], right[name]), name
     assert first["best"] == second["best"]
     assert metrics(one) == metrics(other)
-
-
-def lines(folder: Path) -> list[dict]:
-    text = (folder / "metrics.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def metrics(folder: Path) -> list[dict]:
-    """The lines without what a clock says."""
-    clock = ("seconds", "total_seconds")
-    return [{k: v for k, v in line.items() if k not in clock} for line in lines(folder)]
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
@@ -212,21 +177,6 @@ def test_held_out_images_must_be_new_to_the_weights_that_a_run_begins_with(tmp_p
         )
 
 
-@contextlib.contextmanager
-def interrupted_at(step: int, monkeypatch):
-    """As if a user interrupted the run within that step, counted from 1."""
-    calls = itertools.count(1)
-
-    def rate(*values):
-        if next(calls) == step:
-            raise KeyboardInterrupt
-        return learning_rate(*values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "learning_rate", rate)
-        yield
-
-
 def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
     tmp_path, monkeypatch, capsys
 ):
@@ -348,22 +298,6 @@ def test_recordings_train_with_mixed_targets(tmp_path, monkeypatch):
     assert model(x).shape == (20, 10)
 
 
-@pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])
-def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
-    loop.train(small("train.epochs=2", *changes), tmp_path)
-    for loaded, which in (
-        (load_run(tmp_path), "last"),
-        (load_run(tmp_path, "best"), "best"),
-    ):
-        model, chosen, spec = loaded
-        index = checkpoint.index(tmp_path, which)
-        assert chosen == small("train.epochs=2", *changes)
-        assert which == "best" or index["epoch"] == 2
-        assert not model.training
-        tests = DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
-        assert loop.evaluate(model, tests) == index["accuracy"]
-
-
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # this CPU has no bf16 of its own
 def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32(
     tmp_path, monkeypatch
@@ -401,56 +335,10 @@ def test_what_is_compiled_is_evaluated_as_it_is_written():
     assert len(compiled) == 1
 
 
-def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):
-    loop.train(small("train.epochs=2"), tmp_path / "float")
-    source = checkpoint.load(tmp_path / "float", "last")["model"]
-    spec = load_run(tmp_path / "float")[2]
-    init = str(tmp_path / "float")
-    tuned = checkpoint.build(small("train.weight_bits=4"), spec, 10, init=init)
-    steps = [name for name in tuned.state_dict() if name not in source]
-    assert steps
-    assert all(name.endswith(".step") for name in steps)
-    assert all(torch.equal(tuned.state_dict()[name], source[name]) for name in source)
-    fresh = checkpoint.build(small("train.weight_bits=4"), spec, 10)
-    assert not torch.equal(tuned.state_dict()[steps[0]], fresh.state_dict()[steps[0]])
-    result = loop.train(small("train.weight_bits=4", f"train.init={init}"), tmp_path / "tuned")
-    assert result["loss"] < metrics(tmp_path / "float")[-1]["loss"]
-
-
-def test_steps_of_the_same_width_are_taken_over_too_and_another_network_is_refused(tmp_path):
-    loop.train(small("train.epochs=1", "train.weight_bits=4"), tmp_path)
-    source = checkpoint.load(tmp_path, "last")["model"]
-    spec = load_run(tmp_path)[2]
-    tuned = checkpoint.build(small("train.weight_bits=4"), spec, 10, init=str(tmp_path))
-    assert all(torch.equal(tuned.state_dict()[name], source[name]) for name in source)
-    message = f"train.init = '{tmp_path}' holds another network than this configuration's"
-    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
-        checkpoint.build(small("model.channels=[4, 6]"), spec, 10, init=str(tmp_path))
-
-
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     message = "the loss became nan in epoch 1: lower train.lr"
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
         loop.train(small("train.optimizer=sgd", "train.lr=1e30"), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "options"),
-    [
-        (["momentum=0.8", "nesterov=false"], {"momentum": 0.8, "nesterov": False}),
-        (["momentum=0.8"], {"momentum": 0.8, "nesterov": True}),
-        (["momentum=0"], {"momentum": 0.0, "nesterov": False}),
-        (["optimizer=adamw", "adam_betas=[0.8, 0.99]"], {"betas": (0.8, 0.99)}),
-    ],
-)
-def test_the_optimizer_has_what_the_recipe_says(changes, options):
-    given = ["optimizer=sgd", *changes, "lr=0.3", "weight_decay=0.02"]
-    chosen = small(*(f"train.{change}" for change in given))
-    model = checkpoint.build(chosen, chosen.data.spec((1, 8, 8), static=True), 10)
-    weights, scales = build_optimizer(model, chosen.train).param_groups
-    wanted = options | {"lr": 0.3}
-    assert wanted | {"weight_decay": 0.02} == {k: weights[k] for k in (*wanted, "weight_decay")}
-    assert wanted | {"weight_decay": 0.0} == {k: scales[k] for k in (*wanted, "weight_decay")}
 
 
 ONE_STEP = (
@@ -512,229 +400,3 @@ def test_the_loss_goes_in_line_with_label_smoothing(tmp_path):
     plain, some, more = loss(0.0), loss(0.25), loss(0.5)
     assert some != plain
     assert more - some == pytest.approx(some - plain, rel=1e-3)
-
-
-def test_scales_are_never_decayed_and_norms_only_where_asked():
-    spec = small().data.spec((1, 8, 8), static=True)
-    for norms in (True, False):
-        chosen = small(f"train.decay_norms={str(norms).lower()}", "train.weight_bits=4")
-        model = checkpoint.build(chosen, spec, 10)
-        groups = build_optimizer(model, chosen.train).param_groups
-        names = {id(parameter): name for name, parameter in model.named_parameters()}
-        decayed = {names[id(p)] for g in groups if g["weight_decay"] for p in g["params"]}
-        free = {names[id(p)] for g in groups if not g["weight_decay"] for p in g["params"]}
-        assert decayed | free == set(names.values())
-        assert {name.rsplit(".", 1)[1] for name in free} >= {"rho", "eta", "step"}
-        assert {name.rsplit(".", 1)[1] for name in decayed} == (
-            {"weight", "bias"} if norms else {"weight"}
-        )
-        assert any("norm" in name for name in decayed) == norms
-
-
-def test_the_rate_warms_up_in_line_and_falls_to_zero_as_a_cosine():
-    train = small("train.epochs=10", "train.lr=0.5", "train.warmup_epochs=2").train
-    rates = [learning_rate(train, step, 4) for step in range(40)]
-    assert rates[:8] == [0.5 * k / 8 for k in range(1, 9)]
-    assert rates[8] == 0.5
-    assert rates[24] == pytest.approx(0.25)
-    assert rates[39] == pytest.approx(0.25 * (1 + math.cos(math.pi * 31 / 32)))
-    constant = replace(train, schedule="constant")
-    assert [learning_rate(constant, step, 4) for step in (7, 8, 39)] == [0.5] * 3
-
-
-def state(epoch: int) -> dict:
-    torch.manual_seed(epoch)
-    weights = {"a": torch.rand(600_000), "b": torch.arange(3)}
-    shown = {"epoch": epoch, "accuracy": 0.5, "split": "test", "revision": "r", "config": {}}
-    return shown | {"model": weights}
-
-
-def test_a_checkpoint_in_parts_reads_as_written_and_keeps_no_older_part(tmp_path):
-    for epoch in (1, 2):
-        checkpoint.save(tmp_path, "last", state(epoch), shard_mib=1)
-    *parts, index = sorted(path.name for path in tmp_path.iterdir())
-    assert [re.sub("-[0-9a-f]{8}", "", name) for name in parts] == [
-        f"last-0002.00{k}.part" for k in range(3)
-    ]
-    assert index == "last.json"
-    sizes = [path.stat().st_size for path in sorted(tmp_path.glob("*.part"))]
-    assert sizes[:2] == [2**20] * 2
-    loaded, written = checkpoint.load(tmp_path, "last"), state(2)
-    assert loaded.keys() == written.keys()
-    assert torch.equal(loaded["model"]["a"], written["model"]["a"])
-    checkpoint.save(tmp_path, "last", state(3))
-    archive, index = sorted(tmp_path.iterdir())
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    assert archive.name == f"last-0003-{digest[:8]}.pt"
-    assert torch.load(archive, weights_only=True)["epoch"] == 3
-
-
-def test_a_checkpoint_whose_parts_have_other_names_is_read(tmp_path):
-    checkpoint.save(tmp_path, "last", state(1))
-    archive, index = sorted(tmp_path.iterdir())
-    text = index.read_text(encoding="utf-8").replace(archive.name, "last-0001.pt")
-    index.write_text(text, encoding="utf-8")
-    archive.rename(tmp_path / "last-0001.pt")
-    assert checkpoint.load(tmp_path, "last")["epoch"] == 1
-
-
-@pytest.mark.parametrize("epoch", [1, 2])
-def test_a_save_that_fails_midway_leaves_the_previous_checkpoint(tmp_path, monkeypatch, epoch):
-    checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
-    other = state(epoch)
-    other["model"]["a"] += 1
-    replace_, moves = Path.replace, []
-
-    def failing(self, target):
-        moves.append(target)
-        if len(moves) == 2:
-            raise KeyboardInterrupt
-        return replace_(self, target)
-
-    monkeypatch.setattr(Path, "replace", failing)
-    with pytest.raises(KeyboardInterrupt):
-        checkpoint.save(tmp_path, "last", other, shard_mib=1)
-    loaded = checkpoint.load(tmp_path, "last")
-    assert loaded["epoch"] == 1
-    assert torch.equal(loaded["model"]["a"], state(1)["model"]["a"])
-    assert not list(tmp_path.glob("*.tmp"))
-
-
-def test_a_damaged_or_missing_checkpoint_is_an_error(tmp_path):
-    message = f"{tmp_path} holds no checkpoint 'last': {tmp_path / 'last.json'} is missing"
-    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
-        checkpoint.load(tmp_path, "last")
-    checkpoint.save(tmp_path, "last", state(1), shard_mib=1)
-    (part,) = tmp_path.glob("last-0001-*.001.part")
-    data = bytearray(part.read_bytes())
-    data[7] ^= 1
-    part.write_bytes(data)
-    index = tmp_path / "last.json"
-    message = f"{part} is damaged: its digest differs from the one in {index}"
-    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
-        checkpoint.load(tmp_path, "last")
-    part.unlink()
-    with pytest.raises(
-        CheckpointError, match=f"^{re.escape(f'{part}, a part of checkpoint ')}'last', is missing$"
-    ):
-        checkpoint.load(tmp_path, "last")
-    index.write_text('{"format": 9, "parts": []}', encoding="utf-8")
-    with pytest.raises(
-        CheckpointError, match=f"^{re.escape(f'{index} has format 9, and this code reads 1')}$"
-    ):
-        checkpoint.load(tmp_path, "last")
-    index.write_text("[]", encoding="utf-8")
-    with pytest.raises(
-        CheckpointError, match=f"^{re.escape(f'{index} is not the index of a checkpoint')}$"
-    ):
-        checkpoint.load(tmp_path, "last")
-
-
-def test_a_checkpoint_names_its_configuration_and_the_revision_of_the_code(tmp_path):
-    loop.train(small("train.epochs=1"), tmp_path)
-    index = checkpoint.index(tmp_path, "last")
-    assert Config.from_dict(index["config"]) == small("train.epochs=1")
-    assert index["revision"] == checkpoint.revision()
-    assert re.fullmatch(r"unknown|[0-9a-f]{40}(-dirty)?", index["revision"])
-
-
-def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):
-    loop.train(small("train.epochs=1"), tmp_path)
-    message = f"{tmp_path} holds a run: add --resume, --overwrite or another --out"
-    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
-        loop.train(small("train.epochs=1"), tmp_path)
-    message = f"{tmp_path} was trained with train.seed = 0, not 1: it can not be resumed so"
-    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
-        loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, resume=True)
-    loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, overwrite=True)
-    assert checkpoint.index(tmp_path, "last")["config"]["train"]["seed"] == 1
-    assert len(metrics(tmp_path)) == 1
-
-
-def test_what_is_left_of_a_run_without_a_checkpoint_is_not_lost_either(
-    tmp_path, monkeypatch, capsys
-):
-    seldom = small("train.save_every=9")
-    with interrupted_at(8, monkeypatch), pytest.raises(KeyboardInterrupt):
-        loop.train(seldom, tmp_path)
-    assert not (tmp_path / "last.json").exists()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    capsys.readouterr()
-    assert len(metrics(tmp_path)) == 1
-    words = [word for change in SMALL for word in ("--set", change)]
-    arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
-    assert command.main(arguments) == 2
-    message = f"{tmp_path} holds a run: add --overwrite or another --out"
-    assert capsys.readouterr() == ("", f"train: {message}\n")
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert command.main([*arguments, "--resume"]) == 0  # nothing to go on from: begun again
-    assert capsys.readouterr().out.startswith(f"{tmp_path} holds no checkpoint yet: a new run")
-    assert [line["epoch"] for line in metrics(tmp_path)] == [1, 2, 3]
-
-
-def test_a_run_interrupted_in_its_first_epoch_leaves_nothing_to_lose(tmp_path, monkeypatch):
-    with interrupted_at(2, monkeypatch), pytest.raises(KeyboardInterrupt):
-        loop.train(small(), tmp_path)
-    assert loop.train(small("train.epochs=1"), tmp_path)["finished"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "name a configuration with --config (--list shows them, --help explains)"),
-        (
-            ["--config", "digits", "--set", "train.epoch=3"],
-            "train.epoch is not a configuration key (nearest: train.epochs)",
-        ),
-        (
-            ["--config", "digits", "--set", "train.device=tpu9"],
-            "train.device must be auto, cpu or cuda, not 'tpu9'",
-        ),
-        (
-            ["--config", "digits", "--set", "train.batch=5000", "--set", "train.device=cpu"],
-            "batch must be at most 1438 with drop_last, not 5000",
-        ),
-    ],
-)
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path, capsys):
-    out = ["--out", str(tmp_path / "run")] if arguments else []
-    assert command.main([*arguments, *out]) == 2
-    assert capsys.readouterr() == ("", f"train: {message}\n")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_process_that_is_not_the_first_says_which_it_is(monkeypatch, capsys):
-    monkeypatch.setenv("RANK", "1")
-    assert command.main([]) == 2
-    assert capsys.readouterr().err.startswith("train (rank 1): name a configuration with --config ")
-
-
-def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
-    out = ["--out", str(tmp_path / "run"), "--data", str(tmp_path / "none")]
-    assert command.main(["--config", "mnist", "--set", "train.device=cpu", *out]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"train: {tmp_path / 'none'}")
-    assert captured.err.count("\n") == 1
-
-
-def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_path, capsys):
-    words = [word for change in SMALL for word in ("--set", change)]
-    arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
-    assert command.main([*arguments, "--data", "my data", "--max-seconds", "0"]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert len(shown) == 2
-    assert shown[0].startswith("epoch 1/3  loss ")
-    again = f"{COMMAND} {tmp_path} --data 'my data' --max-seconds 0"
-    assert shown[1] == f"stopped after epoch 1 of 3; go on with: {again}"
-    assert command.main(["--resume", "--out", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
-    last = metrics(tmp_path)[-1]["test_accuracy"]
-    assert shown[2].startswith(f"{last:.2f} % at the last epoch (best ")
-
-
-def test_the_command_lists_what_is_shipped(capsys):
-    assert command.main(["--list"]) == 0
-    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == list(config.shipped())
