@@ -1,4 +1,4 @@
-"""``python -m train``: arguments in, :func:`train.fit.fit` called, one sentence out."""
+"""``python -m train``: arguments in, :func:`train.loop.train` called, one sentence out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from lbq_hw.datasets import DatasetError
 from train import checkpoint, config
 from train.config import Config
-from train.fit import fit
+from train.loop import train
 from train.schema import ConfigError
 
 EXAMPLES = """\
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
         out = out or Path("runs") / chosen.name
         if first and args.resume and not (out / "last.json").is_file():
             print(f"{out} holds no checkpoint yet: a new run starts")
-        result = fit(
+        result = train(
             chosen,
             out,
             data=args.data,

@@ -18,8 +18,8 @@ from typing import Any, Literal
 from torch import nn
 
 from train import models, neurons
-from train.augment import AugmentConfig
 from train.data import InputSpec
+from train.data.augment import AugmentConfig
 from train.schema import ConfigError, build, flat, merge, parse, plain, require
 
 SHIPPED = Path(__file__).parent / "configs"
@@ -118,7 +118,7 @@ class TrainConfig:
 
     epochs: int
     batch: int = 64
-    accumulate: int = 1  # micro-batches a step, each with its own norm statistics
+    accumulate: int = 1  # micro-batches per step, each with its own norm statistics
     optimizer: Literal["sgd", "adamw"] = "sgd"
     lr: float = 0.025
     momentum: float = 0.9  # sgd
@@ -126,14 +126,14 @@ class TrainConfig:
     adam_betas: tuple[float, float] = (0.9, 0.999)  # adamw
     schedule: Literal["cosine", "constant"] = "cosine"
     warmup_epochs: float = 0.0  # linear from 0
-    refine_epochs: int = 0  # last ones, on mildly augmented images: AugmentConfig.mild
-    sam_epochs: int = 0  # last ones, of sharpness-aware steps, which take two passes: train.sam
-    sam: float = 0.1  # how far uphill their gradients are taken: length of the shift of all weights
+    refine_epochs: int = 0  # the last so many see mildly augmented images: AugmentConfig.mild
+    sam_epochs: int = 0  # the last so many take sharpness-aware steps, of two passes: train.sam
+    sam: float = 0.1  # how far uphill their gradients are taken, as a norm over all weights
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
     label_smoothing: float = 0.0
     grad_clip: float = 0.0  # largest gradient norm; 0 is off
-    ema: float = 0.0  # decay a step of averaged weights, used by tests; 0 is off
+    ema: float = 0.0  # decay per step of the averaged weights, which tests use; 0 is off
     absorb: bool = True  # levels travel, gamma in the weights: what is trained is deployed
     weight_bits: int = 0  # quantization-aware training at 8, 6, 4, 3, 2 bits; 0 is float
     init: str = ""  # a run to start the weights from

@@ -18,11 +18,12 @@ from torch import nn
 
 from lbq_hw import datasets, file, numeric
 from lbq_hw.network import Network
-from train import agreement, assemble, checkpoint
+from train import checkpoint
 from train import config as configurations
-from train.assemble import Export
 from train.config import Config
 from train.data import InputSpec
+from train.deploy import agreement, assemble
+from train.deploy.assemble import Export
 
 _EXAMPLES = """\
 examples:

@@ -29,7 +29,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def draw(facts: Mapping[str, Any], folder: Path) -> None:
-    """The three figures, a file each."""
+    """The three figures, one file each."""
     matplotlib.use("Agg")
     with plt.rc_context(_STYLE):
         for name, figure in zip(FIGURES, (_gamma, _selectivity, _levels), strict=True):

@@ -30,8 +30,8 @@ from lbq_hw.network import Network
 from train import analyze
 from train.checkpoint import load_run
 from train.data import DeviceLoader
-from train.device_counts import DeviceCounter
-from train.integer import IntegerNetwork
+from train.deploy.device_counts import DeviceCounter
+from train.deploy.integer import IntegerNetwork
 from train.neurons import Neuron
 
 _EPILOG = """\
@@ -86,7 +86,7 @@ def measure(
 
 def report(model: str, network: Network, dataset: str, measurement: Measurement) -> dict[str, Any]:
     """`lbq_hw.evaluate`'s report with, by spiking layer, gamma, the use of levels and `popcount`,
-    set bits a neuron and timestep; under ``levels`` the means over layers."""
+    set bits per neuron and timestep; under ``levels`` the means over layers."""
     result = evaluate.report(model, network, dataset, measurement.evaluation)
     described = []
     for layer in result["layers"]:
@@ -199,7 +199,7 @@ def _show(result: dict[str, Any], path: Path) -> None:
     saved = counts.saved_percent(result["acs_unary"], result["acs_bit_sparse"])
     console.print(
         f"{result['accuracy']:.2f} % of {result['images']:,} images, "
-        f"{result['acs_bit_sparse'] / 1e6:,.1f} M bit-sparse ACs an image, {saved:.1f} % saved"
+        f"{result['acs_bit_sparse'] / 1e6:,.1f} M bit-sparse ACs per image, {saved:.1f} % saved"
     )
     if "float" in result:
         console.print(f"float: {result['float']['accuracy']:.2f} %")

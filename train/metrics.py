@@ -1,4 +1,4 @@
-"""``metrics.jsonl`` of a run folder: one JSON object an epoch.
+"""``metrics.jsonl`` of a run folder: one JSON object per epoch.
 
 ======================  ===========================================================================
 epoch                   counted from 1

@@ -43,7 +43,7 @@ def scales(model: nn.Module) -> set[str]:
 
 
 def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
-    """The rate of a step, counted from 0, in a run of ``steps`` steps an epoch."""
+    """The rate of a step, counted from 0, in a run of ``steps`` steps per epoch."""
     warmup, total = train.warmup_epochs * steps, train.epochs * steps
     if step < warmup:
         return train.lr * min(1.0, (step + 1) / warmup)

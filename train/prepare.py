@@ -12,13 +12,14 @@ import copy
 from torch import fx, nn
 
 from lbq_hw import numeric
-from train import deployment, step_group
+from train import step_group
 from train.data import InputSpec
+from train.deploy.violations import find_violations
 from train.graph import Analysis, GraphError, Levels, Synapse
+from train.graph.trace import analyze, trace
 from train.layers import Scale
 from train.quantize import Deployed, stand_in
 from train.step_group import Bound, StepGroup
-from train.trace import analyze, trace
 
 
 def prepare(
@@ -35,7 +36,7 @@ def prepare(
     groups = step_group.find(found, spec)
     violations = found.violations
     if weight_bits is not None:
-        violations = [*violations, *deployment.violations(found, spec)]
+        violations = [*violations, *find_violations(found, spec)]
     if any(weight_bits is not None or not violation.trainable for violation in violations):
         raise GraphError(violations)
     if weight_bits is not None:

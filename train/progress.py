@@ -1,4 +1,4 @@
-"""What a run shows: a progress bar on a terminal, and one line an epoch everywhere."""
+"""What a run shows: a progress bar on a terminal, and one line per epoch everywhere."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from lbq_hw import numeric
 from train.neurons import Neuron
 
 TINY = 1e-12  # keeps a dead channel's quotients finite
-MAX_EXPONENT = 8  # of a path beside another one; a refinement for identities may add to it
+MAX_EXPONENT = 8  # where paths meet; export may add to it to refine identities
 
 
 def codes(weight: Tensor, step: Tensor, bits: int) -> Tensor:
@@ -46,7 +46,7 @@ def fake_quantize(weight: Tensor, step: Tensor, bits: int) -> Tensor:
 def initial_step(weight: Tensor, bits: int, *, per_tensor: bool) -> Tensor:
     """A first step, twice the mean magnitude over sqrt(limit): LSQ's (arXiv:1902.08153).
 
-    At most the largest magnitude, whose code is 1 then: of few weights and bits none may be left.
+    At most the largest magnitude, so that at least this weight keeps a code that is not 0.
     """
     magnitude = weight.detach().abs().flatten(1)
     if per_tensor:

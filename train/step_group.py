@@ -6,15 +6,16 @@ norms on its way multiply by. The integer network adds ``s_c * 2**x_p * code``, 
 
     unit_p * |gain_pc| * step_pc = s_c * 2**x_p        for every path p into the neuron
 
-A layer that feeds several neurons is bound in each of them, and binds whatever else feeds these: a
-`StepGroup` is all that hangs together so. Of a norm that all paths of a neuron pass through,
-nothing is left in the quotient of two equations; what remains must be the same in every neuron
-where two layers meet, or no step of theirs would do (`find` notes a violation).
+A layer that feeds several neurons has such an equation in each of them, which ties its step to the
+steps of every other layer that feeds these neurons: a `StepGroup` holds all layers that are tied
+together. A norm that all paths of a neuron pass through cancels in the quotient of two equations.
+The norms that remain must be the same in every neuron where two layers meet, or no pair of steps
+would suit all of these neurons (`find` notes a violation).
 
 Each layer learns the step that it wishes for. The group takes, per channel, the coarsest wish, in
 the units above: the path that matters most in a channel gets the step it learned, and a weak or
-dead one gets a coarser step there, without any effect on other channels. Exponents make up for what
-one path is larger than another by, over the median channel.
+dead one gets a coarser step there, without any effect on other channels. Where one path is larger
+than another in the median channel, its exponent is larger by that power of two.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from train.quantize import MAX_EXPONENT, Deployed, gain, initial_step
 
 Gains = Counter[nn.Module]  # norms whose gains are multiplied; a negative count divides
 
-_LEAST_GAIN = 1e-30  # of a dead channel, so that quotients stay finite
+_LEAST_GAIN = 1e-30  # stands for the gain of a dead channel, so that quotients stay finite
 _DEAD = 1e-20  # a path has no effect in a channel where its codes are worth less
-_COARSEST = 1e30  # of a step, in float32: it leaves no code
+_COARSEST = 1e30  # the largest step, which float32 holds; it rounds every weight to 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,12 +15,13 @@ import torch
 from rich.console import Console
 
 from lbq_hw import datasets
-from train import checkpoint, config, fit, kernels_jit
-from train.augment import Pipeline
+from train import checkpoint, config, loop
 from train.bench_gpu import __main__ as command
 from train.bench_gpu import neuron, steps, training
 from train.bench_gpu.clock import QUICK, Effort
 from train.data import DeviceLoader
+from train.data.augment import Pipeline
+from train.kernels import recurrence_jit
 
 CPU = torch.device("cpu")
 TINY = """
@@ -33,7 +34,7 @@ compile = "off"
 """
 
 on_cuda = pytest.mark.skipif(
-    not torch.cuda.is_available() or kernels_jit.triton is None, reason="needs CUDA and Triton"
+    not torch.cuda.is_available() or recurrence_jit.triton is None, reason="needs CUDA and Triton"
 )
 
 
@@ -92,11 +93,11 @@ def report(**changes: float) -> dict[str, Any]:
 
 
 def test_a_step_is_one_of_the_training_loop(tmp_path: Path) -> None:
-    """After an epoch of it the network is, bit for bit, the one that train.fit leaves."""
+    """After an epoch of it the network is, bit for bit, the one that train.loop leaves."""
     changes = ["train.epochs=1", "train.batch=240", "train.device=cpu", "model.channels=[4, 4]"]
     changes += ["train.schedule=constant", "train.warmup_epochs=0", "augment.shift=0.1"]
     chosen = config.load("digits", changes)
-    fit.fit(chosen, tmp_path)
+    loop.train(chosen, tmp_path)
     want = checkpoint.load(tmp_path, "last")["model"]
 
     dataset = datasets.load("digits", split="train")
@@ -212,7 +213,7 @@ def test_the_report_is_shown_and_written(
 ) -> None:
     asked = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
+    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
     monkeypatch.setattr(command, "Console", lambda: Console(width=100))
     monkeypatch.setattr(command, "measure", lambda effort, _: asked.append(effort) or report())
     path = tmp_path / "bench.json"
@@ -237,7 +238,7 @@ def test_what_is_over_its_target_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(kernels_jit, "triton", SimpleNamespace())
+    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
     slow = report(ratio=2.0, backward=0.6)
     monkeypatch.setattr(command, "measure", lambda *_: slow)
     monkeypatch.setattr(command, "Console", lambda: Console(width=100))
@@ -260,7 +261,7 @@ def test_without_the_device_or_triton_it_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-    monkeypatch.setattr(kernels_jit, "triton", None)
+    monkeypatch.setattr(recurrence_jit, "triton", None)
     assert command.main([]) == 2
     assert capsys.readouterr() == ("", sentence)
 

@@ -9,8 +9,8 @@ import torch
 
 from lbq_hw import datasets
 from train import config, models
-from train.augment import Pipeline
 from train.config import Config
+from train.data.augment import Pipeline
 from train.schema import ConfigError
 
 SHIPPED = [path.stem for path in sorted(config.SHIPPED.glob("*.toml"))]

@@ -16,10 +16,10 @@ from train import config as configurations
 from train.__main__ import main as train_main
 from train.checkpoint import load_run
 from train.data import InputSpec
+from train.deploy.integer import IntegerNetwork
 from train.export import integer_network
 from train.export import main as export_main
 from train.graph import GraphError
-from train.integer import IntegerNetwork
 from train.layers import Repeat, TimeMean
 from train.prepare import prepare
 from train.quantize import Conv2d, Linear, codes

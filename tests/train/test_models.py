@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from train import checkpoint, models, neurons
-from train.trace import trace
+from train.graph.trace import trace
 
 COUNTS = {  # name: (input, classes, MACs, parameters)
     "resnet20": ((3, 32, 32), 10, 2_587_235_328, 17_289_866),

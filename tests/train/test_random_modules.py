@@ -14,13 +14,13 @@ import torch
 from random_modules import draw
 
 from lbq_hw.network import INPUT, Layer, Network
-from train import agreement
-from train.agreement import Forced
+from train.deploy import agreement
+from train.deploy.agreement import Forced
+from train.deploy.integer import IntegerNetwork, max_pool, path_sum
+from train.deploy.rounding import FINEST_STEP
 from train.export import integer_network
-from train.fold import FINEST_STEP
-from train.integer import IntegerNetwork, max_pool, path_sum
+from train.graph.trace import analyze
 from train.prepare import prepare
-from train.trace import analyze
 
 BITS = (8, 6, 4, 3, 2)
 MODULES = 300

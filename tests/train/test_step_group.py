@@ -8,11 +8,11 @@ from torch import Tensor, nn
 
 from train.data import InputSpec
 from train.graph import GraphError
+from train.graph.trace import analyze, trace
 from train.neurons import LBQ
 from train.prepare import prepare
 from train.quantize import MAX_EXPONENT, Deployed, codes
 from train.step_group import find
-from train.trace import analyze, trace
 
 SPEC = InputSpec(shape=(2, 4, 4), static=True, bits=8)
 

@@ -3,7 +3,7 @@
 ``python -m train.bench_gpu [--json FILE] [--quick]`` times, in one run:
 
 * a step (augmentation, forward, backward, optimizer) of the network with ReLU, the ANN, and with
-  LBQ neurons at several T, each over the ANN's; set up as :mod:`train.fit` does for the
+  LBQ neurons at several T, each over the ANN's; set up as :mod:`train.loop` does for the
   configuration ``cifar10-resnet20-t2-fast``, with random images in place of CIFAR-10; norms and
   sums fused with the neurons (``train.fuse``) and, for comparison, not;
 * the same network with SpikingJelly's I-LIF neurons, where that package is installed;
@@ -19,10 +19,11 @@ from typing import Any
 
 import torch
 
-from train import config, kernels_jit
+from train import config
 from train.bench_gpu.clock import Effort
 from train.bench_gpu.neuron import TARGET_FRACTION, measure_neuron
 from train.bench_gpu.steps import CONFIG, measure_steps
+from train.kernels import recurrence_jit
 
 
 def measure(effort: Effort, device: torch.device) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def measure(effort: Effort, device: torch.device) -> dict[str, Any]:
     return {
         "device": torch.cuda.get_device_name(device),
         "torch": torch.__version__,
-        "triton": kernels_jit.triton.__version__,
+        "triton": recurrence_jit.triton.__version__,
         "config": CONFIG,
         "batch": config.load(CONFIG).train.batch,
         "effort": asdict(effort),

@@ -12,10 +12,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from train import kernels_jit
 from train.bench_gpu import measure
 from train.bench_gpu.clock import QUICK, Effort
 from train.bench_gpu.neuron import TARGET_FRACTION
+from train.kernels import recurrence_jit
 
 
 def show(report: dict[str, Any]) -> Table:
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--quick", action="store_true", help="T = 2 alone, with few repetitions")
     options = parser.parse_args(arguments)
-    if not torch.cuda.is_available() or kernels_jit.triton is None:
+    if not torch.cuda.is_available() or recurrence_jit.triton is None:
         lack = "Triton" if torch.cuda.is_available() else "a CUDA GPU, and torch sees none"
         print(f"train.bench_gpu: the benchmark needs {lack}", file=sys.stderr)
         return 2

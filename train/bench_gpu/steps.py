@@ -24,7 +24,7 @@ TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
 
 
 def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
-    """One row a network: the ANN, LBQ by T, SpikingJelly; without a time where it did not run."""
+    """One row per network: the ANN, LBQ by T, SpikingJelly; without a time where it did not run."""
     base = config.load(CONFIG)
     spec, classes = base.data.spec((3, 32, 32), static=True), 10
     batches = random_batches(base, spec, classes, effort.images, device)

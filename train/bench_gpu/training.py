@@ -1,4 +1,4 @@
-"""A step that is timed: network, optimizer and batches set up as :mod:`train.fit` does."""
+"""A step that is timed: network, optimizer and batches set up as :mod:`train.loop` does."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from lbq_hw.datasets import Dataset
-from train.augment import Pipeline
 from train.config import Config
 from train.data import DeviceLoader, InputSpec
-from train.fuse import fuse
+from train.data.augment import Pipeline
+from train.kernels.fuse import fuse
 from train.optim import build_optimizer
 
 
 class Training:
-    """A network in training as :mod:`train.fit` sets it up; a call is one step of the optimizer."""
+    """A network set up as :mod:`train.loop` does; a call is one step of the optimizer."""
 
     def __init__(
         self,

@@ -1,11 +1,11 @@
 """Spiking neurons, and the ReLUs they are compared with, as interchangeable modules.
 
-All levelled neurons share the recurrence of :mod:`train.recurrence`. Inputs and outputs are
+All levelled neurons share the recurrence of :mod:`train.neurons.recurrence`. Inputs and outputs are
 ``(T*B, ...)``, time outermost (see :mod:`train.layers`). A neuron sends ``gamma * S``, or S itself
 where ``emit_levels`` is set: integers are exact in bf16, ``gamma * S`` is not, so consumers that
 multiply gamma into their weights train what is deployed. They multiply by ``gamma.detach()``: the
 neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
-is ``sum(S * dL/dS) / gamma``, one sum instead of one a consumer.
+is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
 Here: the kinds by name. `base` has what they share, `kinds` what each is.
 """

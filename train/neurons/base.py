@@ -1,7 +1,7 @@
 """The levelled neuron as a module, of which each kind is a subclass.
 
-CUDA tensors take the fused kernels of :mod:`train.kernels` where these cover the case; everything
-else takes the plain torch of :mod:`train.recurrence`, which defines the result.
+CUDA tensors take the fused kernels of :mod:`train.kernels.recurrence` where these cover the case;
+everything else takes the plain torch of :mod:`train.neurons.recurrence`, which defines the result.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train import kernels
+from train.kernels import recurrence as kernels
 from train.neurons.checks import flag, integer, real
-from train.recurrence import Quantizer, recurrence
+from train.neurons.recurrence import Quantizer, recurrence
 
 
 class Shared(TypedDict, total=False):
@@ -105,7 +105,7 @@ class Neuron(nn.Module):
         return F.softplus(self.rho) + self.eps if self.learn_gamma else self.step
 
     def step_for(self, current: Tensor) -> Tensor:
-        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons an image."""
+        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""
         gamma = self.gamma
         if not self.scale_step:
             return gamma

@@ -1,6 +1,7 @@
 """The kinds of neuron: LBQ, what it is compared with, and the ReLUs of an ANN.
 
-The levelled ones differ in their :class:`~train.recurrence.Quantizer`, and in what is learned.
+The levelled ones differ in what is learned and in their
+:class:`~train.neurons.recurrence.Quantizer`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from train.neurons.base import Neuron, Shared
 from train.neurons.checks import flag, integer, real
-from train.recurrence import Quantizer
+from train.neurons.recurrence import Quantizer
 
 
 class LBQ(Neuron):

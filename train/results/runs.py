@@ -18,7 +18,7 @@ SHARP = (
 
 
 def accuracy(results: Results) -> str | None:
-    """One line a run and a width of its weights, or None where there is no run."""
+    """One line per run and width of its weights, or None where there is no run."""
     if not results.runs:
         return None
     runs = dict(sorted(results.runs.items(), key=lambda item: _rank(item[1])))
@@ -108,7 +108,7 @@ def _training(run: Run) -> str:
 
 
 def ablation(results: Results) -> str | None:
-    """One line a neuron, and whether the paper's order holds; None where there is no run.
+    """One line per neuron, and whether the paper's order holds; None where there is no run.
 
     ValueError where the runs differ in more than their neurons and seeds.
     """

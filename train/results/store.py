@@ -92,7 +92,7 @@ class Results:
     notes: Mapping[str, str]
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Measured networks with these values, one a T, N and width: of several, the one that is
+        """Measured networks with these values, one per T, N and width: of several, the one that is
         best in float. Most weight bits first, then by capacity.
         """
         found = [

@@ -1,0 +1,172 @@
+"""An export compares itself with its module, and refuses what is another function."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from small_models import small_model
+from torch import fx, nn
+
+from lbq_hw import golden
+from train.deploy import agreement
+from train.deploy.agreement import DisagreementError
+from train.export import ExportWarning, integer_network
+from train.graph.trace import analyze, trace
+from train.prepare import prepare
+
+
+def compared(model, spec, network, raw=None):
+    root = model if isinstance(model, fx.GraphModule) else trace(model)
+    samples = agreement.samples(network) if raw is None else raw
+    return agreement.compare(analyze(root, spec), root, spec, network, samples)
+
+
+def trained_quantized():
+    """A model whose weights no export rounds, so that it agrees with its network."""
+    plain, spec = small_model("mnist", gamma0=0.3)
+    model = prepare(plain, spec, weight_bits=8).double()
+    return model, spec, integer_network(model, spec, fraction=12)
+
+
+def test_weights_that_were_trained_quantized_agree_in_every_layer_and_class():
+    model, spec, network = trained_quantized()
+    found = compared(model, spec, network)
+    assert list(found.layers) == [layer.name for layer in network.layers]
+    assert set(found.layers.values()) == {0.0}
+    assert (found.classes, found.samples) == (0.0, 64)
+
+
+def test_a_changed_layer_is_the_only_one_that_differs_since_inputs_are_made_equal():
+    model, spec, network = trained_quantized()
+    wrong = network.layers[1]
+    path = dataclasses.replace(wrong.paths[0], weight=-wrong.paths[0].weight)
+    layers = list(network.layers)
+    layers[1] = dataclasses.replace(wrong, paths=(path,))
+    found = compared(model, spec, dataclasses.replace(network, layers=tuple(layers)))
+    assert found.worst == wrong.name
+    assert found.layers[wrong.name] > 0.1
+    assert [share > 0 for share in found.layers.values()] == [False, True, False, False]
+    assert found.classes > 0
+
+
+def test_the_share_is_that_of_levels_and_of_classes():
+    model, spec = small_model("digits", gamma0=0.3)
+    network = integer_network(model.double(), spec, weight_bits=3, most_different=1)
+    raw = agreement.samples(network)
+    found = compared(model, spec, network, raw)
+    with torch.no_grad():
+        classes = model.eval()(spec.normalize(torch.from_numpy(raw), torch.float64)).argmax(1)
+    assert found.classes == np.mean(classes.numpy() != golden.run(network, raw).classes)
+    forced = agreement.forced(analyze(trace(model), spec), trace(model), spec, network, raw)
+    first = next(iter(forced))
+    gamma = model.get_submodule("layers.0.neuron").gamma.detach()
+    mine = (first.output / gamma).round().numpy().reshape(first.trace.levels.shape)
+    assert found.layers["layers.0.neuron"] == np.mean(mine != first.trace.levels) > 0
+
+
+def test_comparing_leaves_a_module_in_its_modes():
+    model, spec = small_model("digits", gamma0=0.3)
+    model.train()
+    model.layers[0].norm.eval()
+    integer_network(model, spec)
+    assert model.training
+    assert not model.layers[0].norm.training
+
+
+def test_samples_are_as_many_as_a_large_network_allows_and_the_same_each_time():
+    model, spec = small_model("digits")
+    network = integer_network(model, spec)
+    few = dataclasses.replace(network, timesteps=network.timesteps)
+    assert len(agreement.samples(few)) == 64
+    np.testing.assert_array_equal(agreement.samples(network), agreement.samples(network))
+    assert agreement.samples(network, seed=1).tolist() != agreement.samples(network).tolist()
+
+
+def test_samples_use_the_range_of_few_input_bits():
+    model, spec = small_model("digits")
+    for bits, shift, white in ((8, 0, 255), (4, 0, 15), (4, 4, 240)):
+        narrow = dataclasses.replace(spec, bits=bits, shift=shift, full_scale=0.0)
+        raw = agreement.samples(integer_network(model, narrow, most_different=1))
+        assert white < raw.max() * 1.5
+        assert raw.max() <= min(255, white * 2)
+
+
+def test_samples_of_recordings_have_frames():
+    model, spec = small_model("nmnist")
+    assert agreement.samples(integer_network(model, spec)).shape[1:] == (2, 2, 34, 34)
+
+
+def test_float_weights_rounded_to_few_bits_are_refused_with_the_layer_and_a_mend():
+    model, spec = small_model("digits", gamma0=0.3)
+    with pytest.raises(DisagreementError) as error:
+        integer_network(model, spec, weight_bits=2)
+    assert str(error.value).endswith(
+        " differ from the model's on the same inputs (64 samples), and at most 25 % may; use more "
+        "than 2 bits, or train with quantized weights, or allow it with most_different = 1"
+    )
+    assert integer_network(model, spec, weight_bits=2, most_different=1).weight_bits == 2
+
+
+def test_a_network_trained_quantized_that_is_another_function_is_refused(monkeypatch):
+    model, spec = small_model("mnist", gamma0=0.3)
+    ready = prepare(model, spec, weight_bits=4).double()
+    integer_network(ready, spec)
+    monkeypatch.setattr("train.deploy.layer.bias", lambda _, channels: np.full(channels, 0.2))
+    with pytest.raises(DisagreementError) as error:
+        integer_network(ready, spec)
+    assert str(error.value).endswith(
+        "(64 samples), and at most 5 % may; give more fraction bits, and report a defect if that "
+        "does not help, or allow it with most_different = 1"
+    )
+
+
+def test_given_samples_are_what_is_compared_on():
+    model, spec = small_model("digits", gamma0=0.3)
+    black = np.zeros((3, *spec.shape), np.uint8)
+    found = compared(model, spec, integer_network(model, spec, samples=black), black)
+    assert found.samples == 3
+
+
+def coarse_thresholds():
+    model, spec = small_model("mnist", gamma0=0.3)
+    model.layers[1].conv.weight.data *= 200
+    return model, spec
+
+
+def test_thresholds_for_want_of_fraction_bits_are_a_warning_with_the_layer():
+    model, spec = coarse_thresholds()
+    message = (
+        r"^layers\.1\.neuron: thresholds are up to \d+ % off in \d+ of 32 channels, with 0 fraction"
+        r" bits( \(\d+ would round to 0 and are 1\))?$"
+    )
+    with pytest.warns(ExportWarning, match=message):
+        integer_network(model, spec, fraction=0, weight_bits=8, most_different=1)
+
+
+def test_a_border_of_few_input_bits_is_a_warning_with_the_share_of_levels_moved():
+    model, spec = small_model("mnist", gamma0=0.3)
+    spec = dataclasses.replace(spec, bits=2, full_scale=0.0, mean=(0.5,), std=(0.3,))
+    message = (
+        r"^layers\.0\.neuron: the border that stands for padding is up to 0\.50 levels off the mean"
+        r", at 2 input bits; \d+\.\d % of the layer's levels differ from the model's$"
+    )
+    with pytest.warns(ExportWarning, match=message):
+        integer_network(model, spec, most_different=1)
+
+
+def test_an_identity_weight_for_want_of_bits_is_a_warning_with_the_layer():
+    model, spec = small_model("digits", gamma0=0.3)
+    model.get_submodule("residual.conv").weight.data *= 300
+    message = (
+        r"^residual\.neuron: the weights of its identity path are up to \d+ % off$"
+    )  # fmt: skip
+    with pytest.warns(ExportWarning, match=message):
+        integer_network(model, spec, weight_bits=2, most_different=1, fraction=16)
+
+
+@pytest.mark.parametrize("mode", [nn.Module.train, nn.Module.eval])
+def test_a_module_on_its_way_through_training_compares_in_evaluation(mode):
+    model, spec = small_model("digits", gamma0=0.3)
+    found = compared(mode(model), spec, integer_network(model, spec))
+    assert max(found.layers.values()) < 0.25

@@ -1,0 +1,107 @@
+"""What a run sees of its dataset: batches to train on, and batches to test on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from lbq_hw import datasets
+from lbq_hw.datasets import Dataset
+from train.config import Config, TrainConfig
+from train.data import DeviceLoader, InputSpec, hold_out, mean_levels
+from train.data.augment import AugmentConfig, Pipeline
+from train.run_folder import RunError
+from train.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batches:
+    """All images lie on the device as raw bytes; batches are gathered and augmented there.
+
+    Members: `train` and `test`, the loaders; `strong` and `mild`, the augmentation of most epochs
+    and that of the last ``train.refine_epochs``, None where nothing is changed.
+    """
+
+    spec: InputSpec
+    classes: int
+    train: DeviceLoader
+    test: DeviceLoader
+    strong: Pipeline | None
+    mild: Pipeline | None
+    generator: torch.Generator
+
+    @classmethod
+    def load(cls, config: Config, root: Path, world: World, *, download: bool) -> Batches:
+        """Read the dataset, whose files lie in ``root``, and put it on the device."""
+        recipe, device = config.train, world.device
+        if recipe.batch % (recipe.accumulate * world.size):
+            parts = recipe.accumulate * world.size
+            raise RunError(f"train.batch must be a multiple of {parts} parts, not {recipe.batch}")
+        train_set, test_set = _datasets(config, root, world, download=download)
+        spec = config.data.spec(train_set.shape, static=not train_set.temporal)
+        mean = mean_levels(train_set) if config.augment.fill == "mean" else ()
+
+        def pipeline(augment: AugmentConfig) -> Pipeline | None:
+            if augment == AugmentConfig():
+                return None
+            made = Pipeline(augment, spec, classes=train_set.classes, mean=mean).to(device)
+            if recipe.compile != "off":
+                made.compile()
+            return made
+
+        strong, mild = pipeline(config.augment), pipeline(config.augment.mild())
+        generator = torch.Generator(device)
+        loader = DeviceLoader(
+            train_set,
+            spec,
+            batch=recipe.batch,
+            device=device,
+            augment=strong,
+            shuffle=True,
+            drop_last=True,
+            generator=generator,
+            rank=world.rank,
+            world=world.size,
+        )
+        return cls(
+            spec=spec,
+            classes=train_set.classes,
+            train=loader,
+            test=DeviceLoader(test_set, spec, batch=recipe.eval_batch, device=device),
+            strong=strong,
+            mild=mild,
+            generator=generator,
+        )
+
+    def of_epoch(self, epoch: int, recipe: TrainConfig) -> DeviceLoader:
+        """The batches of an epoch, counted from 1; sets everything that is random in it."""
+        seed = recipe.seed * 1_000_003 + epoch
+        self.generator.manual_seed(seed)
+        torch.manual_seed(seed)
+        refines = epoch > recipe.epochs - recipe.refine_epochs
+        self.train.augment = self.mild if refines else self.strong
+        return self.train
+
+
+def _datasets(
+    config: Config, root: Path, world: World, *, download: bool
+) -> tuple[Dataset, Dataset]:
+    """Images to train and to test on; the latter are the test split, or held out of the training
+    split. Only the first process downloads, and the others wait for it.
+    """
+    name, frames = config.data.name, {}
+    if datasets.info(name).temporal:
+        frames = {"timesteps": config.neuron.timesteps, "size": config.data.size}
+    if not world.first:
+        world.agree(True)
+    fetch = download and world.first
+    whole = datasets.load(name, root, split="train", download=fetch, **frames)
+    if config.data.validation:
+        loaded = hold_out(whole, config.data.validation)
+    else:
+        loaded = whole, datasets.load(name, root, split="test", **frames)
+    if world.first:
+        world.agree(True)
+    return loaded

@@ -1,0 +1,67 @@
+"""How raw pixels become the input of a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputSpec:
+    """How a raw uint8 input becomes what the first layer sees.
+
+        q = min(raw >> shift, 2**bits - 1)      the integer that the hardware gets
+        x = q / full_scale                      then (x - mean) / std, where given, per channel
+
+    ``shape`` is (channels, height, width) of an image or of one time slice; ``static`` says that
+    one image serves every timestep. ``full_scale`` is 2**bits - 1 unless given.
+    """
+
+    shape: tuple[int, int, int]
+    static: bool
+    bits: int
+    shift: int = 0
+    full_scale: float = 0.0
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+        object.__setattr__(self, "mean", tuple(self.mean))
+        object.__setattr__(self, "std", tuple(self.std))
+        if len(self.shape) != 3 or not all(isinstance(n, int) and n > 0 for n in self.shape):
+            raise ValueError(f"shape must be three positive integers, not {self.shape!r}")
+        if not isinstance(self.static, bool):
+            raise TypeError(f"static must be a bool, not {self.static!r}")
+        for name, low, high in (("bits", 1, 8), ("shift", 0, 7)):
+            value = getattr(self, name)
+            if not isinstance(value, int):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be {low} to {high}, not {value!r}")
+        if self.full_scale < 0:
+            raise ValueError(f"full_scale must be positive, not {self.full_scale!r}")
+        object.__setattr__(self, "full_scale", float(self.full_scale or 2**self.bits - 1))
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"mean and std must be given together, not {self.mean!r} and {self.std!r}"
+            )
+        if len(self.mean) not in (0, self.shape[0]):
+            raise ValueError(f"mean must have {self.shape[0]} values, not {self.mean!r}")
+        if any(value <= 0 for value in self.std):
+            raise ValueError(f"std must be positive, not {self.std!r}")
+
+    def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """What the first layer sees of a uint8 tensor (..., C, H, W)."""
+        if self.shift:
+            raw = raw >> self.shift
+        if self.bits + self.shift < 8:
+            raw = raw.clamp(max=2**self.bits - 1)
+        x = raw.to(dtype) / self.full_scale
+        if not self.mean:
+            return x
+        # Python scalars, not tensors: a tensor made here would be copied to the device each time.
+        channels = zip(x.unbind(-3), self.mean, self.std, strict=True)
+        return torch.stack([(channel - mean) / std for channel, mean, std in channels], -3)

@@ -1,0 +1,200 @@
+"""Whether an integer network does what the module does that it was exported from, layer by layer.
+
+Each layer of the module is given the levels that the integer network has at its inputs, so that a
+difference shows in the layer that makes it and nowhere else: neither where rounding far above has
+changed a level, nor spread over all that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, nn
+
+from lbq_hw import golden
+from lbq_hw.network import Network
+from train.data import InputSpec
+from train.graph import Analysis, Population
+from train.graph.trace import evaluating
+
+MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
+MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
+_WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
+_SAMPLES = 4, 64  # at least and at most so many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """What was found on `samples` inputs.
+
+    Members: `layers`, by name, the share of levels that differ where the layer's inputs are equal
+    (of the readout: of classes); `classes`, the share that differ from the pixels on.
+    """
+
+    samples: int
+    layers: Mapping[str, float]
+    classes: float
+
+    @property
+    def worst(self) -> str:
+        return max(self.layers, key=self.layers.__getitem__)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"samples": self.samples, "layers": dict(self.layers), "classes": self.classes}
+
+
+class DisagreementError(ValueError):
+    """An integer network that does something else than its module; one sentence for the user."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Forced:
+    """A layer of the module on the integer network's own levels, and what that network has there.
+
+    Members: `current` (T*n, ...), what the module's synapses give the layer; `output`, what the
+    module's neuron makes of it, None for the readout.
+    """
+
+    population: Population
+    current: Tensor
+    output: Tensor | None
+    trace: golden.Trace
+
+
+def compare(
+    found: Analysis, root: fx.GraphModule, spec: InputSpec, network: Network, raw: NDArray[np.uint8]
+) -> Agreement:
+    """Compare a module, as `train.graph.trace.analyze` found it, with its integer network.
+
+    `raw` are inputs as datasets have them, (n, C, H, W), or (n, T, C, H, W) for recordings.
+    """
+    shares: dict[str, float] = {}
+    for layer in forced(found, root, spec, network, raw):
+        name, neuron = layer.population.name, layer.population.neuron
+        if neuron is None:
+            sums = layer.current.unflatten(0, (-1, len(raw))).sum(0).flatten(1)
+            last = layer.trace.u
+            assert last is not None
+            theirs = last[-1].reshape(len(raw), -1).argmax(axis=1)
+            shares[name] = float(np.mean(_array(sums).argmax(axis=1) != theirs))
+            continue
+        assert layer.output is not None
+        assert layer.trace.levels is not None
+        scale = 1.0 if neuron.emit_levels else neuron.gamma.detach()
+        mine = _array(torch.round(layer.output / scale))
+        shares[name] = float(np.mean(mine != layer.trace.levels.reshape(mine.shape)))
+    with torch.no_grad(), evaluating(root):
+        classes = _array(root(_input(root, spec, raw))).argmax(axis=1)
+    theirs = golden.run(network, raw).classes
+    return Agreement(
+        samples=len(raw), layers=shares, classes=float(np.mean(classes.reshape(-1) != theirs))
+    )
+
+
+def forced(
+    found: Analysis,
+    root: fx.GraphModule,
+    spec: InputSpec,
+    network: Network,
+    raw: NDArray[np.uint8],
+    *,
+    keep: Literal["levels", "all"] = "levels",
+) -> Iterator[Forced]:
+    """Every layer of the module, in order, on the levels that the integer network has.
+
+    `keep` says what the traces hold, as in `golden.run`.
+    """
+    traces = golden.run(network, raw, keep=keep).traces
+    runner = _ForcedRun(root, found, traces)
+    with torch.no_grad(), evaluating(root):
+        runner.run(_input(root, spec, raw))
+    yield from runner.layers
+
+
+class _ForcedRun(fx.Interpreter):
+    """Runs a module with the output of every neuron replaced."""
+
+    def __init__(
+        self, root: fx.GraphModule, found: Analysis, traces: Mapping[str, golden.Trace]
+    ) -> None:
+        super().__init__(root)
+        self._populations = {population.name: population for population in found.populations}
+        self._traces = traces
+        self._readout = next(p for p in found.populations if p.neuron is None)
+        self.layers: list[Forced] = []
+
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+        result = super().call_module(target, args, kwargs)
+        population = self._populations.get(str(target))
+        if population is None or population.neuron is None:
+            return result
+        trace = self._traces[population.name]
+        self.layers.append(
+            Forced(population=population, current=args[0], output=result, trace=trace)
+        )
+        assert trace.levels is not None
+        levels = torch.as_tensor(trace.levels, device=result.device).to(result.dtype)
+        scale = 1.0 if population.neuron.emit_levels else population.neuron.gamma.detach()
+        return levels.reshape(result.shape) * scale
+
+    def output(self, target: Any, args: Any, kwargs: Any) -> Any:
+        self.layers.append(
+            Forced(
+                population=self._readout,
+                current=args[0],
+                output=None,
+                trace=self._traces[self._readout.name],
+            )
+        )
+        return super().output(target, args, kwargs)
+
+
+def _input(root: nn.Module, spec: InputSpec, raw: NDArray[np.uint8]) -> Tensor:
+    like = next(root.parameters(), torch.zeros(()))
+    x = spec.normalize(torch.from_numpy(raw).to(like.device), like.dtype)
+    return x if spec.static else x.transpose(0, 1)
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
+
+
+def samples(network: Network, seed: int = 0) -> NDArray[np.uint8]:
+    """Inputs to compare on where none are given: smooth shapes, each darker than the one before.
+
+    As many as a few seconds allow, and the same in every call.
+    """
+    count = int(np.clip(_WORK / _multiplications(network), *_SAMPLES))
+    generator = np.random.default_rng(seed)
+    channels, height, width = network.input.shape
+    frames = 1 if network.input.static else network.timesteps
+    coarse = generator.random((count, frames, channels, -(-height // 4) + 1, -(-width // 4) + 1))
+    rows, columns = np.arange(height) / 4, np.arange(width) / 4
+    smooth = _between(_between(coarse, rows, 3), columns, 4)
+    noisy = smooth + 0.2 * generator.standard_normal(smooth.shape)
+    white = min(network.input.capacity << network.input.shift, 255)
+    brightness = white * np.linspace(1.0, 0.2, count).reshape(-1, 1, 1, 1, 1)
+    raw = np.clip(brightness * noisy, 0, 255).astype(np.uint8)
+    return raw[:, 0] if network.input.static else raw
+
+
+def _between(values: NDArray[Any], places: NDArray[Any], axis: int) -> NDArray[Any]:
+    """Linear interpolation along an axis."""
+    low = places.astype(int)
+    shape = [1] * values.ndim
+    shape[axis] = -1
+    part = (places - low).reshape(shape)
+    return values.take(low, axis) * (1 - part) + values.take(low + 1, axis) * part
+
+
+def _multiplications(network: Network) -> float:
+    total = 1.0
+    for layer in network.layers:
+        pixels = layer.shape[1] * layer.shape[2] * network.timesteps
+        total += sum(pixels * path.weight.size for path in layer.paths)
+    return total

@@ -1,0 +1,190 @@
+"""An integer network put together from a model: what may be deployed, how, and whether it agrees.
+
+`fold`, `rounding` and `layer` have the arithmetic of a layer; here is what concerns all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import fx, nn
+
+from lbq_hw import numeric
+from lbq_hw.network import INPUT, Layer, Network
+from train.data import InputSpec
+from train.deploy import agreement
+from train.deploy.agreement import Agreement, DisagreementError
+from train.deploy.input import border_levels, border_width, integer_input
+from train.deploy.layer import fraction_bits, integer_layer
+from train.deploy.rounding import Quantized, learned_bits, quantize
+from train.deploy.violations import find_violations
+from train.graph import READOUT, Analysis, GraphError, Population, Violation
+from train.graph.trace import analyze, trace
+
+DEFAULT_WEIGHT_BITS = 8
+PRECISE = 0.02  # a threshold or an identity weight that is further off is worth a note
+PRECISE_BORDER = 0.01  # of full scale
+
+Made = TypeVar("Made")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Export:
+    """An exported network, what its layers were rounded to, how it compares with its module, and
+    notes, one sentence each."""
+
+    network: Network
+    quantized: Mapping[str, Quantized]
+    agreement: Agreement
+    notes: tuple[str, ...]
+
+
+def build(
+    model: nn.Module,
+    spec: InputSpec,
+    *,
+    name: str,
+    weight_bits: int | None,
+    fraction: int | None,
+    decay_bits: int,
+    meta: Mapping[str, Any] | None,
+    samples: NDArray[np.uint8] | None,
+    most_different: float | None,
+) -> Export:
+    """As `train.export.integer_network`, with all that was found on the way."""
+    root = model if isinstance(model, fx.GraphModule) else trace(model)
+    found = analyze(root, spec)
+    violations = [*found.violations, *find_violations(found, spec)]
+    if violations:
+        raise GraphError(violations)
+    trained = next((b for b in map(learned_bits, found.populations) if b is not None), None)
+    bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
+    numeric.weight_limit(bits)
+    quantized = _each(found, lambda population: quantize(population, spec, bits))
+    if fraction is None:
+        fraction = fraction_bits([(g, quantized[n].scale) for n, g in _gammas(found)])
+    border = border_width(found, spec)
+
+    def layer(population: Population) -> Layer:
+        made = integer_layer(
+            population,
+            quantized[population.name],
+            spec,
+            fraction=fraction,
+            decay_bits=decay_bits,
+            max_pool=found.max_pool_of(population.name),
+        )
+        return _without_padding(made) if border else made
+
+    network = Network(
+        name=name,
+        input=integer_input(spec, border),
+        timesteps=found.timesteps,
+        weight_bits=bits,
+        layers=tuple(_each(found, layer).values()),
+        meta=dict(meta or {}),
+    )
+    inputs = agreement.samples(network) if samples is None else samples
+    compared = agreement.compare(found, root, spec, network, inputs)
+    _check_agreement(compared, bits, most_different, rounded=trained is None or trained > bits)
+    notes = [*_threshold_notes(network, found), *_identity_notes(quantized)]
+    if border:
+        notes += _border_notes(network, spec, compared)
+    return Export(network=network, quantized=quantized, agreement=compared, notes=tuple(notes))
+
+
+def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made]:
+    """Something for every population, by name; numbers that no integer holds are violations."""
+    made, violations = {}, []
+    for population in found.populations:
+        try:
+            made[population.name] = make(population)
+        except (ValueError, OverflowError) as error:
+            violations.append(
+                Violation(
+                    path=population.name,
+                    reason=f"its weights, norms or bias are out of proportion to its step: {error}",
+                    mend="see whether its norm or its gamma has diverged, and train it again",
+                )
+            )
+    if violations:
+        raise GraphError(violations)
+    return made
+
+
+def _gammas(found: Analysis) -> Iterator[tuple[str, float]]:
+    for population in found.populations:
+        if population.neuron is not None:
+            yield population.name, population.neuron.gamma.detach().double().item()
+
+
+def _without_padding(layer: Layer) -> Layer:
+    """A layer whose input brings its padding along, as a border."""
+    paths = (
+        dataclasses.replace(path, padding=(0, 0)) if path.source == INPUT else path
+        for path in layer.paths
+    )
+    return dataclasses.replace(layer, paths=tuple(paths))
+
+
+def _check_agreement(compared: Agreement, bits: int, most: float | None, *, rounded: bool) -> None:
+    if most is None:
+        most = agreement.MOST_ROUNDED if rounded else agreement.MOST_DIFFERENT
+    worst = compared.worst
+    share = compared.layers[worst]
+    if share <= most:
+        return
+    parts = "levels" if worst != READOUT else "classes"
+    mend = f"use more than {bits} bits, or train with quantized weights"
+    if not rounded:
+        mend = "give more fraction bits, and report a defect if that does not help"
+    raise DisagreementError(
+        f"{worst}: {100 * share:.1f} % of its {parts} differ from the model's on the same inputs "
+        f"({compared.samples} samples), and at most {100 * most:g} % may; {mend}, or allow it with "
+        "most_different = 1"
+    )
+
+
+def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
+    for name, gamma in _gammas(found):
+        layer = network.by_name[name]
+        assert layer.neuron is not None
+        assert layer.scale is not None
+        exact = 2.0**layer.fraction_bits * gamma / layer.scale
+        off = np.abs(layer.neuron.theta - exact) / exact
+        if off.max() > PRECISE:
+            clamped = int(np.sum(exact < 0.5))
+            yield (
+                f"{name}: thresholds are up to {100 * off.max():.0f} % off in "
+                f"{int(np.sum(off > PRECISE))} of {len(off)} channels, with "
+                f"{layer.fraction_bits} fraction bits"
+                + (f" ({clamped} would round to 0 and are 1)" if clamped else "")
+            )
+
+
+def _identity_notes(quantized: Mapping[str, Quantized]) -> Iterator[str]:
+    for name, layer in quantized.items():
+        if layer.identity_error > PRECISE:
+            yield (
+                f"{name}: the weights of its identity path are up to "
+                f"{100 * layer.identity_error:.0f} % off"
+            )
+
+
+def _border_notes(network: Network, spec: InputSpec, compared: Agreement) -> Iterator[str]:
+    """Zero padding after a mean is a border of mean pixels, which are integers."""
+    off = float(np.abs(border_levels(spec) - np.array(network.input.border_value)).max())
+    if off / spec.full_scale <= PRECISE_BORDER:
+        return
+    for layer in network.layers:
+        if any(path.source == INPUT for path in layer.paths):
+            share = compared.layers[layer.name]
+            yield (
+                f"{layer.name}: the border that stands for padding is up to {off:.2f} levels off "
+                f"the mean, at {spec.bits} input bits; {100 * share:.1f} % of the layer's levels "
+                "differ from the model's"
+            )

@@ -1,0 +1,79 @@
+"""Float modules in the terms of burst levels: norms folded, gammas and pixel scales absorbed.
+
+The real numbers of export, on the `Analysis` of a model, all float64. :mod:`train.deploy.rounding`
+makes the weights integers, :mod:`train.deploy.layer` the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from train.data import InputSpec
+from train.graph import Current, Identity, Levels, Norm, Sum, Synapse, Term
+from train.quantize import Deployed, codes, gain
+
+Floats = NDArray[np.float64]
+
+
+def bias(current: Current, channels: int) -> Floats:
+    """The constant part of a current, norms applied, in real units, but for an input's mean."""
+    if isinstance(current, Norm):
+        inner = bias(current.current, channels)
+        norm = current.module
+        assert norm.running_mean is not None
+        shift = array(norm.bias) if norm.affine else np.zeros(channels)
+        factor = gain([norm], channels).cpu().numpy()
+        return factor * (inner - array(norm.running_mean)) + shift
+    if isinstance(current, Sum):
+        return np.sum([bias(part, channels) for part in current.currents], axis=0)
+    if isinstance(current, Identity):
+        return np.zeros(channels)
+    own = current.module.bias
+    return np.zeros(channels) if own is None else array(own)
+
+
+def folded_weight(term: Term, spec: InputSpec) -> Floats:
+    """A path's weight per integer level of its source: norms folded, gamma or pixel scale in."""
+    origin = term.origin
+    unit = level_value(origin.levels, spec)
+    if isinstance(origin, Identity):
+        channels = origin.levels.shape[0]
+        return np.broadcast_to(unit, channels) * gain(term.norms, channels).cpu().numpy()
+    kernel = _kernel(origin) * unit.reshape(1, -1, 1, 1)
+    return kernel * gain(term.norms, len(kernel)).cpu().numpy().reshape(-1, 1, 1, 1)
+
+
+def level_value(levels: Levels, spec: InputSpec) -> Floats:
+    """Real value of one level, per channel or for all; a pool's 1/n is part of it."""
+    taps = levels.sum_pool.taps if levels.sum_pool else 1
+    if levels.neuron is not None:
+        return np.array([number(levels.neuron.gamma) / taps])
+    std = np.array(spec.std or (1.0,), dtype=np.float64)
+    return 1.0 / (spec.full_scale * std * taps)
+
+
+def _kernel(synapse: Synapse) -> Floats:
+    """A convolution's weight, or a linear one's as the convolution that covers its input.
+
+    Trained quantized, it is the one that the network ran with, never the latent float behind it.
+    """
+    module = synapse.module
+    weight = array(module.weight)
+    if isinstance(module, Deployed) and module.bits is not None:
+        with torch.no_grad():
+            step, _ = module.current_step()
+            weight = array(codes(module.weight, step, module.bits)) * array(step)
+    if isinstance(module, nn.Conv2d):
+        return weight
+    return weight.reshape(len(weight), *synapse.levels.shape)
+
+
+def array(tensor: torch.Tensor) -> Floats:
+    return tensor.detach().double().cpu().numpy()
+
+
+def number(value: float | torch.Tensor) -> float:
+    return value.detach().double().item() if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,50 @@
+"""The integer network's input, and the border of it that stands for padding after a mean."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import nn
+
+from lbq_hw import numeric
+from lbq_hw.network import INPUT, Input
+from train.data import InputSpec
+from train.deploy.fold import Floats
+from train.graph import Analysis, Synapse, terms, windows
+
+
+def integer_input(spec: InputSpec, border: int) -> Input:
+    """The network's input; a border of mean pixels stands for zero padding after a mean, to half
+    a level, since pixels are integers."""
+    values = tuple(int(v) for v in numeric.to_integer(border_levels(spec)))
+    return Input(
+        shape=spec.shape,
+        static=spec.static,
+        bits=spec.bits,
+        shift=spec.shift,
+        border=border,
+        border_value=values if border else (),
+    )
+
+
+def border_levels(spec: InputSpec) -> Floats:
+    """The level of the mean pixel, per channel, before it is rounded."""
+    return np.array(spec.mean or (0.0,) * spec.shape[0]) * spec.full_scale
+
+
+def border_width(found: Analysis, spec: InputSpec) -> int:
+    """Width of the border that stands for zero padding of mean-subtracted images."""
+    if not spec.mean:
+        return 0
+    return max((vertical for vertical, _ in input_paddings(found)), default=0)
+
+
+def input_paddings(found: Analysis) -> set[tuple[int, int]]:
+    paddings = set()
+    for population in found.populations:
+        for term in terms(population.current):
+            origin = term.origin
+            if origin.levels.source != INPUT:
+                continue
+            module = origin.module if isinstance(origin, Synapse) else None
+            paddings.add(windows.padding(module) if isinstance(module, nn.Conv2d) else (0, 0))
+    return {padding for padding in paddings if padding is not None}

@@ -1,0 +1,89 @@
+"""What can be trained but not deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from lbq_hw import numeric
+from lbq_hw.network import INPUT
+from train.data import InputSpec
+from train.deploy.input import input_paddings
+from train.graph import READOUT, Analysis, Population, Synapse, Violation, terms
+
+_ROLES = {INPUT: "input", READOUT: "readout"}
+
+
+def find_violations(found: Analysis, spec: InputSpec) -> list[Violation]:
+    """Every reason why a model that can be trained has no integer form."""
+    reasons: list[Violation] = []
+    for population in found.populations:
+        reasons += _neuron(population)
+        reasons += _values(population)
+    return list(dict.fromkeys([*reasons, *_mean(found, spec)]))
+
+
+def _neuron(population: Population) -> Iterator[Violation]:
+    neuron, path = population.neuron, population.name
+    if neuron is None:
+        return
+    if path in (INPUT, READOUT):
+        yield Violation(
+            path=path,
+            reason=f"{path!r} is the name of the network's {_ROLES[path]}",
+            mend="give the neuron another name",
+        )
+    if neuron.signed:
+        yield Violation(
+            path=path,
+            reason=f"{type(neuron).__name__} emits negative levels",
+            mend="use an LBQ neuron, whose levels are 0..N",
+        )
+    if neuron.capacity > numeric.MAX_CAPACITY:
+        yield Violation(
+            path=path,
+            reason=f"its capacity is {neuron.capacity}",
+            mend=f"use at most {numeric.MAX_CAPACITY} levels",
+        )
+
+
+def _values(population: Population) -> Iterator[Violation]:
+    """Parameters that are not numbers."""
+    modules: dict[str, nn.Module] = {}
+    for term in terms(population.current):
+        if isinstance(term.origin, Synapse):
+            modules[term.origin.path] = term.origin.module
+        for norm in term.norms:
+            modules[f"the {type(norm).__name__} before {population.name}"] = norm
+    if population.neuron is not None:
+        modules[population.name] = population.neuron
+    for path, module in modules.items():
+        tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+        if broken:
+            yield Violation(
+                path=path,
+                reason=f"{' and '.join(broken)} must be finite, and some of it is not",
+                mend="train it again from a checkpoint before it diverged",
+            )
+
+
+def _mean(found: Analysis, spec: InputSpec) -> Iterator[Violation]:
+    if not spec.mean:
+        return
+    paddings = input_paddings(found)
+    if len(paddings) > 1 or any(v != h for v, h in paddings):
+        yield Violation(
+            path=INPUT,
+            reason=f"a mean is subtracted and layers pad the input differently: {sorted(paddings)}",
+            mend="pad all layers on the input alike, or train without a mean",
+        )
+    pools = [levels.sum_pool for levels in found.consumed(INPUT) if levels.sum_pool is not None]
+    if pools and {*paddings, *(pool.padding for pool in pools)} != {(0, 0)}:
+        yield Violation(
+            path=INPUT,
+            reason="a mean is subtracted and the input is both pooled and padded",
+            mend="pool it without padding, or train without a mean",
+        )

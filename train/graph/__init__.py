@@ -1,0 +1,149 @@
+"""What a model computes, in the terms of the integer network: populations fed by paths.
+
+Every tensor of a model is one of three things: `Levels` (integer burst levels times one scale,
+possibly pooled), a current (a tree of `Synapse`, `Identity`, `Norm`, `Sum`) or the `Readout`.
+`train.graph.trace.analyze` finds out which; absorption, weight quantization and export all start
+from its `Analysis`, so the three cannot disagree on what a network is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torch import fx, nn
+
+from lbq_hw.network import Shape, Window
+from train.neurons import Neuron
+
+READOUT = "logits"  # the name of the population that has no neuron
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """One reason why a model has no integer form; `trainable`: it can be trained all the same."""
+
+    path: str
+    reason: str
+    mend: str
+    trainable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}; {self.mend}"
+
+
+class GraphError(ValueError):
+    """Every violation of a model, in one message."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        self.violations = tuple(violations)
+        lines = "\n".join(f"  {violation}" for violation in violations)
+        count = f"{len(violations)} violation" + "s" * (len(violations) != 1)
+        super().__init__(f"the model has no integer form ({count}):\n{lines}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """Burst levels of `neuron` (None: input pixels) on their way to a consumer.
+
+    `shape` is the one after pooling; flattening leaves it alone, since weights see images.
+    """
+
+    source: str
+    neuron: Neuron | None
+    shape: Shape
+    max_pool: Window | None = None
+    sum_pool: Window | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synapse:
+    """A convolution or linear layer applied to levels."""
+
+    levels: Levels
+    path: str
+    module: nn.Conv2d | nn.Linear
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    levels: Levels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm:
+    current: Current
+    module: nn.BatchNorm2d | nn.BatchNorm1d
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum:
+    currents: tuple[Current, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readout:
+    """The mean over time of a current, or the current itself at T = 1."""
+
+    current: Current
+
+
+Current = Synapse | Identity | Norm | Sum
+Value = Levels | Synapse | Identity | Norm | Sum | Readout | None  # None: no meaning here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One path of a current: its origin and the norms that scale it, innermost first."""
+
+    origin: Synapse | Identity
+    norms: tuple[nn.Module, ...]
+
+
+def terms(current: Current, norms: tuple[nn.Module, ...] = ()) -> Iterator[Term]:
+    """The paths a current is the sum of."""
+    if isinstance(current, Norm):
+        yield from terms(current.current, (current.module, *norms))
+    elif isinstance(current, Sum):
+        for part in current.currents:
+            yield from terms(part, norms)
+    else:
+        yield Term(origin=current, norms=norms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """Neurons (or the readout, when `neuron` is None) with the current that drives them."""
+
+    name: str
+    neuron: Neuron | None
+    current: Current
+    shape: Shape
+
+
+@dataclass(kw_only=True)
+class Analysis:
+    """The graph, the value of each of its nodes, and what was found."""
+
+    graph: fx.Graph
+    values: dict[fx.Node, Value]
+    populations: list[Population] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    timesteps: int = 1
+
+    def refuse(self, path: str, reason: str, mend: str, *, trainable: bool = True) -> None:
+        """Note a violation; nothing is raised, so that all of them are found."""
+        self.violations.append(Violation(path=path, reason=reason, mend=mend, trainable=trainable))
+
+    def max_pool_of(self, source: str) -> Window | None:
+        """The max-pool on the way out of a population (all its consumers share it)."""
+        for levels in self.consumed(source):
+            return levels.max_pool
+        return None
+
+    def consumed(self, source: str) -> Iterator[Levels]:
+        """The levels of a population as its consumers see them."""
+        for population in self.populations:
+            for term in terms(population.current):
+                if term.origin.levels.source == source:
+                    yield term.origin.levels

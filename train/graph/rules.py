@@ -1,0 +1,230 @@
+"""What each layer makes of the value it is given, or why it has no integer form.
+
+One method per kind of layer. It takes and returns a `Value` of :mod:`train.graph`; None says that
+the layer was refused, and the reason is noted in the `Analysis`. :mod:`train.graph.trace` walks the
+model and calls these methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import fx, nn
+
+from lbq_hw.network import Shape
+from train.data import InputSpec
+from train.graph import (
+    READOUT,
+    Analysis,
+    Identity,
+    Levels,
+    Norm,
+    Population,
+    Readout,
+    Sum,
+    Synapse,
+    Value,
+    terms,
+    windows,
+)
+from train.neurons import Neuron
+
+
+class Rules:
+    """The rules for one model; its nodes carry their shapes in ``meta["shape"]``."""
+
+    def __init__(self, found: Analysis, spec: InputSpec) -> None:
+        self.found = found
+        self.spec = spec
+
+    def _shape(self, node: fx.Node) -> tuple[int, ...]:
+        return node.meta.get("shape", ())
+
+    def _image_shape(self, node: fx.Node) -> Shape:
+        shape = self._shape(node)[1:]
+        return (shape[0], 1, 1) if len(shape) == 1 else (shape[0], shape[1], shape[2])
+
+    def neuron(self, node: fx.Node, path: str, module: Neuron, value: Value) -> Value:
+        if isinstance(value, Readout):
+            self.found.refuse(path, "comes after the readout", "end the model with TimeMean")
+            return None
+        current = Identity(levels=value) if isinstance(value, Levels) else value
+        assert current is not None
+        shape = self._image_shape(node)
+        self.found.populations.append(
+            Population(name=path, neuron=module, current=current, shape=shape)
+        )
+        return Levels(source=path, neuron=module, shape=shape)
+
+    def synapse(
+        self, node: fx.Node, path: str, module: nn.Conv2d | nn.Linear, value: Value
+    ) -> Value:
+        if not isinstance(value, Levels):
+            return self._on_current(
+                path,
+                value,
+                "weights act on a current, not on burst levels",
+                "put a neuron in front",
+            )
+        source = node.all_input_nodes[0]
+        if isinstance(module, nn.Conv2d):
+            for name, wanted in (("groups", 1), ("dilation", (1, 1)), ("padding_mode", "zeros")):
+                if getattr(module, name) != wanted:
+                    self.found.refuse(
+                        path, f"{name} is {getattr(module, name)!r}", f"use {name}={wanted!r}"
+                    )
+            if windows.padding(module) is None:
+                self.found.refuse(
+                    path,
+                    f"padding is {module.padding!r} with a kernel of {module.kernel_size}, which "
+                    "pads one side more than the other",
+                    "use an odd kernel, or give padding in pixels",
+                )
+        elif len(self._shape(source)) != 2:
+            self.found.refuse(path, "a linear layer acts on images", "flatten them first")
+            return None
+        return Synapse(levels=value, path=path, module=module)
+
+    def _on_current(self, path: str, value: Value, reason: str, mend: str) -> None:
+        """Refuse what wants levels. A sum of levels (as in SEW ResNets) is named as such, since
+        the layer that reads it is not what must change."""
+        if isinstance(value, Sum) and any(isinstance(t.origin, Identity) for t in terms(value)):
+            names = sorted({t.origin.levels.source for t in terms(value)})
+            reason = f"acts on a sum of burst levels ({', '.join(names)}), which is no burst level"
+            mend = "add currents before a neuron, not levels behind it (no SEW residuals)"
+        self.found.refuse(path, reason, mend)
+
+    def norm(self, path: str, module: nn.BatchNorm2d | nn.BatchNorm1d, value: Value) -> Value:
+        if isinstance(value, Readout):
+            self.found.refuse(path, "normalizes the logits", "drop it or fold it into the linear")
+            return None
+        if not module.track_running_stats:
+            self.found.refuse(
+                path, "has no running statistics", "build it with track_running_stats=True"
+            )
+            return None
+        current = Identity(levels=value) if isinstance(value, Levels) else value
+        assert current is not None
+        return Norm(current=current, module=module)
+
+    def max_pool(self, path: str, pool: nn.MaxPool2d | None, value: Value) -> Value:
+        if (
+            pool is None
+            or pool.ceil_mode
+            or pool.return_indices
+            or windows.pair(pool.dilation) != (1, 1)
+        ):
+            self.found.refuse(
+                path,
+                "this form of max-pool has no integer form",
+                "use kernel, stride and padding as constants, no dilation, no ceil_mode",
+            )
+            return None
+        if not isinstance(value, Levels) or value.neuron is None:
+            return self._on_current(
+                path, value, "max-pool acts on a current", "move it behind the neuron"
+            )
+        if value.max_pool or value.sum_pool:
+            self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
+            return None
+        window = windows.of(pool)
+        return replace(value, max_pool=window, shape=window.output_shape(value.shape))
+
+    def average(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
+        if not isinstance(value, Levels):
+            return self._on_current(
+                path, value, "average pool acts on a current", "move it behind the neuron"
+            )
+        if value.sum_pool:
+            self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
+            return None
+        before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
+        window = windows.average(node, before, after, pool)
+        if window is None:
+            mend = "average whole windows of height and width, count_include_pad=True, no ceil_mode"
+            if pool is None:
+                mend += ", or with train.layers.TimeMean over time"
+            self.found.refuse(path, "this form of average has no integer form", mend)
+            return None
+        return replace(value, sum_pool=window, shape=window.output_shape(value.shape))
+
+    def flatten(self, node: fx.Node, path: str, value: Value) -> Value:
+        before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
+        flat = len(after) == 2 and after[0] == before[0]
+        if after != before and not (flat and isinstance(value, Levels)):
+            self.found.refuse(
+                path,
+                f"reshapes {before} to {after}",
+                "flatten levels from dimension 1, and use TimeMean for the readout",
+            )
+            return None
+        return value
+
+    def repeat(self, path: str, value: Value) -> Value:
+        origin = [value] if isinstance(value, Levels) else []
+        if isinstance(value, Synapse | Identity | Norm | Sum):
+            origin = [term.origin.levels for term in terms(value)]
+        if not self.spec.static or any(levels.neuron is not None for levels in origin):
+            self.found.refuse(
+                path, "repeats what already has timesteps", "repeat a static input's current only"
+            )
+            return None
+        return value
+
+    def time_mean(self, path: str, value: Value) -> Value:
+        if not isinstance(value, Synapse | Norm | Sum):
+            self.found.refuse(
+                path, "the readout does not average a current", "put it behind the last linear"
+            )
+            return None
+        return Readout(current=value)
+
+    def sum(self, node: fx.Node, path: str, operands: list[Value]) -> Value:
+        if len(node.args) != 2 or len(operands) != 2 or node.kwargs:
+            self.found.refuse(
+                path, "adds something that is not a current", "add two activations of one shape"
+            )
+            return None
+        if any(operand is None or isinstance(operand, Readout) for operand in operands):
+            return None
+        shapes = {self._shape(arg) for arg in node.all_input_nodes}
+        if len(shapes) != 1:
+            self.found.refuse(path, f"adds unlike shapes {sorted(shapes)}", "project one of them")
+            return None
+        currents = tuple(
+            Identity(levels=operand) if isinstance(operand, Levels) else operand
+            for operand in operands
+        )
+        return Sum(currents=currents)  # type: ignore[arg-type]
+
+    def output(self, node: fx.Node) -> Value:
+        value = self.found.values.get(node.args[0]) if isinstance(node.args[0], fx.Node) else None  # type: ignore[arg-type]
+        if isinstance(value, Synapse | Norm | Sum) and self.found.timesteps == 1:
+            value = Readout(current=value)
+        if isinstance(value, Readout):
+            source = node.all_input_nodes[0]
+            self.found.populations.append(
+                Population(
+                    name=READOUT,
+                    neuron=None,
+                    current=value.current,
+                    shape=self._image_shape(source),
+                )
+            )
+        elif not self.found.violations:
+            self.found.refuse(
+                "output",
+                "the model does not end in logits averaged over time",
+                "end it with Linear and TimeMean",
+            )
+        return value
+
+    def check_max_pools(self) -> None:
+        for population in self.found.populations:
+            pools = {levels.max_pool for levels in self.found.consumed(population.name)}
+            if len(pools) > 1:
+                self.found.refuse(
+                    population.name,
+                    "its levels are used both with and without a max-pool, or with two",
+                    "let every consumer read the same pooled levels",
+                )

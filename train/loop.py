@@ -1,0 +1,174 @@
+"""The training loop. It reads from top to bottom: data, network, epochs; and in an epoch: train,
+test, note, save.
+
+What is random in an epoch follows from the seed and the number of the epoch alone, so a run resumed
+from its checkpoint ``last`` goes on as if it had not stopped: bit for bit on a CPU, on a GPU up to
+the order of sums in the kernels that cuDNN chooses.
+
+Under ``torchrun`` each process takes its share of every batch; the first one tests, logs and saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from train.batches import Batches
+from train.config import Config, TrainConfig
+from train.data import DeviceLoader
+from train.learner import Learner
+from train.metrics import ranges
+from train.optim import learning_rate
+from train.progress import Progress
+from train.run_folder import RunError, RunFolder, previous
+from train.world import World
+
+
+def train(
+    config: Config,
+    out: Path,
+    *,
+    data: Path | None = None,
+    download: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    max_seconds: float = math.inf,
+) -> dict[str, Any]:
+    """Train until the last epoch, or until another one would not fit into ``max_seconds``.
+
+    ``data`` is the folder of the dataset's files, by default ``data/NAME``. Returns the last line
+    of the metrics with ``finished`` and ``best_accuracy`` added.
+    """
+    with World.join(config.train.device) as world:
+        state = previous(config, out, world, resume=resume, overwrite=overwrite)
+        deadline = time.perf_counter() + max_seconds
+        if config.train.threads:
+            torch.set_num_threads(config.train.threads)
+        root = data or Path("data") / config.data.name
+        batches = Batches.load(config, root, world, download=download)
+        learner = Learner(config, batches.spec, batches.classes, world, state)
+        return _epochs(config, out, world, batches, learner, state, deadline)
+
+
+def _epochs(
+    config: Config,
+    out: Path,
+    world: World,
+    batches: Batches,
+    learner: Learner,
+    state: dict[str, Any] | None,
+    deadline: float,
+) -> dict[str, Any]:
+    """Every epoch that is left to train; what :func:`train` returns."""
+    recipe, split, accuracy = config.train, config.data.split, f"{config.data.split}_accuracy"
+    done, best, spent, test = 0, -1.0, 0.0, None
+    if state is not None:
+        done, best, spent, test = (state[k] for k in ("epoch", "best", "seconds", "accuracy"))
+    line = {"epoch": done, accuracy: test, "total_seconds": spent}
+    folder = None
+    if world.first:
+        folder = RunFolder(out, config, batches.spec, batches.classes, done=done)
+        line |= folder.last
+    steps = len(batches.train)
+    with Progress(
+        epochs=recipe.epochs, steps=steps, done=done, split=split, shown=world.first
+    ) as progress:
+        for epoch in range(done + 1, recipe.epochs + 1):
+            began, final = time.perf_counter(), epoch == recipe.epochs
+            loss, hits, rate = _train_epoch(epoch, recipe, world, batches, learner, progress)
+            tested: dict[str, float | None] = {accuracy: None}
+            if world.first and (final or epoch % recipe.eval_every == 0):
+                tested = _test(learner, batches.test, accuracy, final=final)
+            now = time.perf_counter()
+            seconds, spent = now - began, spent + now - began
+            stop = world.agree(final or now + seconds > deadline)  # the next would take as long
+            if folder is not None:
+                line = {
+                    "epoch": epoch,
+                    "loss": loss,
+                    "train_accuracy": hits,
+                    **tested,
+                    "lr": rate,
+                    "seconds": seconds,
+                    "total_seconds": spent,
+                    **ranges(learner.tested),
+                }
+                folder.write(line)
+                progress.report(line)
+                test = tested[accuracy]
+                if test is not None and test > best:
+                    best = test
+                    folder.save_best(epoch, test, learner.tested)
+                if stop or epoch % recipe.save_every == 0:
+                    whole = learner.state_dict() | {"best": best, "seconds": spent}
+                    folder.save_last(epoch, test, whole)
+            if stop:
+                break
+    return line | {"finished": line["epoch"] == recipe.epochs, "best_accuracy": best}
+
+
+def _train_epoch(
+    epoch: int,
+    recipe: TrainConfig,
+    world: World,
+    batches: Batches,
+    learner: Learner,
+    progress: Progress,
+) -> tuple[float, float, float]:
+    """Train on every batch once; mean loss, percent of hits, learning rate of the last step."""
+    loader, sharp = batches.of_epoch(epoch, recipe), epoch > recipe.epochs - recipe.sam_epochs
+    learner.model.train()
+    seen = torch.zeros(2, dtype=torch.float64, device=world.device)
+    count, rate, steps = 0, 0.0, len(loader)
+    for index, (x, y) in enumerate(loader):
+        rate = learning_rate(recipe, (epoch - 1) * steps + index, steps)
+        seen += learner.step(x, y, rate=rate, sharp=sharp)
+        count += len(y)
+        # Reading a value waits for the device: seldom, and only where someone looks.
+        look = progress.live and index % recipe.log_every == 0
+        progress.advance((seen / count).tolist() if look else None)
+    loss, hits = (world.total(seen) / (count * world.size)).tolist()
+    if not math.isfinite(loss):
+        raise RunError(f"the loss became {loss} in epoch {epoch}: lower train.lr")
+    return loss, hits, rate
+
+
+def _test(
+    learner: Learner, loader: DeviceLoader, name: str, *, final: bool
+) -> dict[str, float | None]:
+    """The accuracy, called ``name``. The last one is the one that is reported: it is taken in
+    float32, whatever was trained in, and without the average too where there is one.
+    """
+    context = None if final else learner.autocast
+    tested: dict[str, float | None] = {name: evaluate(learner.tested, loader, context)}
+    if final and learner.average is not None:
+        tested["last_weights_accuracy"] = evaluate(learner.model, loader)
+    return tested
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, loader: DeviceLoader, context: torch.autocast | None = None
+) -> float:
+    """The percentage of images classified right.
+
+    Without a context strictly in float32, and as the network is written: what was compiled for
+    training is not compiled again for this.
+    """
+    model.eval()
+    hits = torch.zeros((), dtype=torch.int64, device=loader.labels.device)
+    with contextlib.ExitStack() as stack:
+        if context is None:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        else:
+            stack.enter_context(context)
+        for x, y in loader:
+            hits += (model(x).argmax(1) == y).sum()
+    return 100 * hits.item() / len(loader.labels)
