@@ -18,7 +18,7 @@ topmost row, counted from the plane's first word), ``col0, col`` (the window's l
 counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y, x0,
 x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
 `column_window`, and by `window_row_step`, `window_column_step` where they step by `row_step`,
-`column_step`, each advance is one addition a path::
+`column_step`, each advance is one addition per path::
 
     start          row = row0 = row_init    col = col0 = column_init   frame = 0  tile = 0
     timestep                                                           frame += frame_words
@@ -56,7 +56,7 @@ A run of an `identity` path gives one event if ``row_low <= top <= row_high and 
 *Output.* A tile's levels go to bit ``b = column * out_pitch + tile number * P`` of the output
 row, as a chunk of ``2**out_chunk`` bits that is aligned to its size. Plane k of timestep t lies in
 the word ``out_base + t * out_frame + k * out_plane + row * out_row + b // W``. The readout writes
-P logits a tile instead, in the order of the steps.
+P logits per tile instead, in the order of the steps.
 
 *Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
 above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
@@ -67,8 +67,7 @@ path that is not stacked. The core stops and says which record.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record
 
 
@@ -230,17 +229,17 @@ PARAM = Record(
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
 
 
-class Error(IntEnum):
+class Error(Code):
     """Why the core stopped, or refused."""
 
-    NONE = 0
-    BUSY = 1  # a start, or a write, while the core runs
-    ADDRESS = 2  # the host addressed what does not exist
-    LAYER = 3  # an illegal LAYER record
-    PATH = 4
-    SEGMENT = 5
-    RUN = 6
-    PLANE = 7  # a plane word outside its memory was to be read or written
-    WEIGHT = 8  # an event with a weight row outside its memory
-    LOGIT = 9  # more logits than their memory holds
-    PARAM = 10  # a parameter tile outside its memory
+    NONE = 0, "nothing went wrong since the last clear"
+    BUSY = 1, "the host wrote, started or read a memory while the core ran"
+    ADDRESS = 2, "the host addressed what does not exist, or what cannot be read or written so"
+    LAYER = 3, "an illegal LAYER record"
+    PATH = 4, "an illegal PATH record"
+    SEGMENT = 5, "an illegal SEGMENT record"
+    RUN = 6, "an illegal RUN record"
+    PLANE = 7, "a plane word outside its memory was to be read or written"
+    WEIGHT = 8, "an event has a weight row outside its memory"
+    LOGIT = 9, "there are more logits than their memory holds"
+    PARAM = 10, "a parameter tile lies outside its memory"
