@@ -13,10 +13,10 @@ product has been made by the compiler, so that the core only adds::
             for run in runs of its path:    -> scan requests -> events
         END                                 closes the step
 
-*State.* The core keeps for each path of the layer ``row0, row`` (first word of the window's
-topmost row, counted from the plane's first word), ``col0, col`` (the window's leftmost bit,
-counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y, x0,
-x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
+*State.* The core keeps for each path of the layer ``row0, row`` (first word of the topmost row of
+its field of view, counted from the plane's first word), ``col0, col`` (leftmost bit of its field of
+view, counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y,
+x0, x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
 `column_window`, and by `window_row_step`, `window_column_step` where they step by `row_step`,
 `column_step`, each advance is one addition per path::
 
@@ -28,10 +28,11 @@ x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step b
     output column  row = row0               col = col0 += column_step  frame = 0  tile = 0
     output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
 
-A window position is skipped unless ``0 <= y <= conv_rows_last and 0 <= x <= conv_columns_last``;
-every window has one that is not. Where the core's `window` is 1, every position is one pixel, and
-the core does not look at y and x. A layer that is `static` runs the steps of its first timestep
-only; the neuron units then update T times with one sum.
+"Window" is always that of the max-pool. A window position is skipped unless ``0 <= y <=
+conv_rows_last and 0 <= x <= conv_columns_last``; every window has one that is not. Where the core's
+`window` is 1, every position is one pixel, and the core does not look at y and x. A layer that is
+`static` runs the steps of its first timestep only; the neuron units then update T times with one
+sum.
 
 *Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
 
@@ -161,7 +162,7 @@ LAYER = Record(
 
 PATH = Record(
     "path",
-    "How the window of one path moves over its source tensor.",
+    "How the field of view of one path moves over its source tensor.",
     (
         _flag("identity", "plane bits are the lane mask; see Runs"),
         _flag("stacked", "rows of the source are one word each and a run covers several"),
@@ -198,10 +199,10 @@ SEGMENT = Record(
 
 RUN = Record(
     "run",
-    "Taps of a window that lie side by side: a range of bits of one row (stacked: of several).",
+    "Taps that lie side by side in the field of view: bits of one row (stacked: of several).",
     (
-        _row("row", "first row, from the window's topmost, in words"),
-        _column("column", "first bit, from the window's leftmost"),
+        _row("row", "first row, from the topmost of the field of view, in words"),
+        _column("column", "first bit, from the leftmost of the field of view"),
         _bits("length_last", "bits, minus 1"),
         _below("rows_last", "rows, minus 1; 0 unless the path is stacked", "side"),
         _below("weight", "weight row of the first bit, from the segment's", "weight_rows"),
