@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression lint bench bench-gpu ablation zoo pin clean
+.PHONY: help setup demo test test-all regression lint docs bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -37,6 +37,10 @@ lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/basedpyright
+
+docs: $(STAMP) ## write the generated pages anew: records, block diagram, table of blocks
+	$(VENV)/python -m lbq_hw.isa > docs/isa.md
+	$(VENV)/python -m lbq_hw.diagram docs
 
 bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder for all rows)
 	$(VENV)/python -m train.bench --json build/bench/golden.json

@@ -86,7 +86,7 @@ class Program:
         return np.bitwise_or.reduce(grouped << shifts, axis=2)
 
     def image(self) -> dict[Region, list[int]]:
-        """What `load` would write, entries by region: for a core that has it from the start."""
+        """The memory image: what `load` would write, for a core that has it from the start."""
         part = weight_slice_lanes(self.config) * self.config.weight_bits
         rows = [
             sum(word << part * i for i, word in enumerate(row))

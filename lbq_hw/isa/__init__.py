@@ -13,12 +13,12 @@ product has been made by the compiler, so that the core only adds::
             for run in runs of its path:    -> scan requests -> events
         END                                 closes the step
 
-*State.* The core keeps for each path of the layer ``row0, row`` (first word of the window's
-topmost row, counted from the plane's first word), ``col0, col`` (the window's leftmost bit,
-counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y, x0,
-x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
+*State.* The core keeps for each path of the layer ``row0, row`` (first word of the topmost row of
+its field of view, counted from the plane's first word), ``col0, col`` (leftmost bit of its field of
+view, counted in its row), ``frame`` (words) and ``tile`` (weight rows), and for the layer ``y0, y,
+x0, x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step by `row_window`,
 `column_window`, and by `window_row_step`, `window_column_step` where they step by `row_step`,
-`column_step`, each advance is one addition a path::
+`column_step`, each advance is one addition per path::
 
     start          row = row0 = row_init    col = col0 = column_init   frame = 0  tile = 0
     timestep                                                           frame += frame_words
@@ -28,10 +28,11 @@ x``, the pixel before max-pooling. With y, x stepping by 1 where row, col step b
     output column  row = row0               col = col0 += column_step  frame = 0  tile = 0
     output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
 
-A window position is skipped unless ``0 <= y <= conv_rows_last and 0 <= x <= conv_columns_last``;
-every window has one that is not. Where the core's `window` is 1, every position is one pixel, and
-the core does not look at y and x. A layer that is `static` runs the steps of its first timestep
-only; the neuron units then update T times with one sum.
+"Window" is always that of the max-pool. A window position is skipped unless ``0 <= y <=
+conv_rows_last and 0 <= x <= conv_columns_last``; every window has one that is not. Where the core's
+`window` is 1, every position is one pixel, and the core does not look at y and x. A layer that is
+`static` runs the steps of its first timestep only; the neuron units then update T times with one
+sum.
 
 *Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
 
@@ -56,7 +57,7 @@ A run of an `identity` path gives one event if ``row_low <= top <= row_high and 
 *Output.* A tile's levels go to bit ``b = column * out_pitch + tile number * P`` of the output
 row, as a chunk of ``2**out_chunk`` bits that is aligned to its size. Plane k of timestep t lies in
 the word ``out_base + t * out_frame + k * out_plane + row * out_row + b // W``. The readout writes
-P logits a tile instead, in the order of the steps.
+P logits per tile instead, in the order of the steps.
 
 *Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
 above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
@@ -69,8 +70,7 @@ record.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record
 
 
@@ -164,7 +164,7 @@ LAYER = Record(
 
 PATH = Record(
     "path",
-    "How the window of one path moves over its source tensor.",
+    "How the field of view of one path moves over its source tensor.",
     (
         _flag("identity", "plane bits are the lane mask; see Runs"),
         _flag("stacked", "rows of the source are one word each and a run covers several"),
@@ -201,10 +201,10 @@ SEGMENT = Record(
 
 RUN = Record(
     "run",
-    "Taps of a window that lie side by side: a range of bits of one row (stacked: of several).",
+    "Taps that lie side by side in the field of view: bits of one row (stacked: of several).",
     (
-        _row("row", "first row, from the window's topmost, in words"),
-        _column("column", "first bit, from the window's leftmost"),
+        _row("row", "first row, from the topmost of the field of view, in words"),
+        _column("column", "first bit, from the leftmost of the field of view"),
         _bits("length_last", "bits, minus 1"),
         _below("rows_last", "rows, minus 1; 0 unless the path is stacked", "side"),
         _below("weight", "weight row of the first bit, from the segment's", "weight_rows"),
@@ -232,17 +232,17 @@ PARAM = Record(
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
 
 
-class Error(IntEnum):
+class Error(Code):
     """Why the core stopped, or refused."""
 
-    NONE = 0
-    BUSY = 1  # a start, or a write, while the core runs
-    ADDRESS = 2  # the host addressed what does not exist
-    LAYER = 3  # an illegal LAYER record
-    PATH = 4
-    SEGMENT = 5
-    RUN = 6
-    PLANE = 7  # a plane word outside its memory was to be read or written
-    WEIGHT = 8  # an event with a weight row outside its memory
-    LOGIT = 9  # more logits than their memory holds
-    PARAM = 10  # a parameter tile outside its memory
+    NONE = 0, "nothing went wrong since the last clear"
+    BUSY = 1, "the host wrote, started or read a memory while the core ran"
+    ADDRESS = 2, "the host addressed what does not exist, or what cannot be read or written so"
+    LAYER = 3, "an illegal LAYER record"
+    PATH = 4, "an illegal PATH record"
+    SEGMENT = 5, "an illegal SEGMENT record"
+    RUN = 6, "an illegal RUN record"
+    PLANE = 7, "a plane word outside its memory was to be read or written"
+    WEIGHT = 8, "an event has a weight row outside its memory"
+    LOGIT = 9, "there are more logits than their memory holds"
+    PARAM = 10, "a parameter tile lies outside its memory"

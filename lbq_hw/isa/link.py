@@ -13,26 +13,25 @@ executed one, and comes first after a reset. A new divisor holds once the reply 
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 from lbq_hw.isa import regions
+from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import SLICE, Field, Record
 
 
-class Command(IntEnum):
+class Command(Code):
     """What a frame asks the link to do."""
 
-    READ = 0  # reply with `words` words from `address` on
-    WRITE = 1  # write the `words` data words from `address` on
-    SYNC = 2  # begin a session: the next sequence number follows this one's
-    DIVISOR = 3  # the UART's clock cycles a bit: the low bits of `address`
+    READ = 0, "reply with `words` words from `address` on"
+    WRITE = 1, "write the `words` data words from `address` on"
+    SYNC = 2, "begin a session: the next sequence number follows this one's"
+    DIVISOR = 3, "the UART's clock cycles per bit: the low bits of `address`"
 
 
-class Status(IntEnum):
+class Status(Code):
     """How a frame was taken."""
 
-    OK = 0
-    SEQUENCE = 1  # not executed: its number does not follow the last one's
+    OK = 0, "executed, now or before"
+    SEQUENCE = 1, "not executed: its number does not follow the last one's"
 
 
 BYTE_BITS = 10

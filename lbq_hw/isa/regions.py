@@ -27,6 +27,18 @@ class Region(IntEnum):
 
 
 SHIFT = 28
+ACCESS = {
+    Region.REGISTERS: "see below",
+    Region.LAYERS: "w",
+    Region.PATHS: "w",
+    Region.SEGMENTS: "w",
+    Region.RUNS: "w",
+    Region.WEIGHTS: "w",
+    Region.PARAMS: "w",
+    Region.PLANES: "rw",
+    Region.LOGITS: "r",
+}
+"""What the host may do while no program runs. While one runs, it may read registers."""
 MAGIC = 0x4C425131  # "LBQ1"
 
 

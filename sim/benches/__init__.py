@@ -1,6 +1,6 @@
-"""Benches under cocotb, one file a block; `sim.regression` runs them.
+"""Testbenches under cocotb, one file per block; `sim.regression` runs them.
 
-A bench file has `SHAPES`, the sizes that it is built for, `block(shape)`, the design under test,
+A testbench has `SHAPES`, the sizes that it is built for, `block(shape)`, the design under test,
 and cocotb's tests. `BENCHES` names them in the order of the data.
 """
 

@@ -11,12 +11,12 @@ import pytest
 from core.harness import Bench
 
 from lbq_hw.core.host_port import HostPort
-from lbq_hw.isa import regions
+from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from sim.models.programs import SMALL
 
-ID, CONTROL = (regions.REGISTERS[name].address for name in ("id", "control"))
-START = 1
+ID, CONTROL, ERROR = (regions.REGISTERS[name].address for name in ("id", "control", "error"))
+START, CLEAR = 1, 2
 
 
 class Requests:
@@ -71,3 +71,16 @@ def test_no_request_is_taken_in_the_cycle_after_the_end_of_a_run(end: int) -> No
     assert sorted(requests.answers) == [cycle + 1 for cycle in requests.taken[1:]]
     assert [cycle for cycle, bit in enumerate(seen["start"]) if bit] == [2]
     assert [cycle for cycle, bit in enumerate(seen["busy"]) if bit] == list(range(2, end + 1))
+
+
+@pytest.mark.parametrize("region", [region for region in Region if region is not Region.REGISTERS])
+def test_a_region_is_read_and_written_as_the_map_says(region: Region) -> None:
+    host = HostPort(SMALL)
+    bench = Bench(host)
+    address = regions.address(SMALL, region, 0)
+    tries = [(address, None), (ERROR, None), (CONTROL, CLEAR), (address, 0), (ERROR, None)]
+    requests = bench.add(Requests(host.port, tries))
+    bench.run(extra=3)
+    _, *errors = requests.answers.values()
+    allowed = ["r" in regions.ACCESS[region], "w" in regions.ACCESS[region]]
+    assert errors == [Error.NONE if may else Error.ADDRESS for may in allowed]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -138,15 +139,30 @@ def test_a_tag_counts_what_is_there() -> None:
     assert all(0 < regions.tag(other) < 1 << 32 for other in others)
 
 
-def test_the_documentation_names_every_field_register_and_error(
+def test_the_documentation_names_every_field_register_and_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main([]) == 0
     text = capsys.readouterr().out
     for record in RECORDS:
         for field in record.fields:
-            assert f"| {field.name} |" in text
+            assert f"| `{field.name}` |" in text
+        for first, last in record.ordered:
+            assert f"`{first}` must not be above `{last}`." in text
     for register in regions.REGISTERS.values():
-        assert f"| {register.address} | {register.name} | {register.access} |" in text
-    for error in isa.Error:
-        assert f"| {error.value} | {error.name} |" in text
+        assert f"| {register.address} | `{register.name}` | {register.access} |" in text
+    for kind in (isa.Error, link.Command, link.Status):
+        for code in kind:
+            assert code.meaning
+            assert f"| {code.value} | `{code.name}` | {code.meaning} |" in text
+
+
+def test_the_page_on_records_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "isa.md"
+    assert main([]) == 0
+    assert capsys.readouterr().out == page.read_text("utf-8")
+
+
+def test_a_code_is_found_by_its_number() -> None:
+    assert isa.Error(7) is isa.Error.PLANE
+    assert isa.Error.PLANE + 1 == 8

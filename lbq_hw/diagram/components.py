@@ -1,0 +1,59 @@
+"""The components of the core, found in its modules wherever these lie."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from amaranth.lib import wiring
+
+from lbq_hw import core
+from lbq_hw.diagram.shapes import Drawing
+
+
+def components() -> dict[str, type[wiring.Component]]:
+    """Every component of `lbq_hw.core`, by the name of its class, in the order of the names."""
+    found = {}
+    for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
+        for name, kind in vars(importlib.import_module(module.name)).items():
+            own = isinstance(kind, type) and kind.__module__ == module.name
+            if own and issubclass(kind, wiring.Component):
+                found[name] = kind
+    return dict(sorted(found.items()))
+
+
+def file_of(kind: type) -> str:
+    """The file of a class, from the project's folder on."""
+    root = Path(core.__path__[0]).parents[1]
+    return Path(inspect.getfile(kind)).relative_to(root).as_posix()
+
+
+def headline(kind: type) -> str:
+    """The first sentence of a class's docstring, on one line."""
+    paragraph = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+    sentence, dot, _ = " ".join(paragraph.split()).partition(". ")
+    return sentence + dot.rstrip()
+
+
+def table(drawing: Drawing) -> str:
+    """The blocks of a drawing and their parts, each with its file and what it does."""
+    known = components()
+
+    def rows() -> Iterator[str]:
+        yield "| component | inside | what it does |"
+        yield "|---|---|---|"
+        for frame in drawing.frames:
+            yield row(frame.name, "")
+        for block in drawing.blocks:
+            yield row(block.name, "")
+            for part in block.parts:
+                yield row(part, f"`{block.name}`")
+
+    def row(name: str, inside: str) -> str:
+        kind = known[name]
+        return f"| [`{name}`](../{file_of(kind)}) | {inside} | {headline(kind)} |"
+
+    return "\n".join(rows()) + "\n"
