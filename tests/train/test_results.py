@@ -348,7 +348,7 @@ def test_commands_repeat_what_the_runs_changed(folder):
 
 def test_a_note_stands_under_its_section(folder):
     write(folder / "notes.json", {"ablation": "Why so."})
-    assert "\nWhy so.\n\n## Training steps\n" in page.page(store.load(folder))
+    assert "\nWhy so.\n\n## Recipes\n" in page.page(store.load(folder))
     write(folder / "notes.json", {"other": "Why so."})
     with pytest.raises(ValueError, match=r"^notes\.json must have keys of accuracy, .*'other'"):
         page.page(store.load(folder))
@@ -443,7 +443,8 @@ def test_runs_on_validation_images_have_a_folder_and_a_section_of_their_own(tmp_
     assert main([str(folder), "--collect", *runs, *options]) == 0
     assert main([str(tmp_path / "runs"), "--collect", *runs, *options]) == 2
     assert capsys.readouterr().err == (
-        f"train.results: {runs[0]} must be tested on the test images, not on the validation images\n"
+        f"train.results: {runs[0]} must be tested on the test images, not on the validation "
+        "images\n"
     )
     (folder.parent / "paper.json").write_text("{}", encoding="utf-8")
     made = recipes(store.load(folder.parent))

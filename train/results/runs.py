@@ -57,14 +57,12 @@ def recipes(results: Results) -> str | None:
     rows = []
     for name, run in sorted(results.validation.items(), key=lambda item: item[1].accuracy):
         shown = [change for change in run.changes if not change.startswith(_BUDGET)]
-        rows.append(
-            (run.name, name, ", ".join(shown) or "none", f"{run.epochs}", f"{run.seed}")
-            + (percent(run.accuracy),)
-        )
+        facts = (", ".join(shown) or "none", f"{run.epochs}", f"{run.seed}", percent(run.accuracy))
+        rows.append((run.name, name, *facts))
     first = paragraph(
         "Recipes are chosen on images held out of the training split (`data.validation`), the same",
-        "in every run. Percent of these classified right after the last epoch; the test images were",
-        "not read. Figures of networks that were not chosen this way say so.",
+        "in every run. Percent of these classified right after the last epoch; the test images",
+        "were not read.",
     )
     headings = ("configuration", "run", "changes", "epochs", "seed", "validation")
     return first + "\n" + table(headings, rows, text=3)

@@ -82,7 +82,8 @@ class Results:
     """A folder of results, read; runs and measured networks are keyed by the names of their files.
 
     `validation` are runs that were made to choose a recipe: the accuracy of each is that of images
-    held out of its training split. Of the run NAME are the networks NAME and NAME-Kbit, with K the width of their weights.
+    held out of its training split. Of the run NAME are the networks NAME and NAME-Kbit, with K the
+    width of their weights.
     """
 
     folder: Path
