@@ -32,7 +32,7 @@ def test_a_shipped_configuration_describes_a_run_that_can_be_built(name):
     assert chosen.description
     info = datasets.info(chosen.data.name)
     spec = chosen.data.spec(info.shape, static=not info.temporal)
-    Pipeline(chosen.augment, spec, classes=info.classes)
+    Pipeline(chosen.augment, spec, classes=info.classes, mean=(128,) * info.shape[0])
     with torch.device("meta"):
         model = models.build(
             chosen.model.name,

@@ -13,6 +13,7 @@ from lbq_hw import file, zoo
 from train import config, measure
 from train.results import layers, page, store
 from train.results.__main__ import figure_note, main
+from train.results.runs import recipes
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "results"
@@ -347,7 +348,7 @@ def test_commands_repeat_what_the_runs_changed(folder):
 
 def test_a_note_stands_under_its_section(folder):
     write(folder / "notes.json", {"ablation": "Why so."})
-    assert "\nWhy so.\n\n## Training steps\n" in page.page(store.load(folder))
+    assert "\nWhy so.\n\n## Recipes\n" in page.page(store.load(folder))
     write(folder / "notes.json", {"other": "Why so."})
     with pytest.raises(ValueError, match=r"^notes\.json must have keys of accuracy, .*'other'"):
         page.page(store.load(folder))
@@ -424,9 +425,34 @@ def test_a_run_that_has_not_ended_is_refused(tmp_path):
 
 def test_a_run_tested_on_validation_images_is_refused(tmp_path):
     finished(tmp_path, "cifar10-resnet20-t2", ["train.epochs=2", "data.validation=5000"])
-    message = f"{tmp_path} must be tested on the test split, not on validation images"
+    message = f"{tmp_path} must be tested on the test images, not on the validation images"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         store.collect(tmp_path)
+
+
+def test_runs_on_validation_images_have_a_folder_and_a_section_of_their_own(tmp_path, capsys):
+    for name, accuracy in (("one", 70.5), ("two", 71.25)):
+        run = tmp_path / name
+        run.mkdir()
+        line = {"epoch": 2, "validation_accuracy": accuracy, "total_seconds": 3.0}
+        (run / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    options = ["--config", "cifar100-resnet20-t2", "--set", "train.epochs=2"]
+    options += ["--set", "data.validation=5000", "--set", "augment.fill=gray"]
+    runs = [str(tmp_path / name) for name in ("one", "two")]
+    folder = tmp_path / "results" / "validation"
+    assert main([str(folder), "--collect", *runs, *options]) == 0
+    assert main([str(tmp_path / "runs"), "--collect", *runs, *options]) == 2
+    assert capsys.readouterr().err == (
+        f"train.results: {runs[0]} must be tested on the test images, not on the validation "
+        "images\n"
+    )
+    (folder.parent / "paper.json").write_text("{}", encoding="utf-8")
+    made = recipes(store.load(folder.parent))
+    assert made is not None
+    assert made.splitlines()[-2:] == [
+        "| cifar100-resnet20-t2 | one | augment.fill=gray | 2 | 0 | 70.50 |",
+        "| cifar100-resnet20-t2 | two | augment.fill=gray | 2 | 0 | 71.25 |",
+    ]
 
 
 def test_a_row_with_other_keys_is_refused(tmp_path):

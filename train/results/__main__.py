@@ -16,6 +16,8 @@ examples:
       write docs/results.md and the figure docs/results/layers.svg
   python -m train.results docs/results/ablation --collect runs/v1 runs/v2 runs/v3
       add a row a run: docs/results/ablation/v1.json and so on
+  python -m train.results docs/results/validation --collect runs/a runs/b
+      the same for runs with data.validation, which no other folder takes
 """
 
 
@@ -42,12 +44,13 @@ def main(argv: list[str] | None = None) -> int:
         parser.error("--config and --set go with --collect")
     if args.set and not args.config:
         parser.error("--set goes with --config")
+    split = "validation" if args.folder.name == store.VALIDATION else "test"
     try:
         if args.collect is None:
             _write_page(args.folder, args.out or args.folder.with_suffix(".md"))
         else:
             for run in args.collect:
-                row = store.collect(run, config=args.config, overrides=args.set)
+                row = store.collect(run, config=args.config, overrides=args.set, split=split)
                 path = args.folder / f"{run.absolute().name}.json"
                 store.save(row, path)
                 print(f"{path}: {row.accuracy:.2f} % after {row.epochs} epochs of {row.name}")

@@ -135,6 +135,11 @@ SECTIONS = {
         make=runs.ablation,
         missing="Left out: no run was collected with `python -m train.results`.",
     ),
+    "recipes": Section(
+        title="Recipes",
+        make=runs.recipes,
+        missing="Left out: no run with validation images was collected.",
+    ),
     "steps": Section(
         title="Training steps",
         make=_steps,

@@ -50,6 +50,27 @@ def accuracy(results: Results) -> str | None:
     return "\n".join(parts)
 
 
+def recipes(results: Results) -> str | None:
+    """One line per run that was made to choose a recipe, or None where there is none."""
+    if not results.validation:
+        return None
+    rows = []
+    for name, run in sorted(results.validation.items(), key=lambda item: item[1].accuracy):
+        shown = [change for change in run.changes if not change.startswith(_BUDGET)]
+        facts = (", ".join(shown) or "none", f"{run.epochs}", f"{run.seed}", percent(run.accuracy))
+        rows.append((run.name, name, *facts))
+    first = paragraph(
+        "Recipes are chosen on images held out of the training split (`data.validation`), the same",
+        "in every run. Percent of these classified right after the last epoch; the test images",
+        "were not read.",
+    )
+    headings = ("configuration", "run", "changes", "epochs", "seed", "validation")
+    return first + "\n" + table(headings, rows, text=3)
+
+
+_BUDGET = ("data.validation=", "train.epochs=")
+
+
 def _tested(results: Results) -> str:
     """How integer accuracies came about."""
     nets = results.measured.values()

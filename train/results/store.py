@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from train import config as configurations
 from train.checkpoint import index
@@ -24,6 +24,7 @@ METHODS = {
     "quantized-ann": "Quantized ANN, N + 1 levels",
     "ann": "ANN, ReLU",
 }
+VALIDATION = "validation"  # folder of runs that were tested on images held out
 RANGES = ("gamma_min", "gamma_max", "lambda_min", "lambda_max")
 
 
@@ -80,13 +81,16 @@ class Run:
 class Results:
     """A folder of results, read; runs and measured networks are keyed by the names of their files.
 
-    Of the run NAME are the networks NAME and NAME-Kbit, with K the width of their weights.
+    `validation` are runs that were made to choose a recipe: the accuracy of each is that of images
+    held out of its training split. Of the run NAME are the networks NAME and NAME-Kbit, with K the
+    width of their weights.
     """
 
     folder: Path
     paper: Mapping[str, Any]
     runs: Mapping[str, Run]
     ablation: Mapping[str, Run]
+    validation: Mapping[str, Run]
     measured: Mapping[str, Mapping[str, Any]]
     bench: Mapping[str, Any] | None
     notes: Mapping[str, str]
@@ -127,6 +131,7 @@ def load(folder: Path) -> Results:
         paper=_read(folder / "paper.json"),
         runs=_runs(folder / "runs"),
         ablation=_runs(folder / "ablation"),
+        validation=_runs(folder / VALIDATION),
         measured={path.stem: _read(path) for path in sorted(folder.glob("measured/*.json"))},
         bench=_read(bench) if bench.is_file() else None,
         notes=_read(notes) if notes.is_file() else {},
@@ -141,22 +146,30 @@ def load(folder: Path) -> Results:
     return results
 
 
-def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str] = ()) -> Run:
+def collect(
+    folder: Path,
+    *,
+    config: str | None = None,
+    overrides: Sequence[str] = (),
+    split: Literal["test", "validation"] = "test",
+) -> Run:
     """The row of a run folder, from ``last.json`` and ``metrics.jsonl``. A folder without
-    ``last.json`` needs the configuration.
+    ``last.json`` needs the configuration. ValueError where it was tested on another split.
     """
     if config is None:
         chosen = Config.from_dict(index(folder, "last")["config"])
     else:
         chosen = configurations.load(config, overrides)
-    if chosen.data.validation:
-        raise ValueError(f"{folder} must be tested on the test split, not on validation images")
+    if chosen.data.split != split:
+        raise ValueError(
+            f"{folder} must be tested on the {split} images, not on the {chosen.data.split} images"
+        )
     metrics = folder / "metrics.jsonl"
     if not metrics.is_file():
         raise ValueError(f"{folder} holds no finished run: {metrics} is missing")
     lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
     epochs = lines[-1]["epoch"] if lines else 0
-    if epochs != chosen.train.epochs or lines[-1]["test_accuracy"] is None:
+    if epochs != chosen.train.epochs or lines[-1][f"{split}_accuracy"] is None:
         raise ValueError(f"{folder} must have ended all {chosen.train.epochs} epochs, not {epochs}")
     neuron, train = chosen.neuron, chosen.train
     return Run(
@@ -174,7 +187,7 @@ def collect(folder: Path, *, config: str | None = None, overrides: Sequence[str]
         lr=train.lr,
         ema=train.ema,
         seed=train.seed,
-        accuracy=lines[-1]["test_accuracy"],
+        accuracy=lines[-1][f"{split}_accuracy"],
         seconds=round(lines[-1]["total_seconds"], 1),
         last_weights=lines[-1].get("last_weights_accuracy"),
         ranges={key: lines[-1][key] for key in RANGES if key in lines[-1]},
