@@ -8,15 +8,15 @@ from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.host_port import HostPort, PortSignature
-from lbq_hw.core.lanes import LaneArray
-from lbq_hw.core.memory import PlaneMemory
-from lbq_hw.core.neuron import NeuronArray
-from lbq_hw.core.queue import Queue
-from lbq_hw.core.scanner import Scanner
-from lbq_hw.core.tables import APART
-from lbq_hw.core.walker import Walker
-from lbq_hw.core.writer import Writer
+from lbq_hw.core.host.port import HostPort, PortSignature
+from lbq_hw.core.lanes.lane_array import LaneArray
+from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.planes import PlaneMemory
+from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.memory.writer import Writer
+from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.scan.scanner import Scanner
+from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 

@@ -7,9 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core import uart
 from lbq_hw.core.accelerator import Accelerator
-from lbq_hw.core.link import Link
+from lbq_hw.core.host import uart
+from lbq_hw.core.host.link import Link
 from lbq_hw.isa.link import divisor
 from lbq_hw.isa.regions import Region, tag
 

@@ -88,7 +88,7 @@ def rtl(job: Job, work: Path) -> str:
     """Write the board's design as Verilog, with the constraints of its pins."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     from boards.top import Top
-    from lbq_hw.core import fabric
+    from lbq_hw.core.memory import rows as fabric
     from lbq_hw.core.system import System
 
     board = job.board

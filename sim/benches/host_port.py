@@ -8,8 +8,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from lbq_hw.core.host_port import HostPort
-from lbq_hw.core.registers import COUNTERS
+from lbq_hw.core.host.port import HostPort
+from lbq_hw.core.host.registers import COUNTERS
 from lbq_hw.isa import regions
 from sim.benches.harness import Bench, Settings, pack, unpack
 from sim.benches.port import Port

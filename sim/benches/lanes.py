@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 
-from lbq_hw.core.lanes import LaneArray
+from lbq_hw.core.lanes.lane_array import LaneArray
 from sim.benches.harness import Bench, Settings, pack
 from sim.models.lanes import golden, random_events, random_weights
 

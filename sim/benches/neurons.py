@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 
-from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.neurons.neuron_array import NeuronArray
 from sim.benches.harness import Bench, Settings, pack
 from sim.models.neurons import LAYERS, build, random_layer, random_params, random_traffic
 

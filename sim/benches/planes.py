@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 
-from lbq_hw.core.memory import PlaneMemory
+from lbq_hw.core.memory.planes import PlaneMemory
 from sim.benches.harness import Bench, Settings
 from sim.models.planes import golden, random_writes
 

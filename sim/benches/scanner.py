@@ -8,8 +8,8 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
-from lbq_hw.core.memory import PlaneMemory
-from lbq_hw.core.scanner import Scanner
+from lbq_hw.core.memory.planes import PlaneMemory
+from lbq_hw.core.scan.scanner import Scanner
 from sim.benches.harness import Bench, Settings
 from sim.models.scanner import golden, random_work
 

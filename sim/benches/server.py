@@ -14,7 +14,7 @@ import cocotb
 from amaranth.lib.wiring import Out
 from cocotb.utils import get_sim_time
 
-from lbq_hw.core.host_port import PortSignature
+from lbq_hw.core.host.port import PortSignature
 from sim.benches.harness import PERIOD, Settings, reset
 from sim.benches.port import Port
 from sim.commands import READ, WRITE

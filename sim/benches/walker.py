@@ -9,7 +9,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw import isa
-from lbq_hw.core.walker import Walker
+from lbq_hw.core.walk.walker import Walker
 from sim.benches.harness import Bench, Settings
 from sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
 from sim.models.walks import walk

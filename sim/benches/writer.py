@@ -7,7 +7,7 @@ from typing import Any
 
 import cocotb
 
-from lbq_hw.core.writer import Writer
+from lbq_hw.core.memory.writer import Writer
 from sim.benches.harness import Bench, Settings
 from sim.models.traffic import apart
 from sim.models.writer import build, decode, golden, random_planes

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.tables import Table
+from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region

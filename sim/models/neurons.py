@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lbq_hw import numeric
-from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.payload import StepInfo
 
 ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32

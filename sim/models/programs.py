@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.tables import Table
+from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
 from sim.models.walks import walk
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import random
 
+from lbq_hw.core.memory.writer import Writer
 from lbq_hw.core.payload import WriteInfo
-from lbq_hw.core.writer import Writer
 
 PLANE_BITS = 10
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
-from lbq_hw.core import path_states, scanner, step_infos
-from lbq_hw.core.neuron import NeuronArray
+from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.scan import scanner
+from lbq_hw.core.walk import path_states, step_infos
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import (
     BOUNDS,

@@ -13,7 +13,7 @@ from pathlib import Path
 from link_model import DAMAGE, FLAG, Model, Stream, lie, stuffed
 from simulators import CACHE, needs_verilator
 
-from lbq_hw.core.link import Link
+from lbq_hw.core.host.link import Link
 from lbq_hw.host.frames import Request
 from lbq_hw.isa.link import Command
 from sim.verilator import build_bench

@@ -1,0 +1,189 @@
+"""The host's view of the core: registers and memories behind 32-bit addresses."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.host.addresses import exists, place
+from lbq_hw.core.host.registers import Registers
+from lbq_hw.core.host.writes import HostWrites
+from lbq_hw.isa import Error, regions
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
+
+__all__ = ["HostPort", "PortSignature"]
+
+_WRITES = ("records", "weights", "params", "plane_write")
+_RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
+_RUN_OUT = ("start", "busy")
+
+
+class PortSignature(wiring.Signature):
+    """A request is taken in a cycle with ``valid`` and ``ready``, and stays until then. Every read
+    is answered by one cycle with ``r_valid``, before the next request is taken.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "valid": Out(1),
+                "ready": In(1),
+                "write": Out(1),
+                "addr": Out(32),
+                "w_data": Out(SLICE),
+                "r_valid": In(1),
+                "r_data": In(SLICE),
+            }
+        )
+
+
+class HostPort(wiring.Component):
+    """Decodes the addresses of `lbq_hw.isa.regions`, holds the registers, and starts the core.
+
+    Blocks: `HostWrites` and `Registers`. The slices of a plane word and of a parameter must be
+    written in their order; those of a parameter are stored with the last. While the core runs only
+    registers can be read: anything else is refused with the error BUSY; what does not exist, with
+    ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
+
+    Timing. A request every other cycle, each taken in its second cycle; in its third where a run
+    ended in its first. A read is answered in the cycle after it is taken.
+
+    Members
+    -------
+    port : `PortSignature`
+    records, weights, params, plane_write : out
+        Writes for the blocks that have the memories, never while `busy`.
+    planes, logits : read ports
+    start : out
+        The first cycle of `busy`.
+    busy : out
+    finished : in
+        The program ended; `busy` falls. Not looked at in the cycle of `start`.
+    layer : in
+    walk_error, walk_error_at : in
+        The walker's, valid with `finished`.
+    stray : in
+        An event has a weight row that does not exist.
+    ticks : in
+        What to count in this cycle, of a run; not in that of `start`.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = c = config
+        self._writes = writes = HostWrites(config)
+        self._registers = registers = Registers(config)
+        logit = data.ArrayLayout(signed(c.membrane_bits), c.units)
+        written, kept = writes.signature.members, registers.signature.members
+        super().__init__(
+            {
+                "port": In(PortSignature()),
+                "planes": In(
+                    memory.ReadPort.Signature(addr_width=c.plane_address_bits, shape=c.word)
+                ),
+                "logits": In(
+                    memory.ReadPort.Signature(
+                        addr_width=ceil_log2(c.logits // c.units), shape=logit
+                    )
+                ),
+            }
+            | {name: written[name] for name in _WRITES}
+            | {name: kept[name] for name in (*_RUN_OUT, *_RUN_IN)}
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        port = self.port
+        m.submodules.registers = registers = self._registers
+        m.submodules.writes = writes = self._writes
+        for name in _WRITES:
+            connect(m, getattr(writes, name), flipped(getattr(self, name)))
+        for name in _RUN_OUT:
+            m.d.comb += getattr(self, name).eq(getattr(registers, name))
+        for name in _RUN_IN:
+            m.d.comb += getattr(registers, name).eq(getattr(self, name))
+        named = [port.addr[regions.SHIFT :] == kind for kind in Region]
+        control = port.addr[:4] == regions.REGISTERS["control"].address
+        reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
+        readable = Cat(named[kind] for kind in reads).any()
+        writable = Cat(named[kind] for kind in HostWrites.REGIONS).any()
+        writable |= named[Region.REGISTERS] & control
+
+        # A request is looked at, and taken in the cycle after: what follows from its address would
+        # be late for all the memories.
+        looked, known, allowed = Signal(), Signal(), Signal()
+        here, written, read = (Signal(len(Region)) for _ in range(3))
+        request, locked, taken, answer, clear, ended = (Signal() for _ in range(6))
+        refused = Signal(4)
+        m.d.sync += [
+            looked.eq(port.valid & ~port.ready),
+            known.eq(exists(self._config, port.addr, named)),
+            allowed.eq(Mux(port.write, writable, readable)),
+            here.eq(Cat(named)),
+            answer.eq(request & ~port.write),
+            clear.eq(written[Region.REGISTERS] & port.w_data[1]),
+            ended.eq(self.busy & self.finished),
+        ]
+        m.d.comb += [
+            port.ready.eq(looked & ~ended),
+            port.r_valid.eq(answer),
+            request.eq(port.ready),  # it is still valid
+            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
+            taken.eq(request & known & ~locked & allowed),
+            written.eq(here & (taken & port.write).replicate(len(here))),
+            read.eq(here & (taken & ~port.write).replicate(len(here))),
+        ]
+        with m.If(request & ~taken):
+            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
+        m.d.comb += [
+            registers.begin.eq(written[Region.REGISTERS] & port.w_data[0]),
+            registers.clear.eq(clear),
+            registers.refused.eq(refused),
+            writes.written.eq(written),
+            writes.addr.eq(port.addr),
+            writes.data.eq(port.w_data),
+        ]
+        self._answer(m, read, registers.values)
+        return m
+
+    def _answer(self, m, read, values):
+        """What a read brings, a cycle later; 0 if it was refused."""
+        c = self._config
+        source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
+        m.d.sync += source.eq(read)
+        with m.Switch(self.port.addr[:4]):
+            for name, where in regions.REGISTERS.items():
+                with m.Case(where.address):
+                    m.d.sync += register.eq(values[name])
+
+        plane_part, plane = place(c, self.port.addr, Region.PLANES)
+        logit_part, logit = place(c, self.port.addr, Region.LOGITS)
+        unit_bits = ceil_log2(c.units)
+        asked = Signal(data.StructLayout({"plane": len(plane_part), "logit": len(logit_part),
+                                          "unit": unit_bits}))  # fmt: skip
+        word = Signal(SLICE * regions.slices(c)[Region.PLANES])
+        total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
+        m.d.sync += [
+            asked.plane.eq(plane_part),
+            asked.logit.eq(logit_part),
+            asked.unit.eq(logit),
+        ]
+        m.d.comb += [
+            self.planes.addr.eq(plane),
+            self.planes.en.eq(read[Region.PLANES]),
+            self.logits.addr.eq(logit >> unit_bits),
+            self.logits.en.eq(read[Region.LOGITS]),
+            word.eq(self.planes.data),
+            total.eq(self.logits.data[asked.unit]),
+            answered.eq(
+                _gate(source[Region.REGISTERS], register)
+                | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
+                | _gate(source[Region.LOGITS], total.as_unsigned().word_select(asked.logit, SLICE))
+            ),
+            self.port.r_data.eq(answered),
+        ]
+
+
+def _gate(enable, value):
+    return value & enable.replicate(len(value))

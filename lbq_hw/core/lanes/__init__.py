@@ -1,0 +1,1 @@
+"""The lanes: one event per cycle, one accumulation in every lane."""

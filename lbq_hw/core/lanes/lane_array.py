@@ -1,0 +1,146 @@
+"""Weight memory and lanes: one event a cycle, one accumulation in every lane."""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.memory.rows import RowMemory
+from lbq_hw.core.payload import Event
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["LANES_A_COPY", "LaneArray"]
+
+LANES_A_COPY = 16
+"""Lanes that share one copy of the register that lets them move."""
+
+
+class LaneArray(wiring.Component):
+    """Accumulates weight rows event by event, and offers the sums of each step.
+
+    An event makes every lane compute ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask[lane] ?
+    weight[row][lane] : 0)``, modulo ``2**acc_bits``. One with ``end`` completes a step: its sums
+    are offered once there is ``room`` for them, and until then nothing moves.
+
+    Timing. An event taken in cycle c reads its weights in c + 1 and adds them in c + 2; after an
+    ``end`` the sums are there in c + 3. They are valid for one cycle, the first one with ``room``
+    in the cycle before it. An event is taken every cycle, but for those in which sums are there and
+    not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: all that
+    moves in the lanes does so by a register. The sums are the accumulators themselves, so whoever
+    takes them must copy them; the next step begins without a gap.
+
+    Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
+    of a write no event is taken: the memory may have one port for both.
+
+    Parameters
+    ----------
+    lanes : int
+        Lanes P.
+    rows : int
+        Weight rows. An event with mask 0 may have any row.
+    weight_bits, acc_bits : int
+        Signed widths of a weight and of an accumulator.
+    init : iterable of int
+        Weight rows after configuration, as `RowMemory` takes them.
+
+    Members
+    -------
+    i_event : stream of `Event`
+    o_sum : stream of ``lanes`` signed sums, always ready
+    room : bit
+        Sums can be taken in the next cycle.
+    weights : write port of a row, one enable a lane
+    busy : bit
+        An event or a sum is on its way.
+    """
+
+    def __init__(self, *, lanes: int, rows: int, weight_bits: int, acc_bits: int, init=()):
+        check_size("lanes", lanes)
+        check_size("rows", rows)
+        check_size("weight_bits", weight_bits, least=2)
+        check_size("acc_bits", acc_bits)
+        if acc_bits < weight_bits:
+            raise ValueError(f"acc_bits must be at least weight_bits, not {acc_bits!r}")
+        self._rows = rows
+        self._init = list(init)
+        row_bits = ceil_log2(rows)
+        row_shape = data.ArrayLayout(signed(weight_bits), lanes)
+        sums = data.ArrayLayout(signed(acc_bits), lanes)
+        weights = memory.WritePort.Signature(addr_width=row_bits, shape=row_shape, granularity=1)
+        super().__init__(
+            {
+                "i_event": In(stream.Signature(Event(lanes=lanes, row_bits=row_bits))),
+                "o_sum": Out(stream.Signature(sums, always_ready=True)),
+                "room": In(1),
+                "weights": Out(weights),
+                "busy": Out(1),
+            }
+        )
+
+    @property
+    def rows(self) -> int:
+        """Weight rows."""
+        return self._rows
+
+    def elaborate(self, _platform):
+        m = Module()
+        row_shape = self.weights.data.shape()
+        m.submodules.memory = store = RowMemory(
+            rows=self._rows,
+            lanes=len(self.weights.data),
+            weight_bits=len(self.weights.data[0]),
+            init=self._init,
+        )
+        read, write = store.read, store.write
+
+        event = self.i_event.payload
+        count = len(event.mask)
+        # Copies of one register, each for some of the lanes.
+        copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
+        advance = copies[0]
+        ends, offered = Signal(), Signal()
+        fetched = Signal(data.StructLayout({"mask": len(event.mask), "act": _ACT}))
+        adding = Signal(_ACT)
+        addend = Signal(row_shape, reset_less=True)
+        acc = Signal(self.o_sum.payload.shape(), reset_less=True)
+
+        m.d.comb += [
+            ends.eq(adding.valid & adding.end),
+            self.i_event.ready.eq(advance),
+            write.addr.eq(self.weights.addr),
+            write.data.eq(self.weights.data),
+            write.en.eq(self.weights.en),
+            read.addr.eq(event.row),
+            read.en.eq(advance),
+            self.o_sum.valid.eq(offered),
+            self.o_sum.payload.eq(acc),
+            self.busy.eq(fetched.act.valid | adding.valid | ~advance | offered),
+        ]
+        m.d.sync += offered.eq(self.room & (~advance | ends))
+        # From themselves, or synthesis would make one of them.
+        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
+        with m.If(advance):
+            m.d.sync += [
+                fetched.act.valid.eq(self.i_event.valid),
+                fetched.act.clear.eq(event.clear),
+                fetched.act.double.eq(event.double),
+                fetched.act.end.eq(event.end),
+                adding.eq(fetched.act),
+            ]
+        row = data.View(row_shape, read.data)
+        for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
+            # One LUT a bit chooses what the carry chain adds to.
+            start = Mux(adding.double, total << 1, total)[: len(total)]
+            start &= (~adding.clear).replicate(len(total))
+            moves = copies[lane // LANES_A_COPY]
+            with m.If(moves):
+                m.d.sync += [
+                    fetched.mask[lane].eq(event.mask[lane]),
+                    weight.eq(Mux(fetched.mask[lane], row[lane], 0)),
+                ]
+            with m.If(moves & adding.valid):
+                m.d.sync += total.eq(start.as_signed() + weight)
+        return m
+
+
+_ACT = data.StructLayout({"valid": 1, "clear": 1, "double": 1, "end": 1})

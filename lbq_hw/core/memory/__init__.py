@@ -1,0 +1,1 @@
+"""Memories: planes with their summary flags and writer, weight rows, queues."""

@@ -1,0 +1,172 @@
+"""Activation memory: plane words, and a flag for each that tells whether any of its bits is set."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.config import address_bits
+from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.payload import PlaneWrite
+from lbq_hw.core.sizes import check_power, check_size
+
+__all__ = ["PlaneMemory"]
+
+
+class PlaneMemory(wiring.Component):
+    """Memory of plane words with summary flags, written by the granule, one write a cycle.
+
+    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A write sets it
+    where an enabled bit is 1, keeps it where none is, or, with ``first``, clears it there. Whoever
+    rewrites a word must enable all of it, beginning with a write that has ``first``; then its flag
+    equals ``word != 0`` after the last of these writes. All words and flags start as 0.
+
+    Timing. Writes never wait. A write taken in cycle c is seen by word reads from cycle c + 1 on
+    and by summary reads from cycle c + 2 on. Summary reads enabled earlier see the flags as they
+    were, but the word itself must not be read in cycle c: fabrics differ in what they would give.
+    The data of a read enabled in cycle c are there in cycle c + 1 and stay until the next enabled
+    read.
+
+    The host reads through the same memory port as ``word``, so that the block needs no second copy
+    of the words: it must read only while nobody uses ``word``. Where both are enabled the host
+    wins, and both see its data.
+
+    Parameters
+    ----------
+    words : int
+        Number of plane words, a multiple of ``summary``.
+    word : int
+        Bits of a plane word, a power of two.
+    summary : int
+        Flags of a summary word, a power of two.
+    granule : int
+        Bits written under one enable, a power of two that divides ``word``.
+
+    Members
+    -------
+    i_write : stream of `PlaneWrite`, always ready
+    word : read port of ``word`` bits
+    summary : read port of ``summary`` bits
+    host : read port of ``word`` bits
+    """
+
+    def __init__(self, *, words: int, word: int, summary: int, granule: int):
+        check_power("word", word, least=8)
+        check_power("summary", summary)
+        check_power("granule", granule)
+        check_size("words", words)
+        if granule > word:
+            raise ValueError(f"granule must be at most the {word} bits of a word, not {granule!r}")
+        if words % summary:
+            raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
+        self._words = words
+        self._granule = granule
+        plane_bits = address_bits(words)
+        chunk_bits = address_bits(words // summary)
+        write = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
+        words_port = memory.ReadPort.Signature(addr_width=plane_bits, shape=word)
+        flags_port = memory.ReadPort.Signature(addr_width=chunk_bits, shape=summary)
+        super().__init__(
+            {
+                "i_write": In(stream.Signature(write, always_ready=True)),
+                "word": Out(words_port),
+                "summary": Out(flags_port),
+                "host": Out(words_port),
+            }
+        )
+
+    @property
+    def words(self) -> int:
+        """Number of plane words."""
+        return self._words
+
+    @property
+    def granule(self) -> int:
+        """Bits written under one enable."""
+        return self._granule
+
+    def elaborate(self, _platform):
+        m = Module()
+        flags = len(self.summary.data)
+        chunks = self._words // flags
+
+        # Without a bypass that defines reads of what is being written: for words nobody reads so,
+        # for the copy of the flags `forward` does.
+        m.submodules.flags = scanned = memory.Memory(shape=flags, depth=chunks, init=[])
+        # A second copy for the read-modify-write leaves the scanner a read port of its own.
+        m.submodules.flags_copy = copy = memory.Memory(
+            shape=flags, depth=chunks, init=[], attrs=APART
+        )
+        flag_writes = [scanned.write_port(), copy.write_port()]
+        flag_read = scanned.read_port()
+        old_read = copy.read_port()
+
+        write = self.i_write.payload
+        index_bits = ceil_log2(flags)
+        enabled = Cat(
+            write.data.word_select(i, self._granule) & enable.replicate(self._granule)
+            for i, enable in enumerate(write.enable)
+        )
+
+        # The second cycle of a write: its flag is merged into the summary word read in the first.
+        merge = Signal()
+        chunk = Signal(len(old_read.addr))
+        index = Signal(index_bits)
+        first = Signal()
+        any_set = Signal()
+        forward = Signal()
+        last_flags = Signal(flags)
+        old_flags = Signal(flags)
+        new_flags = Signal(flags)
+        here = Signal(flags)
+
+        # A memory for each granule: fabrics that write a wide word in parts have it less deep.
+        read_addr = Signal.like(self.word.addr)
+        columns = []
+        for i, enable in enumerate(write.enable):
+            m.submodules[f"planes_{i}"] = column = memory.Memory(
+                shape=self._granule, depth=self._words, init=[], attrs=APART
+            )
+            column_write, column_read = column.write_port(), column.read_port()
+            columns.append(column_read.data)
+            m.d.comb += [
+                column_write.addr.eq(write.addr),
+                column_write.data.eq(write.data.word_select(i, self._granule)),
+                column_write.en.eq(enable & self.i_write.valid),
+                column_read.addr.eq(read_addr),
+                column_read.en.eq(self.word.en | self.host.en),
+            ]
+
+        m.d.comb += [
+            read_addr.eq(Mux(self.host.en, self.host.addr, self.word.addr)),
+            self.word.data.eq(Cat(columns)),
+            self.host.data.eq(Cat(columns)),
+            flag_read.addr.eq(self.summary.addr),
+            flag_read.en.eq(self.summary.en),
+            self.summary.data.eq(flag_read.data),
+            old_read.addr.eq(write.addr[index_bits:]),
+            old_read.en.eq(self.i_write.valid),
+            here.eq(1 << index),
+            old_flags.eq(old_read.data),
+            new_flags.eq(old_flags & ~(here & first.replicate(flags))),
+        ]
+        with m.If(forward):
+            m.d.comb += old_flags.eq(last_flags)
+        with m.If(any_set):
+            m.d.comb += new_flags.eq(old_flags | here)
+        for port in flag_writes:
+            m.d.comb += [port.addr.eq(chunk), port.data.eq(new_flags), port.en.eq(merge)]
+
+        m.d.sync += merge.eq(self.i_write.valid)
+        with m.If(self.i_write.valid):
+            m.d.sync += [
+                chunk.eq(old_read.addr),
+                index.eq(write.addr[:index_bits]),
+                first.eq(write.first),
+                any_set.eq(enabled.any()),
+                # The write before is in its second cycle: the read misses what it stores.
+                forward.eq(merge & (chunk == old_read.addr)),
+            ]
+        with m.If(merge):
+            m.d.sync += last_flags.eq(new_flags)
+        return m

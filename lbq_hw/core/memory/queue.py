@@ -1,0 +1,73 @@
+"""A queue in block memory."""
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["Queue"]
+
+
+class Queue(wiring.Component):
+    """First in, first out; what waits lies in a memory, whose output register offers the first.
+
+    It is `amaranth.lib.fifo.SyncFIFOBuffered` cycle by cycle, without the logic that defines what
+    is read where the memory is written: that never happens.
+
+    Timing. An item taken in cycle c is offered from cycle c + 2 on, one a cycle. No port depends on
+    another of the same cycle.
+
+    Parameters
+    ----------
+    shape : shape of an item
+    depth : int
+        Items that can wait, at least 3: with 2, one would pass every other cycle. Cheapest is one
+        more than a power of two.
+
+    Members
+    -------
+    i, o : streams
+    """
+
+    def __init__(self, shape, *, depth: int):
+        check_size("depth", depth, least=3)
+        self._depth = depth
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    @property
+    def depth(self) -> int:
+        """Items that can wait."""
+        return self._depth
+
+    def elaborate(self, _platform):
+        m = Module()
+        size = self._depth - 1
+        payload = Value.cast(self.i.payload)
+        m.submodules.store = store = memory.Memory(
+            shape=len(payload), depth=size, init=[], attrs=APART
+        )
+        write, read = store.write_port(), store.read_port()
+        stored = Signal(range(size + 1))  # and not offered yet
+        put, get = Signal(), Signal()
+
+        m.d.comb += [
+            self.i.ready.eq(stored != size),
+            put.eq(self.i.valid & self.i.ready),
+            get.eq((stored != 0) & (~self.o.valid | self.o.ready)),
+            write.en.eq(put),
+            write.data.eq(payload),
+            read.en.eq(get),
+            Value.cast(self.o.payload).eq(read.data),
+        ]
+        m.d.sync += stored.eq(stored + put - get)
+        for moves, port in ((put, write), (get, read)):
+            with m.If(moves):
+                last = port.addr == size - 1 if size & (size - 1) else 0
+                m.d.sync += port.addr.eq(Mux(last, 0, port.addr + 1))
+        with m.If(get):
+            m.d.sync += self.o.valid.eq(1)
+        with m.Elif(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        return m

@@ -1,0 +1,115 @@
+"""Level planes into the activation memory, one plane a cycle."""
+
+from amaranth import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.payload import LevelPlanes, PlaneWrite, WriteInfo
+from lbq_hw.core.sizes import check_power, check_size
+
+__all__ = ["Writer"]
+
+
+class Writer(wiring.Component):
+    """Writes the level planes of a tile, plane 0 first, each into its part of a plane word.
+
+    Planes with ``restart`` go where their ``write`` says: plane k to word ``addr + k * stride``, at
+    the granules ``[place, place + granules)``. Planes without it go on from there, as the next
+    timestep does: the first one ``stride`` words after the last plane before.
+
+    A chunk is a power of two of granules long and aligned to its length. So the word holds the
+    chunk over and over, and the enables alone say where it is: there is no shifter.
+
+    Timing. Planes taken in cycle c are written from cycle c + 2 on, one a cycle. The next ones must
+    not come sooner than ``write.planes`` cycles later; then there is no gap between the writes.
+
+    Parameters
+    ----------
+    lanes : int
+        Channels P of a tile, a power of two.
+    word : int
+        Bits of a plane word, a power of two of at least 8, and of at least ``lanes``.
+    planes : int
+        Most planes of a level, at least 1.
+    plane_bits : int
+        Bits of a plane word's address; addresses wrap around there.
+    write : `WriteInfo`
+        Layout of that member.
+
+    Members
+    -------
+    i : stream of `LevelPlanes`, always ready
+        ``stride``, ``planes`` and ``granules`` hold while `busy`, even where it is not valid.
+    o : stream of `PlaneWrite`, always ready
+    busy : bit
+        A write is on its way.
+    """
+
+    def __init__(self, *, lanes: int, word: int, planes: int, plane_bits: int, write: WriteInfo):
+        check_power("lanes", lanes)
+        check_power("word", word, least=8)
+        check_size("planes", planes)
+        check_size("plane_bits", plane_bits)
+        if word < lanes:
+            raise ValueError(f"word must be at least the {lanes} lanes, not {word!r}")
+        if not isinstance(write, WriteInfo):
+            raise TypeError(f"write must be a WriteInfo, not {write!r}")
+        self._granule = granule = min(8, lanes)
+        levels = LevelPlanes(lanes=lanes, planes=planes, write=write)
+        plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
+        super().__init__(
+            {
+                "i": In(stream.Signature(levels, always_ready=True)),
+                "o": Out(stream.Signature(plane, always_ready=True)),
+                "busy": Out(1),
+            }
+        )
+
+    @property
+    def granule(self) -> int:
+        """Bits written under one enable."""
+        return self._granule
+
+    def elaborate(self, _platform):
+        m = Module()
+        held = Signal(self.i.payload.planes.shape(), reset_less=True)
+        index = Signal(range(len(held)))
+        active = Signal()
+        write = Signal(self.i.payload.write.shape(), reset_less=True)
+        layer = self.i.payload.write
+
+        last = Signal()
+        chunk = Signal(len(held[0]))
+        repeated = Signal(len(self.o.payload.data))
+        enable = Signal(len(self.o.payload.enable))
+
+        m.d.comb += [
+            last.eq(index == (layer.planes - 1)[: len(index)]),
+            chunk.eq(held[index]),
+            self.busy.eq(active | self.o.valid),
+        ]
+        with m.Switch(layer.granules):
+            for log in reversed(range(len(layer.granules))):
+                length = self._granule << log
+                with m.Default() if log == 0 else m.Case(1 << log):
+                    m.d.comb += repeated.eq(chunk[:length].replicate(len(repeated) // length))
+        for granule, bit in enumerate(enable):
+            m.d.comb += bit.eq((granule & -layer.granules)[: len(write.place)] == write.place)
+
+        m.d.sync += self.o.valid.eq(active)
+        with m.If(active):
+            m.d.sync += [
+                index.eq(index + 1),
+                write.addr.eq(write.addr + layer.stride),
+                self.o.payload.addr.eq(write.addr),
+                self.o.payload.data.eq(repeated),
+                self.o.payload.enable.eq(enable),
+                self.o.payload.first.eq(write.first),
+            ]
+            with m.If(last):
+                m.d.sync += [active.eq(0), index.eq(0)]
+        with m.If(self.i.valid):
+            m.d.sync += [active.eq(1), held.eq(self.i.payload.planes)]
+            with m.If(self.i.payload.restart):
+                m.d.sync += write.eq(self.i.payload.write)
+        return m

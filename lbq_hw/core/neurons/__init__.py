@@ -1,0 +1,1 @@
+"""The neurons: the sums of a tile become burst levels, or logits."""

@@ -1,0 +1,299 @@
+"""Neuron units: sums of a tile into burst levels, or into logits."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.neurons.level_collector import LevelCollector
+from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
+from lbq_hw.core.neurons.parameters import Parameters
+from lbq_hw.core.neurons.passes import Passes
+from lbq_hw.core.payload import LevelPlanes, StepInfo
+from lbq_hw.core.sizes import check_power, check_size
+
+__all__ = ["NeuronArray"]
+
+
+class NeuronArray(wiring.Component):
+    """Updates the membranes of a tile, `units` channels a cycle, and collects their levels.
+
+    A step, taken together with its sums, makes ``updates`` passes over the tile's groups of `units`
+    channels; each is one timestep::
+
+        U  = floor(m * V / 2**B) + bias + (acc << F)        V = 0 at the first timestep
+        S  = min(number of k >= 1 with U >= k * theta, N)
+        V' = U - (S > 0 ? reset : 0)
+
+    The level leaves as its maximum over the positions of the pool window, at the last position. A
+    readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
+    Membranes wrap around at ``2**membrane_bits``: the compiler proves that U and V' fit, and stores
+    ``1 <= theta < 2**(membrane_bits - 1)``. Channels that pad a tile must get a theta that they
+    never reach, since their levels are written too.
+
+    Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
+    logits in every cycle from ``c + logits_latency`` on. A pass begins `groups` cycles after the
+    one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
+    continues a membrane, and ``write.planes`` cycles, if there are fewer groups than that and its
+    levels leave. So planes follow each other no faster than they can be written. The next step is
+    taken with the last group of the last pass, but a cycle later if there is only one group:
+    ``room``, in the cycle before, tells that. It depends on ``i_sum.valid`` of the same cycle.
+
+    Parameters
+    ----------
+    lanes : int
+        Channels P of a tile, a power of two.
+    units : int
+        Neuron units L, a power of two, at most ``lanes``.
+    acc_bits, membrane_bits : int
+        Signed widths of a sum, and of all membrane values.
+    timesteps : int
+        Most timesteps.
+    tiles : int
+        Tiles of parameters.
+    step : `StepInfo`
+        Layout of a step; planes, decay bits and largest shift follow from it.
+    pools : bool
+        Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
+    init : iterable of words
+        Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
+
+    Members
+    -------
+    i_sum : stream of ``lanes`` signed sums, always ready
+        Valid only in cycles after one with ``room``.
+    room : bit
+        Sums can be taken in the next cycle.
+    i_step : stream of `StepInfo`
+        Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
+        What describes the layer holds while `busy`, even where the stream is not valid.
+    params : write port of ``3 * units`` values, one enable a value
+        Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
+        written while a step of its tile is under way.
+    o_planes : stream of `LevelPlanes`, always ready
+    o_logits : stream of ``units`` signed membranes, always ready
+        In the order of the channels and of the steps.
+    busy : bit
+        A step is on its way.
+    """
+
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        units: int,
+        acc_bits: int,
+        membrane_bits: int,
+        timesteps: int,
+        tiles: int,
+        step: StepInfo,
+        pools: bool = True,
+        init=(),
+    ):
+        check_power("lanes", lanes)
+        check_power("units", units)
+        check_size("acc_bits", acc_bits)
+        check_size("membrane_bits", membrane_bits, least=2)
+        check_size("timesteps", timesteps)
+        check_size("tiles", tiles)
+        if units > lanes:
+            raise ValueError(f"units must be at most the {lanes} lanes, not {units!r}")
+        if not isinstance(step, StepInfo):
+            raise TypeError(f"step must be a StepInfo, not {step!r}")
+        planes = step["capacity"].width
+        if membrane_bits < planes:
+            raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
+        self._groups = lanes // units
+        self._timesteps = timesteps
+        self._pools = pools
+        self._init = [list(word) for word in init]
+        self._unit_sizes = {
+            "acc_bits": acc_bits,
+            "membrane_bits": membrane_bits,
+            "planes": planes,
+            "decay_bits": step["decay"].width - 1,
+            "shift_bits": step["shift"].width,
+        }
+        self._positions = Positions(planes=planes, decay_bits=step["decay"].width - 1)
+        self._depth = tiles * self._groups
+        membrane = signed(membrane_bits)
+        levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
+        params = memory.WritePort.Signature(
+            addr_width=ceil_log2(self._depth),
+            shape=data.ArrayLayout(membrane, 3 * units),
+            granularity=1,
+        )
+        sums = data.ArrayLayout(signed(acc_bits), lanes)
+        logits = data.ArrayLayout(membrane, units)
+        super().__init__(
+            {
+                "i_sum": In(stream.Signature(sums, always_ready=True)),
+                "room": Out(1),
+                "i_step": In(stream.Signature(step)),
+                "params": Out(params),
+                "o_planes": Out(stream.Signature(levels, always_ready=True)),
+                "o_logits": Out(stream.Signature(logits, always_ready=True)),
+                "busy": Out(1),
+            }
+        )
+
+    @property
+    def groups(self) -> int:
+        """Groups of a tile: cycles of a pass."""
+        return self._groups
+
+    @property
+    def loop(self) -> int:
+        """Cycles from a group's membrane read to the next one that sees what it became."""
+        return self._positions.loop
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a step to its first planes."""
+        return self._groups + self._positions.end + 1
+
+    @property
+    def logits_latency(self) -> int:
+        """Cycles from a readout's last step, of one update, to its first logits."""
+        return self._positions.fire + 2
+
+    def elaborate(self, _platform):
+        m = Module()
+        sums = self.i_sum.payload
+        units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
+        m.submodules.passes = passes = Passes(
+            lanes=len(sums),
+            units=len(units),
+            acc_bits=len(sums[0]),
+            timesteps=self._timesteps,
+            param_bits=len(self.params.addr),
+            step=self.i_step.payload.shape(),
+            positions=self._positions,
+        )
+        connect(m, flipped(self.i_sum), passes.i_sum)
+        connect(m, flipped(self.i_step), passes.i_step)
+
+        # What a group needs to know on its way, by position.
+        at = [passes.o]
+        for position in range(1, self._positions.end + 1):
+            at.append(Signal.like(passes.o, name=f"at_{position}"))
+            m.d.sync += at[position].eq(at[position - 1])
+
+        moving = Cat(group.valid for group in at[1:]).any() | self.o_planes.valid
+        m.d.comb += [self.room.eq(passes.room), self.busy.eq(passes.busy | moving)]
+        self._feed(m, at, passes.sums, units)
+        self._keep_levels(m, at, units)
+        self._keep_membranes(m, at, units)
+        self._collect(m, at, passes.step.write, units)
+        self._offer_logits(m, at[self._positions.fire], units)
+        return m
+
+    def _feed(self, m, at, sums, units):
+        """What reaches the units at which position."""
+        positions, layer = self._positions, self.i_step.payload
+        m.submodules.parameters = parameters = Parameters(
+            units=len(units),
+            membrane_bits=len(self.o_logits.payload[0]),
+            depth=self._depth,
+            init=self._init,
+        )
+        connect(m, flipped(self.params), parameters.write)
+        bias, thresholds = parameters.bias, parameters.thresholds
+        decay = Signal(positions.decay_bits + 1)
+        m.d.comb += [
+            bias.en.eq(1),
+            bias.addr.eq(at[0].param),
+            thresholds.en.eq(1),
+            thresholds.addr.eq(at[positions.theta - 1].param),
+        ]
+        for bit, factor in enumerate(decay):
+            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
+            m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
+        for i, unit in enumerate(units):
+            m.submodules[f"unit_{i}"] = unit
+            acc = Signal(unit.acc.shape(), name=f"acc_{i}", reset_less=True)
+            m.d.sync += acc.eq(sums[i])
+            m.d.comb += [
+                unit.acc.eq(acc),
+                unit.bias.eq(bias.data[i]),
+                unit.theta.eq(thresholds.data[2 * i]),
+                unit.reset.eq(thresholds.data[2 * i + 1]),
+                unit.decay.eq(decay),
+                unit.shift.eq(layer.shift),
+                unit.capacity.eq(layer.capacity),
+                unit.fire.eq(~layer.readout),
+            ]
+
+    def _keep_levels(self, m, at, units):
+        """The largest levels of each timestep over the positions of the pool window so far."""
+        if not self._pools:
+            return
+        several = self._groups > 1
+        m.submodules.pool = pool = memory.Memory(
+            shape=data.ArrayLayout(self._positions.planes, len(units)),
+            depth=self._groups << ceil_log2(self._timesteps),
+            init=[],
+            attrs=APART if several else {},
+        )
+        write = pool.write_port()
+        # With one group and one timestep, a position of the window follows the one before at once.
+        read = pool.read_port(transparent_for=[] if several else [write])
+        asked, ended = at[-2], at[-1]
+        m.d.comb += [
+            read.addr.eq(Cat(asked.group, asked.time)),
+            write.addr.eq(Cat(ended.group, ended.time)),
+            write.en.eq(ended.valid),
+        ]
+        for i, unit in enumerate(units):
+            m.d.comb += [
+                unit.pooled.eq(Mux(ended.pool_first, 0, read.data[i])),
+                write.data[i].eq(unit.level),
+            ]
+
+    def _keep_membranes(self, m, at, units):
+        """The membranes of the tile; with one timestep each starts anew."""
+        if self._timesteps == 1:
+            return
+        m.submodules.membrane = state = memory.Memory(
+            shape=self.o_logits.payload.shape(), depth=self._groups, init=[], attrs=APART
+        )
+        write, read = state.write_port(), state.read_port()
+        asked, fired = at[self._positions.v - 1], at[self._positions.fire]
+        m.d.comb += [
+            read.addr.eq(asked.group),
+            write.addr.eq(fired.group),
+            write.en.eq(fired.valid),
+        ]
+        for i, unit in enumerate(units):
+            m.d.comb += [unit.v.eq(read.data[i]), write.data[i].eq(unit.next_v)]
+
+    def _collect(self, m, at, write, units):
+        """Levels into planes; what of `write` describes the layer is taken where it holds."""
+        layer = self.i_step.payload.write
+        m.submodules.collector = collector = LevelCollector(
+            lanes=len(self.i_sum.payload),
+            units=len(units),
+            planes=self._positions.planes,
+            group=at[0].shape(),
+            write=layer.shape(),
+            ends=self._positions.end,
+        )
+        connect(m, collector.o, flipped(self.o_planes))
+        m.d.comb += [
+            Cat(collector.at).eq(Cat(at)),
+            Cat(collector.levels).eq(Cat(unit.level for unit in units)),
+            collector.write.eq(write),
+            collector.write.stride.eq(layer.stride),
+            collector.write.planes.eq(layer.planes),
+            collector.write.granules.eq(layer.granules),
+        ]
+
+    def _offer_logits(self, m, fired, units):
+        """The membranes of a readout, a cycle after they are there."""
+        logits, valid = Signal.like(self.o_logits.payload), Signal()
+        m.d.sync += [
+            valid.eq(fired.valid & fired.logits),
+            logits.as_value().eq(Cat(unit.next_v for unit in units)),
+        ]
+        m.d.comb += [self.o_logits.valid.eq(valid), self.o_logits.payload.eq(logits)]

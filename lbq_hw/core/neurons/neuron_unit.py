@@ -1,0 +1,215 @@
+"""The datapath of one neuron unit: current, leak, threshold, soft reset, level."""
+
+from dataclasses import dataclass
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["NeuronUnit", "Positions"]
+
+ADDS_A_STAGE = 2  # two chained adds ripple together: the second costs about one more bit of carry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Positions:
+    """Where in the pipeline of a `NeuronUnit` things happen.
+
+    A channel is at position 1 in the cycle in which ``acc`` and ``bias`` are given, and moves by
+    one every cycle.
+    """
+
+    planes: int
+    decay_bits: int
+
+    v = 3  # where v is given: the shift and the bias take two cycles before
+
+    @property
+    def leak_stages(self) -> int:
+        """Cycles that the leak takes beyond the one that adds the current."""
+        return -(-max(0, self.decay_bits - 1) // ADDS_A_STAGE)
+
+    def decay(self, bit: int) -> int:
+        """A bit of ``decay`` is used."""
+        if bit == self.decay_bits:
+            return self.theta
+        return self.v + max(0, bit - 1) // ADDS_A_STAGE
+
+    @property
+    def theta(self) -> int:
+        """``theta`` and ``reset`` are given."""
+        return self.v + self.leak_stages
+
+    @property
+    def fire(self) -> int:
+        """``next_v`` is there."""
+        return self.theta + 1
+
+    @property
+    def loop(self) -> int:
+        """Cycles from where v is given until it is what ``next_v`` was."""
+        return self.fire - self.v + 2
+
+    @property
+    def end(self) -> int:
+        """``pooled`` is given and ``level`` is there."""
+        return self.fire + self.planes + 1
+
+
+class NeuronUnit(wiring.Component):
+    """One channel a cycle through a pipeline.
+
+    All arithmetic is modulo ``2**membrane_bits``, so it is exact where U and V' fit, whatever the
+    intermediate terms do::
+
+        U  = leak(v) + bias + (acc << shift)        leak(v) = floor(decay * v / 2**decay_bits)
+        V' = U - (fire and U >= theta ? reset : 0)
+        S  = min(floor(U / theta), capacity), 0 for a negative U; its maximum with `pooled`
+
+    The leak is Horner from the lowest bit of ``decay``, one conditional add and a shift a bit:
+    floors nest, so this is exact. The level comes from a non-restoring division, one add or
+    subtract a plane. ``U >= theta`` is its own compare, which keeps the division out of the loop
+    from V' to the next v.
+
+    What is given and returned where: `Positions`. Returned values are combinational.
+
+    Parameters
+    ----------
+    acc_bits, membrane_bits : int
+        Signed widths of ``acc``, and of all membrane values.
+    planes : int
+        Bits K of a level.
+    decay_bits, shift_bits : int
+        B, and the bits that hold the largest F.
+
+    Members
+    -------
+    acc, bias, v, theta, reset : signed
+        ``1 <= theta < 2**(membrane_bits - 1)``.
+    decay : B + 1 bits
+        At most ``2**B``; all bits 0 for a membrane that starts.
+    shift, capacity : unsigned
+        F and N.
+    fire : bit
+        0: no reset, for a readout.
+    pooled : unsigned
+        Least value of the level.
+    next_v : signed
+    level : unsigned
+    """
+
+    def __init__(
+        self,
+        *,
+        acc_bits: int,
+        membrane_bits: int,
+        planes: int,
+        decay_bits: int,
+        shift_bits: int,
+    ):
+        check_size("acc_bits", acc_bits)
+        check_size("membrane_bits", membrane_bits, least=2)
+        check_size("planes", planes)
+        check_size("decay_bits", decay_bits, least=0)
+        check_size("shift_bits", shift_bits, least=0)
+        if membrane_bits < planes:
+            raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
+        self._positions = Positions(planes=planes, decay_bits=decay_bits)
+        membrane = signed(membrane_bits)
+        super().__init__(
+            {
+                "acc": In(signed(acc_bits)),
+                "bias": In(membrane),
+                "v": In(membrane),
+                "theta": In(membrane),
+                "reset": In(membrane),
+                "decay": In(decay_bits + 1),
+                "shift": In(shift_bits),
+                "capacity": In(planes),
+                "fire": In(1),
+                "pooled": In(planes),
+                "next_v": Out(membrane),
+                "level": Out(planes),
+            }
+        )
+
+    @property
+    def positions(self) -> Positions:
+        """Where in the pipeline things happen."""
+        return self._positions
+
+    def elaborate(self, _platform):
+        m = Module()
+        width = len(self.v)
+
+        def staged(value, name, cycles=1):
+            for _ in range(cycles):
+                register = Signal(value.shape(), name=name, reset_less=True)
+                m.d.sync += register.eq(value)
+                value = register
+            return value
+
+        shifted = self.acc
+        for i, bit in enumerate(self.shift):
+            shifted = Mux(bit, shifted << (1 << i), shifted)[:width].as_signed()
+        current = _wrap(staged(shifted, "shifted") + staged(self.bias, "bias"), width)
+        current = staged(current, "current", 1 + self._positions.leak_stages)
+        u = staged(_wrap(self._leak(staged) + current, width), "u")
+
+        theta = staged(self.theta[:-1], "theta")
+        reset = staged(self.reset, "reset")
+        fires = Signal()
+        m.d.comb += [
+            fires.eq(self.fire & (u >= theta)),
+            self.next_v.eq(Mux(fires, u - reset, u)),
+        ]
+
+        level = staged(self._divide(staged, u, theta), "level")
+        capped = staged(Mux(level > self.capacity, self.capacity, level), "capped")
+        m.d.comb += self.level.eq(Mux(self.pooled > capped, self.pooled, capped))
+        return m
+
+    def _leak(self, staged):
+        """``floor(decay * v / 2**B)``, at the position of ``theta``."""
+        v = self.v
+        decay_bits = self._positions.decay_bits
+        total = (v & self.decay[0].replicate(len(v)).as_signed()) >> 1
+        if decay_bits == 0:
+            total = v & 0
+        for bit in range(1, decay_bits):
+            total = (total + (v & self.decay[bit].replicate(len(v)).as_signed())) >> 1
+            if bit % ADDS_A_STAGE == 0 or bit == decay_bits - 1:
+                total, v = staged(_wrap(total, len(v)), "leak"), staged(v, "v")
+        return total | (v & self.decay[-1].replicate(len(v)).as_signed())
+
+    def _divide(self, staged, u, theta):
+        """``floor(u / theta)`` as planes, saturated at both ends, ``planes - 1`` cycles later.
+
+        The remainder is divided by theta times 2**j, j falling; what lies below bit j of u waits
+        in `rest`. A remainder below 0 is mended by adding in the next stage, so that each stage is
+        one carry chain, whose sign is its bit of the level. A negative u never gets a bit.
+        """
+        width = len(u) + 1
+        planes = len(self.level)
+        rest, top = u[: planes - 1], u[planes - 1 :].as_signed()
+        remainder = _wrap(top - theta, width)
+        bits = Cat(~remainder[-1])
+        for plane in reversed(range(planes - 1)):
+            remainder = staged(remainder, "remainder")
+            rest = staged(rest, "rest")
+            theta = staged(theta, "theta")
+            bits = staged(bits, "bits")
+            subtract = bits[0]
+            operand = (theta ^ subtract.replicate(len(theta)))[: len(theta)]
+            operand = Cat(subtract, operand, subtract.replicate(width - len(theta)))
+            # The lowest bit carries 1 into the sum where theta is subtracted.
+            total = Cat(1, rest[plane], remainder[:-1]) + operand
+            remainder = _wrap(total[1:], width)
+            bits = Cat(~remainder[-1], bits)
+        return bits
+
+
+def _wrap(value, width):
+    return value[:width].as_signed()

@@ -1,0 +1,178 @@
+"""Takes steps with their sums, and sends the groups of each pass into the neuron units."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.neurons.neuron_unit import Positions
+from lbq_hw.core.payload import StepInfo
+
+__all__ = ["Group", "Passes"]
+
+
+class Group(data.StructLayout):
+    """A group of channels on its way through the units, in one pass.
+
+    Members
+    -------
+    valid : bit
+    group : unsigned
+        Its number in the tile.
+    param : unsigned
+        Its word of the parameter memory.
+    time : unsigned
+        Timestep.
+    restart : bit
+        The first update of the step.
+    fresh : bit
+        The membranes start from 0.
+    last : bit
+        The last of the pass.
+    pool_first : bit
+        The first position of a max-pool window.
+    emit, logits : bit
+        The levels leave; the membranes do, as logits.
+    """
+
+    def __init__(self, *, groups: int, timesteps: int, param_bits: int):
+        super().__init__(
+            {
+                "valid": 1,
+                "group": ceil_log2(groups),
+                "param": param_bits,
+                "time": ceil_log2(timesteps),
+                "restart": 1,
+                "fresh": 1,
+                "last": 1,
+                "pool_first": 1,
+                "emit": 1,
+                "logits": 1,
+            }
+        )
+
+
+class Passes(wiring.Component):
+    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one a cycle.
+
+    Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
+    the pass before. A pass begins as many cycles after the one before as a tile has groups; but at
+    least ``positions.loop`` if it continues a membrane, and ``write.planes`` if its levels leave.
+    The next step is taken with the last group of the last pass, but a cycle later if there is only
+    one group.
+
+    Parameters
+    ----------
+    lanes, units : int
+        Channels of a tile, and of a group.
+    acc_bits : int
+        Signed width of a sum.
+    timesteps : int
+        Most timesteps.
+    param_bits : int
+        Address bits of the parameter memory.
+    step : `StepInfo`
+    positions : `Positions`
+        Of the units.
+
+    Members
+    -------
+    i_sum, room, i_step : as in `NeuronArray`
+    o : `Group`
+    sums : ``units`` signed sums
+        Those of the group that ``o`` is, where it is valid.
+    step : `StepInfo`
+        The step whose groups are sent; of the layer's fields only ``i_step`` may be looked at.
+    busy : bit
+        There are groups to send.
+    """
+
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        units: int,
+        acc_bits: int,
+        timesteps: int,
+        param_bits: int,
+        step: StepInfo,
+        positions: Positions,
+    ):
+        self._groups = lanes // units
+        self._timesteps = timesteps
+        self._positions = positions
+        total = signed(acc_bits)
+        group = Group(groups=self._groups, timesteps=timesteps, param_bits=param_bits)
+        super().__init__(
+            {
+                "i_sum": In(stream.Signature(data.ArrayLayout(total, lanes), always_ready=True)),
+                "room": Out(1),
+                "i_step": In(stream.Signature(step)),
+                "o": Out(group),
+                "sums": Out(data.ArrayLayout(total, units)),
+                "step": Out(step),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        step, group, layer = self.step, self.o, self.i_step.payload
+        sums = Signal(self.i_sum.payload.shape(), reset_less=True)
+        left = Signal(range(self._timesteps))
+        first_update = Signal()
+        free = Signal(init=1)
+        leaves = Signal()  # the sums are not needed after the next cycle
+        young = Signal()
+        m.d.comb += [
+            group.valid.eq(self.busy & ~young),
+            group.param.eq(Cat(group.group, step.group[len(group.group) :])),
+            group.last.eq(group.group == self._groups - 1),
+            group.restart.eq(first_update),
+            group.fresh.eq(step.first_t & first_update),
+            group.pool_first.eq(step.pool_first),
+            group.emit.eq(step.pool_last & ~layer.readout),
+            group.logits.eq(layer.readout & step.last_t & (left == 0)),
+            leaves.eq(group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)),
+            Cat(self.sums).eq(sums.as_value()),
+            self.room.eq(~self.i_sum.valid & (free | leaves)),
+            self.i_step.ready.eq(self.i_sum.valid),
+        ]
+        m.d.sync += free.eq(self.room)
+        self._wait(m, young)
+
+        with m.If(group.valid):
+            # The next group comes to the front; after the last one all are where they were.
+            m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
+            m.d.sync += group.group.eq(Mux(group.last, 0, group.group + 1))
+            with m.If(group.last):
+                m.d.sync += [left.eq(left - 1), group.time.eq(group.time + 1), first_update.eq(0)]
+                with m.If(left == 0):
+                    m.d.sync += self.busy.eq(0)
+        with m.If(self.i_sum.valid):
+            m.d.sync += [
+                self.busy.eq(1),
+                step.eq(layer),
+                sums.eq(self.i_sum.payload),
+                left.eq(layer.updates - 1),
+                first_update.eq(1),
+            ]
+            with m.If(layer.first_t):
+                m.d.sync += group.time.eq(0)
+        return m
+
+    def _wait(self, m, young):
+        """`young`: a pass would begin too soon after the one before."""
+        group = self.o
+        loop = self._positions.loop if self._timesteps > 1 else 1
+        longest = max(loop, self._positions.planes)
+        if self._groups >= longest:
+            return
+        age = Signal(range(longest + 1), init=longest)  # of the pass before
+        planes = self.i_step.payload.write.planes
+        early = (~group.fresh & (age < loop)) | (group.emit & (age < planes))
+        m.d.comb += young.eq((group.group == 0) & early)
+        with m.If(group.valid & (group.group == 0)):
+            m.d.sync += age.eq(1)
+        with m.Elif(age != longest):
+            m.d.sync += age.eq(age + 1)

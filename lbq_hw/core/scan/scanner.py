@@ -1,0 +1,133 @@
+"""The scanner: from ranges of plane words to events, at the pace of the set bits."""
+
+from amaranth import Module
+from amaranth.lib import fifo, memory, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from lbq_hw.config import address_bits
+from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.payload import Event, ScanRequest
+from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
+from lbq_hw.core.sizes import check_power, check_size
+
+__all__ = ["LATENCY", "Scanner"]
+
+LATENCY = 8  # cycles from a request to the first event that it makes
+
+
+class Scanner(wiring.Component):
+    """Turns requests into the events of a step, without a cycle for what is zero.
+
+    Set bits leave lowest first, words by ascending address, requests in order. Going down d
+    exponents, d - 1 null events (no lane) and the next event itself double; the first event of a
+    step clears; END doubles down to exponent 0 and closes the step with a null event that has
+    ``end``. A request whose words are all zero, or have no set bit in range, makes no event.
+
+    Timing. One request, one plane word and one event a cycle, each stage running ahead of the next
+    by a queue: words and requests without events cost a cycle of the stage that drops them, and no
+    event is late for them while the queues last. An event is offered `LATENCY` cycles after its
+    request was taken, if nothing is ahead of it. Within a cycle, nothing but the summary port
+    follows ``i_request``, and nothing follows ``o_event.ready``.
+
+    Parameters
+    ----------
+    lanes : int
+        Lanes P, a power of two, at most ``word``.
+    word, summary, words : int
+        As in `PlaneMemory`.
+    rows : int
+        Weight rows.
+    granule : int
+        Power of two that divides ``lo`` of every IDENTITY request; the larger, the smaller the
+        shifter. 1 takes any.
+    chunk_queue, word_queue : int
+        Requests and words that wait for their turn, at least 2 and 3.
+
+    Members
+    -------
+    i_request : stream of `ScanRequest`
+    o_event : stream of `Event`
+    word, summary : the read ports of `PlaneMemory`, seen from the other side
+    word_read, chunk_empty : bit
+        A plane word is read; a request is dropped for it has no flag. To be counted.
+    """
+
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        word: int,
+        summary: int,
+        words: int,
+        rows: int,
+        granule: int = 1,
+        chunk_queue: int = 2,
+        word_queue: int = 17,
+    ):
+        check_power("lanes", lanes)
+        check_power("word", word, least=8)
+        check_power("summary", summary)
+        check_power("granule", granule)
+        check_size("words", words)
+        check_size("rows", rows)
+        check_size("chunk_queue", chunk_queue, least=2)
+        check_size("word_queue", word_queue, least=3)
+        if lanes > word:
+            raise ValueError(f"lanes must be at most the {word} bits of a word, not {lanes!r}")
+        if granule > word:
+            raise ValueError(f"granule must be at most the {word} bits of a word, not {granule!r}")
+        if words % summary:
+            raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
+        chunk_bits = address_bits(words // summary)
+        row_bits = address_bits(rows)
+        self._granule = granule
+        self._chunk_queue = chunk_queue
+        self._word_queue = word_queue
+        self._entry = Word(word=word, row_bits=row_bits)
+        self._request = ScanRequest(
+            word=word, summary=summary, chunk_bits=chunk_bits, row_bits=row_bits
+        )
+        self._event = Event(lanes=lanes, row_bits=row_bits)
+        self._word_port = memory.ReadPort.Signature(addr_width=address_bits(words), shape=word)
+        self._flag_port = memory.ReadPort.Signature(addr_width=chunk_bits, shape=summary)
+        super().__init__(
+            {
+                "i_request": In(stream.Signature(self._request)),
+                "o_event": Out(stream.Signature(self._event)),
+                "word": In(self._word_port),
+                "summary": In(self._flag_port),
+                "word_read": Out(1),
+                "chunk_empty": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
+        m.submodules.chunks = chunks = fifo.SyncFIFO(
+            width=self._request.size, depth=self._chunk_queue
+        )
+        m.submodules.fetch = fetch = WordFetch(
+            request=self._request, entry=self._entry, port=self._word_port
+        )
+        m.submodules.words = words = Queue(self._entry, depth=self._word_queue)
+        m.submodules.events = events = EventMaker(
+            entry=self._entry, event=self._event, granule=self._granule
+        )
+
+        connect(m, flipped(self.i_request), flags.i)
+        connect(m, flipped(self.summary), flags.summary)
+        connect(m, flipped(self.word), fetch.word)
+        connect(m, events.o, flipped(self.o_event))
+        connect(m, fetch.o, words.i)
+        connect(m, words.o, events.i)
+        m.d.comb += [
+            chunks.w_data.eq(flags.o.payload),
+            chunks.w_en.eq(flags.o.valid),
+            flags.o.ready.eq(chunks.w_rdy),
+            fetch.i.payload.eq(chunks.r_data),
+            fetch.i.valid.eq(chunks.r_rdy),
+            chunks.r_en.eq(fetch.i.ready),
+        ]
+        m.d.comb += [self.word_read.eq(fetch.word.en), self.chunk_empty.eq(flags.empty)]
+        return m

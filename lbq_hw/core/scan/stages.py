@@ -1,0 +1,269 @@
+"""The stages of the scanner: flags, words, events. `Scanner` puts queues between them.
+
+Both fetching stages keep what they read in the memory's output register until the next place is
+free. What is empty is dropped, but only while the queue behind has a place: whether a memory is
+read must not wait for a look at all bits of a word.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.payload import EXPONENT_BITS, Event, ScanKind, ScanRequest
+
+__all__ = ["EventMaker", "FlagFetch", "Word", "WordFetch"]
+
+
+def take_lowest(bits: Value) -> tuple[Value, Value]:
+    """The lowest set bit alone, and the others: one carry chain for both."""
+    negative = (-bits)[: len(bits)]
+    return bits & negative, bits & ~negative
+
+
+def at_least(m: Module, count: int, bits: Value) -> Value:
+    """Whether so many bits are set, up to 3: a tree beside the carry chain, and faster than that.
+
+    The number of bits must be a power of two.
+    """
+    one, two, three = bits, Const(0, len(bits)), Const(0, len(bits))
+    while len(one) > 1:
+        half = len(one) // 2
+        merged = [Signal(half, name=f"at_least_{n + 1}_of_{len(bits) // half}") for n in range(3)]
+        (a1, b1), (a2, b2), (a3, b3) = ((v[:half], v[half:]) for v in (one, two, three))
+        m.d.comb += [
+            merged[0].eq(a1 | b1),
+            merged[1].eq(a2 | b2 | (a1 & b1)),
+            merged[2].eq(a3 | b3 | (a1 & b2) | (a2 & b1)),
+        ]
+        one, two, three = merged
+    return (one, two, three)[count - 1]
+
+
+def encode(lowest: Value) -> Value:
+    """Number of the one bit that is set."""
+    width = len(lowest)
+    return Cat(
+        Cat(lowest[i] for i in range(width) if i >> j & 1).any() for j in range(ceil_log2(width))
+    )
+
+
+class Word(data.StructLayout):
+    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end.
+
+    `many` tells that there are several set bits to make events of.
+    """
+
+    def __init__(self, *, word: int, row_bits: int):
+        super().__init__(
+            {
+                "bits": word,
+                "lo": ceil_log2(word),
+                "row": row_bits,
+                "exponent": EXPONENT_BITS,
+                "identity": 1,
+                "end": 1,
+                "many": 1,
+            }
+        )
+
+
+class FlagFetch(wiring.Component):
+    """Reads the summary word of each request, one a cycle, and drops requests without a flag.
+
+    What is left leaves with ``want`` reduced to the words that are not zero.
+    """
+
+    def __init__(self, *, request: ScanRequest, port: memory.ReadPort.Signature):
+        super().__init__(
+            {
+                "i": In(stream.Signature(request)),
+                "o": Out(stream.Signature(request)),
+                "summary": In(port),
+                "empty": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        read = Signal(self.i.payload.shape())
+        read_valid = Signal()
+        free = Signal()
+        want = Signal.like(read.want)
+        empty = Signal()
+
+        m.d.comb += [
+            want.eq(read.want & self.summary.data),
+            empty.eq((read.kind != ScanKind.END) & ~want.any()),
+            self.empty.eq(read_valid & empty & self.o.ready),
+            self.o.payload.eq(read),
+            self.o.payload.want.eq(want),
+            self.o.valid.eq(read_valid & ~empty),
+            free.eq(~read_valid | self.o.ready),
+            self.i.ready.eq(free),
+            self.summary.addr.eq(self.i.payload.chunk),
+            self.summary.en.eq(free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
+        ]
+        with m.If(free):
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.payload)]
+        return m
+
+
+class WordFetch(wiring.Component):
+    """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range.
+
+    A chunk is taken with the last of its words.
+    """
+
+    def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):
+        super().__init__(
+            {
+                "i": In(stream.Signature(request)),
+                "o": Out(stream.Signature(entry)),
+                "word": In(port),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        chunk = self.i.payload
+        seen = Signal.like(chunk.want)
+        read = Signal(self.i.payload.shape())
+        read_valid = Signal()
+        read_free = Signal()
+        read_index = Signal(ceil_log2(len(chunk.want)))
+        held = Signal(self.o.payload.shape())
+        held_valid = Signal()
+        held_free = Signal()
+
+        is_end = chunk.kind == ScanKind.END
+        want = Signal.like(chunk.want)
+        lowest = Signal.like(chunk.want)
+        rest = Signal.like(chunk.want)
+        index = Signal.like(read_index)
+        issue = Signal()
+        empty = Signal()
+        m.d.comb += [
+            want.eq(chunk.want & ~seen),
+            Cat(lowest, rest).eq(Cat(*take_lowest(want))),
+            index.eq(encode(lowest)),
+            empty.eq(~held.end & ~held.bits.any()),
+            self.o.payload.eq(held),
+            self.o.payload.many.eq(~(held.identity | held.end) & at_least(m, 2, held.bits)),
+            self.o.valid.eq(held_valid & ~empty),
+            held_free.eq(~held_valid | self.o.ready),
+            read_free.eq(~read_valid | held_free),
+            issue.eq(self.i.valid & read_free),
+            self.word.addr.eq(Cat(index, chunk.chunk)),
+            self.word.en.eq(issue & ~is_end),
+            self.i.ready.eq(read_free & (is_end | ~at_least(m, 2, want))),
+        ]
+
+        identity = read.kind == ScanKind.IDENTITY
+        end = read.kind == ScanKind.END
+        everywhere = read.stacked | identity
+        cut_low = everywhere | (read.lo_en & (read.lo_at == read_index))
+        cut_high = everywhere | (read.hi_en & (read.hi_at == read_index))
+        # Shifted ones: comparisons with every bit's number would become as many carry chains.
+        ones = ~Const(0, len(held.bits))
+        keep_low = Signal.like(held.bits)
+        keep_high = Signal.like(held.bits)
+        m.d.comb += [keep_low.eq(ones), keep_high.eq(ones)]
+        with m.If(cut_low):
+            m.d.comb += keep_low.eq(ones << read.lo)
+        with m.If(cut_high):
+            m.d.comb += keep_high.eq(ones >> ~read.hi)
+        offset = Signal.like(read.row)
+        with m.If(~identity):
+            m.d.comb += offset.eq(read_index << read.inc)
+
+        with m.If(issue):
+            m.d.sync += seen.eq(Mux(self.i.ready, 0, chunk.want & ~rest))
+        with m.If(read_free):
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(chunk), read_index.eq(index)]
+        with m.If(held_free):
+            m.d.sync += [
+                held_valid.eq(read_valid),
+                held.bits.eq(self.word.data & keep_low & keep_high),
+                held.lo.eq(read.lo),
+                held.row.eq(read.row + offset),
+                held.exponent.eq(read.exponent & ~end.replicate(EXPONENT_BITS)),
+                held.identity.eq(identity),
+                held.end.eq(end),
+            ]
+        return m
+
+
+class EventMaker(wiring.Component):
+    """Turns words into events, one a cycle, with the doublings that lead to each exponent."""
+
+    def __init__(self, *, entry: Word, event: Event, granule: int):
+        self._granule = granule
+        super().__init__({"i": In(stream.Signature(entry)), "o": Out(stream.Signature(event))})
+
+    def elaborate(self, _platform):
+        m = Module()
+        layout = self.i.payload.shape()
+        # Behind the end of a step: the first word after reset opens one.
+        word = Signal(layout, init={"end": 1})
+        word_valid = Signal()
+        word_free = Signal()
+        first = Signal()
+        due = Signal(EXPONENT_BITS)
+        made = Signal(layout)
+        made_valid = Signal()
+        made_free = Signal()
+        clear = Signal()
+        double = Signal()
+        null = Signal()
+
+        doubling = due > 1
+        lowest, rest = take_lowest(word.bits)
+        last = ~doubling & ~word.many
+        unit = ceil_log2(self._granule)
+        place = Cat(made.lo[unit:])
+        lanes = Signal.like(self.o.payload.mask)
+        m.d.comb += [
+            made_free.eq(~made_valid | self.o.ready),
+            word_free.eq(~word_valid | (made_free & last)),
+            self.i.ready.eq(word_free),
+            lanes.eq(made.bits >> (place << unit)),
+            self.o.valid.eq(made_valid),
+            self.o.payload.row.eq(made.row),
+            self.o.payload.mask.eq(~null.replicate(len(lanes))),
+            self.o.payload.clear.eq(clear),
+            self.o.payload.double.eq(double),
+            self.o.payload.end.eq(made.end),
+        ]
+        with m.If(made.identity):
+            m.d.comb += self.o.payload.mask.eq(lanes & ~null.replicate(len(lanes)))
+        with m.Else():
+            m.d.comb += self.o.payload.row.eq(made.row + encode(made.bits))
+
+        with m.If(word_free):
+            m.d.sync += word_valid.eq(self.i.valid)
+            with m.If(self.i.valid):
+                m.d.sync += [word.eq(self.i.payload), first.eq(word.end)]
+                with m.If(word.end):
+                    m.d.sync += due.eq(0)
+                with m.Else():
+                    m.d.sync += due.eq(word.exponent - self.i.payload.exponent)
+        with m.Elif(made_free):
+            with m.If(doubling):
+                m.d.sync += due.eq(due - 1)
+            with m.Else():
+                m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
+                # What is left of three are two.
+                m.d.sync += word.many.eq(at_least(m, 3, word.bits))
+        with m.If(made_free):
+            m.d.sync += [
+                made_valid.eq(word_valid),
+                made.eq(word),
+                clear.eq(first),
+                double.eq(due.any()),
+                null.eq(doubling | word.end),
+                made.end.eq(word.end & ~doubling),
+            ]
+            with m.If(~word.identity):
+                m.d.sync += made.bits.eq(lowest)
+        return m

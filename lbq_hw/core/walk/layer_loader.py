@@ -1,0 +1,143 @@
+"""The LAYER record of the layer that runs: read, looked at, and what follows from it."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.walk import records
+from lbq_hw.core.walk.places import further, offset_bits
+from lbq_hw.core.walk.tables import Table
+from lbq_hw.isa.record import SLICE
+
+__all__ = ["LayerLoader"]
+
+
+class LayerLoader(wiring.Component):
+    """Reads a LAYER record, a slice a cycle, and refuses an illegal one.
+
+    Beyond `Record.violations` it refuses, as LAYER, one with more paths than `layer_paths`, or in
+    the last entry of its table and not marked `last`, or of neurons whose frames do not follow
+    each other as the planes do; and as PARAM one with parameters that do not exist.
+
+    Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
+    ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
+    later. ``bad`` comes in place of ``ready``, or before it.
+
+    Members
+    -------
+    table : read port of the LAYER table's slices, seen from the other side
+    number : in
+        The layer; stable while loading.
+    load : in
+        Level: from a cycle in which neither ``ready`` nor ``bad`` is 1 until one of them is.
+    there : out
+        One cycle, the first with ``layer``.
+    layer : out
+        The record; stays until the next ``load``.
+    ready : out
+        The layer is legal, and the facts below are there, as long as ``layer`` is.
+    bad, error : out
+        One cycle: the layer is illegal, and the `isa.Error`.
+    readout : out
+        As in ``layer``.
+    paths_last : out
+        Number of its paths minus 1.
+    span : out
+        Words from the first plane that a step writes to its last.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        table = memory.ReadPort.Signature(addr_width=Table.LAYERS.bits(config), shape=SLICE)
+        super().__init__(
+            {
+                "table": In(table),
+                "number": In(address_bits(config.layers)),
+                "load": In(1),
+                "there": Out(1),
+                "layer": Out(records.layout(isa.LAYER, config)),
+                "ready": Out(1),
+                "bad": Out(1),
+                "error": Out(unsigned(4)),
+                "readout": Out(1),
+                "paths_last": Out(address_bits(config.layer_paths)),
+                "span": Out(offset_bits(config)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c, layer = self._config, self.layer
+        read, complete = Signal(), Signal()
+        count = Signal(range(max(c.planes, c.timesteps)))
+        bad_layer = Signal()
+        bad_param = Signal()
+        self._read(m, read, complete)
+        m.d.comb += self.error.eq(Mux(bad_layer, isa.Error.LAYER, isa.Error.PARAM))
+
+        with m.FSM():
+            with m.State("READ"):
+                m.d.comb += read.eq(self.load)
+                with m.If(complete):
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                m.d.comb += self.there.eq(1)
+                m.d.sync += [
+                    self.paths_last.eq(layer.path_last - layer.path_first),
+                    bad_layer.eq(
+                        records.illegal(isa.LAYER, c, layer)
+                        | (layer.path_last - layer.path_first >= c.layer_paths)
+                        | (~layer.last & (self.number == c.layers - 1))
+                    ),
+                    bad_param.eq(layer.param + layer.tiles_last >= c.param_tiles),
+                    self.readout.eq(layer.readout),
+                    self.span.eq(0),
+                    count.eq(layer.planes_last),
+                ]
+                m.next = "ADD PLANES"
+            with m.State("ADD PLANES"):
+                with m.If(bad_layer | bad_param):
+                    m.d.comb += self.bad.eq(1)
+                    m.next = "READ"
+                with m.Elif(count != 0):
+                    m.d.sync += self.span.eq(further(self.span, layer.out_plane))
+                    m.d.sync += count.eq(count - 1)
+                with m.Else():
+                    apart = self.span + layer.out_plane != layer.out_frame
+                    m.d.sync += [
+                        count.eq(Mux(layer.static, layer.time_last, 0)),
+                        bad_layer.eq(~self.readout & (layer.time_last != 0) & apart),
+                    ]
+                    m.next = "ADD FRAMES"
+            with m.State("ADD FRAMES"):
+                with m.If(bad_layer):
+                    m.d.comb += self.bad.eq(1)
+                    m.next = "READ"
+                with m.Elif(count != 0):
+                    m.d.sync += self.span.eq(further(self.span, layer.out_frame))
+                    m.d.sync += count.eq(count - 1)
+                with m.Else():
+                    m.d.comb += self.ready.eq(1)
+                    with m.If(~self.load):
+                        m.next = "READ"
+        return m
+
+    def _read(self, m, read, complete):
+        """Fill `layer` while `read`; `complete` with the last of its slices."""
+        c = self._config
+        record, parts = self.layer.as_value(), isa.LAYER.slices(c)
+        asked, there, there_part = Signal(range(parts + 1)), Signal(), Signal(range(parts))
+        m.d.comb += [
+            self.table.en.eq(read & ~complete),
+            self.table.addr.eq(Cat(asked[: Table.LAYERS.part_bits(c)], self.number)),
+            complete.eq(asked == parts),
+        ]
+        m.d.sync += [there.eq(self.table.en), there_part.eq(asked), asked.eq(0)]
+        with m.If(self.table.en):
+            m.d.sync += asked.eq(asked + 1)
+        with m.If(there):
+            for i in range(parts):
+                with m.If(there_part == i):
+                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(self.table.data)

@@ -1,0 +1,134 @@
+"""Fetches the runs of a segment, one a cycle, and places them in their plane."""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.walk import records
+from lbq_hw.core.walk.paths import SCAN_FIELDS
+from lbq_hw.core.walk.places import FetchedSegment, PlacedRun
+
+__all__ = ["RunFetch"]
+
+
+class RunFetch(wiring.Component):
+    """Turns a segment into its placed runs, and an end into an end.
+
+    Timing. One run or end a cycle; the first run of a segment is offered 2 cycles after it was
+    taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
+
+    Errors. An illegal RUN, or one of several rows in a path that is not stacked, is dropped,
+    together with all that follow but ends; ``dropping`` says so until ``clear``.
+
+    Members
+    -------
+    i : stream of `FetchedSegment`
+    runs : read port of a RUN record, seen from the other side
+    o : stream of `PlacedRun`
+    stop, clear : in, as in `Segments`
+    dropping : out
+    bad, bad_at : out
+        One cycle: this record is the first that is illegal.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        run_bits = address_bits(config.runs)
+        run = records.layout(isa.RUN, config)
+        super().__init__(
+            {
+                "i": In(stream.Signature(FetchedSegment(config))),
+                "runs": In(memory.ReadPort.Signature(addr_width=run_bits, shape=run)),
+                "o": Out(stream.Signature(PlacedRun(config))),
+                "stop": In(1),
+                "clear": In(1),
+                "dropping": Out(1),
+                "bad": Out(1),
+                "bad_at": Out(run_bits),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c, given, run, move = self._config, self.i.payload, self.runs.data, self.o.ready
+        placed, run_bits = dict(PlacedRun(c).members), address_bits(c.runs)
+        # Of the only path of a layer nothing changes on the way.
+        several = c.layer_paths > 1
+        of_path = [name for name in placed if name in SCAN_FIELDS]
+        of_run = ["end", "top", "left", "rows_last", "length_last", "weight"]
+        carried = [name for name in placed if name not in of_run]
+        if not several:
+            carried = [name for name in carried if name not in of_path]
+        # The runs of a segment are asked for one by one, then there, and offered.
+        asked = Signal(
+            data.StructLayout(
+                {"valid": 1, "end": 1}
+                | {"row": signed(c.row_offset_bits), "col": signed(c.column_bits)}
+                | {"weight": placed["weight"], "run": run_bits, "run_last": run_bits}
+                | {name: placed[name] for name in carried}
+            )
+        )
+        offered = Signal(data.StructLayout({"valid": 1, "bad": 1, "index": run_bits}))
+        offer = Signal(
+            data.StructLayout({name: placed[name] for name in placed if name in of_run + carried})
+        )
+        asked_path, path = (asked, offer) if several else (given.path, given.path)
+        last, next_run, illegal = Signal(), Signal(run_bits), Signal()
+        m.d.comb += [
+            last.eq(~asked.valid | asked.end | (asked.run == asked.run_last)),
+            self.i.ready.eq(move & last),
+            next_run.eq(Mux(last, given.path.run_first, asked.run + 1)),
+            self.runs.en.eq(move),
+            self.runs.addr.eq(next_run),
+            illegal.eq(offered.bad | (~path.stacked & (offer.rows_last != 0))),
+            self.o.valid.eq(offered.valid & (offer.end | ~(illegal | self.dropping))),
+        ]
+        for name in placed:
+            m.d.comb += self.o.payload[name].eq((path if name in of_path else offer)[name])
+        self._take(m, asked, [name for name in carried if name in of_path])
+        with m.If(move):
+            m.d.sync += [
+                asked.run.eq(next_run),
+                offered.valid.eq(asked.valid),
+                offered.bad.eq(records.illegal(isa.RUN, c, run)),
+                offered.index.eq(asked.run),
+                offer.end.eq(asked.end),
+                offer.top.eq(asked.row + run.row),
+                offer.left.eq(asked.col + run.column),
+                offer.rows_last.eq(run.rows_last),
+                offer.length_last.eq(run.length_last),
+                offer.weight.eq(asked.weight + Mux(asked_path.identity, 0, run.weight)),
+            ]
+            m.d.sync += [offer[name].eq(asked[name]) for name in carried]
+        self._drop(m, move & offered.valid & ~offer.end & illegal, offered.index)
+        return m
+
+    def _take(self, m, asked, of_path):
+        """The next segment, with the window's place added."""
+        given, state = self.i.payload, self.i.payload.state
+        with m.If(self.i.ready):
+            m.d.sync += [
+                asked.valid.eq(self.i.valid),
+                asked.end.eq(given.end),
+                asked.run_last.eq(given.path.run_last),
+                asked.row.eq(state.row),
+                asked.col.eq(state.col),
+                asked.number.eq(state.number),
+                asked.base.eq(given.base + state.frame),
+                asked.weight.eq(given.weight + state.tile),
+                asked.exponent.eq(given.exponent),
+            ]
+            m.d.sync += [asked[name].eq(given.path[name]) for name in of_path]
+
+    def _drop(self, m, illegal, index):
+        """The first illegal record is told, and ends all."""
+        m.d.comb += [
+            self.bad.eq(illegal & ~(self.dropping | self.stop)),
+            self.bad_at.eq(index),
+        ]
+        with m.If(self.bad):
+            m.d.sync += self.dropping.eq(1)
+        with m.If(self.clear):
+            m.d.sync += self.dropping.eq(0)

@@ -1,0 +1,143 @@
+"""Fetches the segments of every step, each with its path and where that is."""
+
+from amaranth import Module, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.payload import EXPONENT_BITS
+from lbq_hw.core.walk import records
+from lbq_hw.core.walk.path_states import SLOTS
+from lbq_hw.core.walk.paths import SCAN_FIELDS
+from lbq_hw.core.walk.places import FetchedSegment, PathState
+
+__all__ = ["SegmentFetch"]
+
+
+class SegmentFetch(wiring.Component):
+    """Goes through the SEGMENT records of the layer once for every step that is open.
+
+    Timing. One segment or end a cycle. The first of a step is offered 3 cycles after that of
+    ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
+
+    Errors. An illegal SEGMENT, one of a path that the layer has not, or one whose exponent is above
+    that of the segment before it in the layer, is dropped, together with all that follow but ends;
+    ``dropping`` says so until ``clear``.
+
+    Members
+    -------
+    begin, clear, open, segment_first, segment_last, paths_last : as in `Segments`
+    segments : read port of a SEGMENT record, seen from the other side
+    scans : read port of a path's `SCAN_FIELDS`, seen from the other side
+    state_read, state_slot, state_path, state_release : out
+        For `PathStates`; ``state_path`` in the cycle of a read of ``scans``, and the same path.
+    state : in, `PathState`
+    failed : in
+        An error was found, here or behind: only ends are made.
+    o : stream of `FetchedSegment`
+    dropping : out
+    bad, bad_at : out
+        One cycle: this record is the first that is illegal.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        segment_bits, path_bits = address_bits(config.segments), address_bits(config.layer_paths)
+        segment = records.layout(isa.SEGMENT, config)
+        scans = records.layout(isa.PATH, config, SCAN_FIELDS)
+        super().__init__(
+            {
+                "begin": In(1),
+                "clear": In(1),
+                "open": In(1),
+                "segment_first": In(segment_bits),
+                "segment_last": In(segment_bits),
+                "paths_last": In(path_bits),
+                "segments": In(memory.ReadPort.Signature(addr_width=segment_bits, shape=segment)),
+                "scans": In(memory.ReadPort.Signature(addr_width=path_bits, shape=scans)),
+                "state_read": Out(1),
+                "state_slot": Out(1),
+                "state_path": Out(path_bits),
+                "state_release": Out(1),
+                "state": In(PathState(config)),
+                "failed": In(1),
+                "o": Out(stream.Signature(FetchedSegment(config))),
+                "dropping": Out(1),
+                "bad": Out(1),
+                "bad_at": Out(segment_bits),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c, out, segment = self._config, self.o.payload, self.segments.data
+        # A segment is asked for, then there and looked at, then offered with its path and state.
+        there = Signal(
+            data.StructLayout({"valid": 1, "end": 1, "slot": 1, "index": address_bits(c.segments)})
+        )
+        offered = Signal(
+            data.StructLayout(
+                {
+                    "valid": 1,
+                    "end": 1,
+                    "base": c.plane_address_bits,
+                    "weight": c.weight_address_bits,
+                    "exponent": EXPONENT_BITS,
+                }
+            )
+        )
+        feed, illegal, rising = self.o.ready, Signal(), Signal()
+        m.d.comb += [
+            self.scans.en.eq(feed),
+            self.scans.addr.eq(segment.path),
+            self.state_read.eq(feed),
+            self.state_slot.eq(there.slot),
+            self.state_path.eq(segment.path),
+            self.state_release.eq(feed & there.valid & there.end),
+            # The segment before it in its step is the one that is offered.
+            rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
+            illegal.eq(
+                records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last) | rising
+            ),
+            self.bad.eq(feed & there.valid & ~there.end & illegal & ~self.failed),
+            self.bad_at.eq(there.index),
+            self.o.valid.eq(offered.valid),
+            out.path.eq(self.scans.data),
+            out.state.eq(self.state),
+        ]
+        names = ("base", "weight", "exponent")
+        m.d.comb += [out[name].eq(offered[name]) for name in ("end", *names)]
+        self._ask(m, there)
+        with m.If(feed):
+            m.d.sync += offered.valid.eq(there.valid & (there.end | ~(illegal | self.dropping)))
+            m.d.sync += offered.end.eq(there.end)
+            m.d.sync += [offered[name].eq(segment[name]) for name in names]
+        with m.If(self.bad):
+            m.d.sync += self.dropping.eq(1)
+        with m.If(self.clear):
+            m.d.sync += self.dropping.eq(0)
+        return m
+
+    def _ask(self, m, there):
+        """Ask for the layer's segments in turn, then for nothing: the step's end."""
+        feed = self.o.ready
+        at = Signal.like(self.segment_first)
+        at_end, closing, issue, slot = Signal(), Signal(), Signal(), Signal()
+        waiting = Signal(range(SLOTS + 1))  # steps whose end was not issued yet
+        m.d.comb += [
+            issue.eq(waiting != 0),
+            closing.eq(at_end | self.failed),
+            self.segments.en.eq(feed),
+            self.segments.addr.eq(at),
+        ]
+        m.d.sync += waiting.eq(waiting + self.open - (feed & issue & closing))
+        with m.If(feed):
+            m.d.sync += [there.valid.eq(issue), there.end.eq(closing)]
+            m.d.sync += [there.slot.eq(slot), there.index.eq(at)]
+            with m.If(issue & closing):
+                m.d.sync += [at.eq(self.segment_first), at_end.eq(0), slot.eq(~slot)]
+            with m.Elif(issue):
+                m.d.sync += [at.eq(at + 1), at_end.eq(at == self.segment_last)]
+        with m.If(self.begin):
+            m.d.sync += at.eq(self.segment_first)

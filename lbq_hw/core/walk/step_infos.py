@@ -1,0 +1,189 @@
+"""The StepInfo of every step: where its levels go, and what its layer asks of neurons."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.walk import records
+from lbq_hw.core.walk.loops import Advance, LoopState
+from lbq_hw.core.walk.places import further, offset_bits
+
+__all__ = ["STEPS_AHEAD", "StepInfos", "step_layout"]
+
+STEPS_AHEAD = 17
+"""StepInfos that can wait for their sums."""
+
+
+def step_layout(config: CoreConfig) -> StepInfo:
+    """The StepInfo of a core; its address reaches every plane word."""
+    return StepInfo(
+        lanes=config.lanes,
+        word=config.word,
+        planes=config.planes,
+        address_bits=config.plane_address_bits,
+        group_bits=address_bits(config.channels // config.units),
+        update_bits=config.timesteps.bit_length(),
+        decay_bits=config.decay_bits,
+        shift_bits=max(1, config.fraction_bits.bit_length()),
+    )
+
+
+class StepInfos(wiring.Component):
+    """Follows the loops by additions to where a step writes, and queues the StepInfos.
+
+    Only what changes within a layer is queued: the rest comes from ``layer`` as it is.
+
+    Timing. ``beyond`` and what `push` takes are settled three cycles after ``start`` or ``go``.
+    The queue holds `STEPS_AHEAD`; a StepInfo is offered in the cycle after its ``push`` if none is
+    before it.
+
+    Members
+    -------
+    layer : in
+        The LAYER record; stable from ``start`` on until its StepInfos are taken.
+    readout, span : in
+        Facts of the layer, as `LayerLoader` has them.
+    clear : in
+        A program begins, and with it the logits.
+    start, go, following, state : in
+        As `Loops` has them.
+    beyond : out
+        The step would write beyond the plane memory, or the logits.
+    push : in
+        The StepInfo of this step is wanted; only with ``room``.
+    room : out
+    o : stream of `StepInfo`
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        super().__init__(
+            {
+                "layer": In(records.layout(isa.LAYER, config)),
+                "readout": In(1),
+                "span": In(offset_bits(config)),
+                "clear": In(1),
+                "start": In(1),
+                "go": In(1),
+                "following": In(Advance),
+                "state": In(LoopState(config)),
+                "beyond": Out(1),
+                "push": In(1),
+                "room": Out(1),
+                "o": Out(stream.Signature(step_layout(config))),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c, write = self._config, self.o.payload.write
+        changes = {
+            "first_t": c.timesteps > 1,
+            "last_t": c.timesteps > 1,
+            "pool_first": c.window > 1,
+            "pool_last": c.window > 1,
+        }
+        info = Signal(
+            data.StructLayout(
+                {
+                    "addr": len(write.addr),
+                    "place": len(write.place),
+                    "param": address_bits(c.param_tiles),
+                }
+                | {name: 1 for name in changes if changes[name]}
+            )
+        )
+        m.submodules.queue = queue = Queue(info.shape(), depth=STEPS_AHEAD)
+        m.d.comb += [
+            queue.i.valid.eq(self.push),
+            queue.i.payload.eq(info),
+            queue.o.ready.eq(self.o.ready),
+            self.room.eq(queue.i.ready),
+            self.o.valid.eq(queue.o.valid),
+        ]
+        self._settle(m, info)
+        self._offer(m, queue.o.payload)
+        for name, changing in changes.items():
+            if changing:
+                m.d.sync += info[name].eq(self.state[name])
+            m.d.comb += self.o.payload[name].eq(queue.o.payload[name] if changing else 1)
+        return m
+
+    def _settle(self, m, info):
+        """Where the step writes."""
+        c, layer, readout = self._config, self.layer, self.readout
+        row, frame = Signal(offset_bits(c)), Signal(offset_bits(c))
+        bit = Signal(len(layer.out_pitch) + len(layer.columns_last))
+        logit_tiles = c.logits // c.lanes
+        logit_tile = Signal(range(logit_tiles + 1))
+        self._follow(m, row, frame, bit, logit_tile)
+
+        tile_bit = Signal(len(bit) + 1)
+        tile_word = tile_bit[c.word_log2 :]
+        frame_row = Signal(offset_bits(c) + 1)
+        place = Signal(max(len(frame_row), len(tile_word)) + 1)
+        address = Signal.like(place)
+        outside, no_logit = Signal(), Signal()
+        if c.timesteps > 1:
+            m.d.sync += frame_row.eq(row + frame)
+        else:
+            m.d.comb += frame_row.eq(row)
+        m.d.sync += [
+            tile_bit.eq(bit + (self.state.tile << c.lane_log2)),
+            address.eq(place),
+            outside.eq(~readout & self.state.pool_last & (place + self.span >= c.plane_words)),
+            info.place.eq(tile_bit[ceil_log2(c.granule) : c.word_log2]),
+            info.param.eq(layer.param + self.state.tile),
+        ]
+        m.d.comb += [
+            info.addr.eq(address),
+            place.eq(frame_row + tile_word),
+            no_logit.eq(readout & (logit_tile == logit_tiles)),
+            self.beyond.eq(outside | no_logit),
+        ]
+
+    def _follow(self, m, row, frame, bit, logit_tile):
+        """First word of the row, words to its frame, bit of the pixel, tiles of logits so far."""
+        layer = self.layer
+        with m.If(self.clear):
+            m.d.sync += logit_tile.eq(0)
+        with m.If(self.start):
+            m.d.sync += [row.eq(layer.out_base), frame.eq(0), bit.eq(0)]
+        with m.Elif(self.go):
+            m.d.sync += frame.eq(0)
+            with m.Switch(self.following):
+                with m.Case(Advance.TIMESTEP):
+                    if self._config.timesteps > 1:
+                        m.d.sync += frame.eq(further(frame, layer.out_frame))
+                with m.Case(Advance.WINDOW_COLUMN, Advance.WINDOW_ROW):
+                    pass
+                with m.Default():
+                    m.d.sync += logit_tile.eq(logit_tile + self.readout)
+            with m.Switch(self.following):
+                with m.Case(Advance.COLUMN):
+                    m.d.sync += bit.eq(bit + layer.out_pitch)
+                with m.Case(Advance.ROW):
+                    m.d.sync += [row.eq(further(row, layer.out_row)), bit.eq(0)]
+
+    def _offer(self, m, queued):
+        """The StepInfo of what was queued."""
+        layer, step, granule_log2 = self.layer, self.o.payload, ceil_log2(self._config.granule)
+        m.d.comb += [
+            step.group.eq(queued.param << ceil_log2(self._config.groups)),
+            step.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
+            step.readout.eq(layer.readout),
+            step.capacity.eq(layer.capacity),
+            step.decay.eq(layer.decay),
+            step.shift.eq(layer.fraction),
+            step.write.addr.eq(queued.addr),
+            step.write.stride.eq(layer.out_plane),
+            step.write.planes.eq(layer.planes_last + 1),
+            step.write.place.eq(queued.place),
+            step.write.granules.eq((1 << layer.out_chunk) >> granule_log2),
+            step.write.first.eq(queued.place == 0),
+        ]

@@ -1,0 +1,249 @@
+"""Walks the program: layers, pixels, tiles, windows, timesteps; every advance is an addition."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.walk.fields_of_view import Windows
+from lbq_hw.core.walk.layer_loader import LayerLoader
+from lbq_hw.core.walk.loops import Advance, Loops
+from lbq_hw.core.walk.paths import Paths
+from lbq_hw.core.walk.requests import Requests
+from lbq_hw.core.walk.segments import Segments
+from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
+from lbq_hw.core.walk.tables import SliceTable, slice_stream
+
+__all__ = ["Walker"]
+
+
+class Walker(wiring.Component):
+    """Executes the LAYER records from 0 on: emits the scan requests and the StepInfo of each step.
+
+    Blocks: `LayerLoader` and `Paths` (records) -> `Loops` (which step is next) -> `StepInfos`, and
+    `Windows` (where each path looks) -> `Segments` (runs) -> `Requests`.
+
+    Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo a step. A StepInfo
+    is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of them
+    can wait, and only then the requests wait, too.
+
+    Barrier. When all requests and StepInfos of a layer have been taken, ``layer_done`` rises
+    unless it was the last layer, and the walker waits for ``i_resume``, which says that everything
+    is written: the next layer may read it. ``o_done`` rises, and ``o_busy`` falls, when all of the
+    last layer has been taken.
+
+    Timing. One request a cycle in the steady state, and one cycle for a run that has none. Two
+    steps are prepared ahead; each takes ``paths + 2`` cycles, as does a position of a window above
+    or left of all that exist, while those below or right cost nothing. So this shows only
+    where steps have fewer runs than that. The first request of a layer is offered
+    ``L + paths + 10 + max(paths * Q + 5, planes_last + 4)`` cycles after that of ``i_start`` or
+    ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer, `planes_last` counts
+    ``time_last`` more.
+
+    Errors. The walk stops at the first error in program order, which ``o_error`` and ``o_error_at``
+    tell when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,
+    PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
+    StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
+    write of a step that was cut short is meaningless, but in its place. Beyond
+    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer has
+    not or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several rows
+    in a path that is not stacked.
+    ``i_stop`` ends the walk in the same way, without an error.
+
+    Members
+    -------
+    i_record : stream of `RecordSlice`, always ready
+        Not while busy.
+    i_start : in
+        Start at layer 0; ignored while busy.
+    i_resume : in
+        Answer to ``layer_done``, in the same cycle or later.
+    i_stop : in
+    o_request : stream of `ScanRequest`
+    o_step : stream of `StepInfo`
+    o_busy, o_done, layer_done : out
+        ``o_done`` stays until the next start.
+    o_layer : out
+        Number of the layer that runs or ran last.
+    o_error, o_error_at : out
+        An `isa.Error` and where; stay until the next start.
+    """
+
+    def __init__(self, config: CoreConfig, *, layers=(), paths=(), segments=(), runs=()):
+        self._config = config
+        self._table = SliceTable(config, layers=layers, paths=paths)
+        self._layers = LayerLoader(config)
+        self._paths = Paths(config)
+        self._loops = Loops(config)
+        self._infos = StepInfos(config)
+        self._windows = Windows(config)
+        self._segments = Segments(config, segments=segments, runs=runs)
+        self._requests = Requests(config)
+        at_bits = max(address_bits(getattr(config, name)) for name in isa.TABLES)
+        super().__init__(
+            {
+                "i_record": In(slice_stream(config)),
+                "i_start": In(1),
+                "i_resume": In(1),
+                "i_stop": In(1),
+                "o_request": Out(self._requests.o.signature),
+                "o_step": Out(self._infos.o.signature),
+                "o_busy": Out(1),
+                "o_done": Out(1),
+                "layer_done": Out(1),
+                "o_layer": Out(address_bits(config.layers)),
+                "o_error": Out(unsigned(4)),
+                "o_error_at": Out(at_bits),
+            }
+        )
+
+    @property
+    def config(self) -> CoreConfig:
+        return self._config
+
+    def elaborate(self, _platform):
+        m = Module()
+        layers, paths, loops = self._layers, self._paths, self._loops
+        infos, segments, requests = self._infos, self._segments, self._requests
+        path = Signal.like(self._windows.path)
+        steps = Signal(range(4 * STEPS_AHEAD))  # opened, END not taken yet
+        stopped, refused = Signal(), Signal()
+        self._connect(m)
+        m.d.comb += [
+            self._windows.path.eq(path),
+            segments.stop.eq(stopped | requests.outside),
+            requests.stop.eq(stopped),
+        ]
+        m.d.sync += steps.eq(steps + segments.open - requests.closed)
+
+        def fail(error, where):
+            m.d.sync += [self.o_error.eq(error), self.o_error_at.eq(where), refused.eq(1)]
+            m.next = "DRAIN"
+
+        with m.FSM() as fsm:
+            m.d.comb += self.o_busy.eq(~fsm.ongoing("IDLE"))
+            with m.State("IDLE"):
+                m.d.sync += stopped.eq(0)
+                with m.If(self.i_start):
+                    m.d.comb += [segments.clear.eq(1), infos.clear.eq(1)]
+                    m.d.sync += [self.o_done.eq(0), refused.eq(0)]
+                    m.d.sync += [self.o_layer.eq(0), self.o_error.eq(isa.Error.NONE)]
+                    m.next = "LOAD"
+            with m.State("LOAD"):
+                m.d.comb += layers.load.eq(1)
+                with m.If(layers.bad):
+                    fail(layers.error, self.o_layer)
+                with m.Elif(layers.ready & paths.bad):
+                    fail(isa.Error.PATH, paths.bad_at)
+                with m.Elif(layers.ready & ~paths.loading):
+                    m.d.comb += loops.start.eq(1)
+                    m.d.sync += path.eq(0)
+                    m.next = "MOVE"
+            self._make_steps(m, path)
+            with m.State("REFUSE"):
+                # Steps opened before come first, and so do their errors.
+                with m.If(segments.failed):
+                    m.next = "DRAIN"
+                with m.Elif(steps == 0):
+                    fail(Mux(layers.readout, isa.Error.LOGIT, isa.Error.PLANE), self.o_layer)
+            with m.State("DRAIN"), m.If((steps == 0) & ~infos.o.valid):
+                self._end(m, refused)
+
+        with m.If(self.i_stop & self.o_busy):
+            m.d.sync += stopped.eq(1)
+        return m
+
+    def _make_steps(self, m, path):
+        """The windows of all paths move, one a cycle; their new states make the next step."""
+        layers, loops, infos = self._layers, self._loops, self._infos
+        windows, segments = self._windows, self._segments
+        with m.State("MOVE"):
+            with m.If(segments.failed):
+                m.next = "DRAIN"
+            with m.Elif(segments.free & infos.room):
+                m.d.comb += windows.go.eq(1)
+                m.d.sync += path.eq(path + 1)
+                with m.If(path == layers.paths_last):
+                    m.next = "SETTLE"
+        with m.State("SETTLE"):
+            m.next = "OPEN"
+        with m.State("OPEN"):
+            with m.If(loops.here & infos.beyond):
+                m.next = "REFUSE"
+            with m.Else():
+                m.d.comb += [segments.open.eq(loops.here), infos.push.eq(loops.here)]
+                m.d.comb += loops.go.eq(1)
+                m.d.sync += path.eq(0)
+                m.next = "MOVE"
+                with m.If(loops.following == Advance.END):
+                    m.next = "DRAIN"
+
+    def _end(self, m, refused):
+        """Nothing of the layer is left: tell its error, or that it is done, or go to the next."""
+        segments = self._segments
+        with m.If(self._requests.outside):
+            m.d.sync += self.o_error.eq(isa.Error.PLANE)
+            m.d.sync += self.o_error_at.eq(self.o_layer)
+        with m.Elif(segments.failed & ~refused):
+            m.d.sync += self.o_error.eq(segments.error)
+            m.d.sync += self.o_error_at.eq(segments.error_at)
+        with m.If(segments.failed | refused | self._layers.layer.last):
+            m.d.sync += self.o_done.eq(1)
+            m.next = "IDLE"
+        with m.Else():
+            m.d.comb += self.layer_done.eq(1)
+            with m.If(self.i_resume):
+                m.d.sync += self.o_layer.eq(self.o_layer + 1)
+                m.next = "LOAD"
+
+    def _connect(self, m):
+        """What the blocks tell each other, whatever the state."""
+        m.submodules.table = table = self._table
+        m.submodules.layers = layers = self._layers
+        m.submodules.paths = paths = self._paths
+        m.submodules.loops = loops = self._loops
+        m.submodules.infos = infos = self._infos
+        m.submodules.windows = windows = self._windows
+        m.submodules.segments = segments = self._segments
+        m.submodules.requests = requests = self._requests
+        connect(m, layers.table, table.layers)
+        connect(m, paths.table, table.paths)
+        connect(m, windows.moves, paths.moves)
+        connect(m, segments.scans, paths.scans)
+        connect(m, segments.o, requests.i)
+        connect(m, requests.o, flipped(self.o_request))
+        connect(m, infos.o, flipped(self.o_step))
+        for block in (table, segments):
+            m.d.comb += block.i_record.valid.eq(self.i_record.valid)
+            m.d.comb += block.i_record.payload.eq(self.i_record.payload)
+
+        layer, tile, stored_tile = layers.layer, loops.state.tile, Signal.like(loops.state.tile)
+        with m.If(windows.done):
+            m.d.sync += stored_tile.eq(tile)
+        m.d.comb += [
+            layers.number.eq(self.o_layer),
+            paths.start.eq(layers.there),
+            paths.first.eq(layer.path_first),
+            paths.last.eq(layer.path_last),
+            loops.layer.eq(layer),
+            infos.layer.eq(layer),
+            infos.readout.eq(layers.readout),
+            infos.span.eq(layers.span),
+            infos.start.eq(loops.start),
+            infos.go.eq(loops.go),
+            infos.following.eq(loops.following),
+            infos.state.eq(loops.state),
+            windows.kind.eq(loops.kind),
+            segments.begin.eq(layers.there),
+            segments.segment_first.eq(layer.segment_first),
+            segments.segment_last.eq(layer.segment_last),
+            segments.paths_last.eq(layers.paths_last),
+            segments.store.eq(windows.done),
+            segments.store_at.eq(windows.done_path),
+            segments.state.eq(windows.state),
+            segments.state.number.eq(tile),
+            segments.only.eq(windows.only),
+            segments.only.number.eq(stored_tile),
+            requests.clear.eq(segments.clear),
+        ]

@@ -1,0 +1,121 @@
+# amaranth: UnusedElaboratable=no
+"""LaneArray against sums in Python's integers."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from amaranth.back import verilog
+from core.harness import Bench
+
+from lbq_hw.core.lanes.lane_array import LANES_A_COPY, LaneArray
+from sim.models.lanes import golden, packed, random_events, random_weights
+from sim.models.traffic import stalls
+from sim.verilog import ports
+
+SIZES = [
+    {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
+    {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},
+    {"lanes": 2 * LANES_A_COPY, "rows": 4, "weight_bits": 4, "acc_bits": 16},
+]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_sums_equal_golden_under_random_stalls(sizes: dict, rate: float) -> None:
+    source = random.Random(7)
+    shape = {name: sizes[name] for name in ("lanes", "rows")}
+    weights = random_weights(source, **shape, weight_bits=sizes["weight_bits"])
+    events = random_events(source, 60, **shape)
+    expected = golden(events, weights, sizes["acc_bits"])
+    lanes = LaneArray(**sizes, init=packed(weights, sizes["weight_bits"]))
+    bench = Bench(lanes)
+    bench.drive(lanes.i_event, events, stall=stalls(1, rate))
+    bench.permit(lanes.room, stall=stalls(2, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected))
+    bench.run(extra=5)
+    assert sums.payloads == expected
+
+
+def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> None:
+    source = random.Random(1)
+    events = random_events(source, 40, lanes=4, rows=8)
+    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    bench = Bench(lanes)
+    taken = bench.drive(lanes.i_event, events)
+    bench.permit(lanes.room)
+    sums = bench.monitor(lanes.o_sum, sum(event["end"] for event in events))
+    busy = bench.probe(busy=lanes.busy)["busy"]
+    bench.run(extra=2)
+    assert taken.cycles == list(range(taken.cycles[0], taken.cycles[0] + len(events)))
+    ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
+    assert sums.cycles == [cycle + 3 for cycle in ends]
+    first, last = taken.cycles[0], sums.cycles[-1]
+    assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
+
+
+def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
+    source = random.Random(2)
+    events = random_events(source, 30, lanes=4, rows=8)
+    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    bench = Bench(lanes)
+    taken = bench.drive(lanes.i_event, events)
+    bench.permit(lanes.room, stall=stalls(3, 0.5))
+    sums = bench.monitor(lanes.o_sum, sum(event["end"] for event in events))
+    seen = bench.probe(ready=lanes.i_event.ready, room=lanes.room)
+    bench.run(extra=3)
+    ready = [True] * len(seen["ready"])
+    found = []
+    for cycle, event in zip(taken.cycles, events, strict=True):
+        if event["end"]:
+            moves = [later for later in range(cycle + 1, len(ready)) if ready[later]]
+            there = moves[1] + 1
+            offered = next(c for c in range(there, len(ready)) if seen["room"][c - 1])
+            ready[there:offered] = [False] * (offered - there)
+            found.append(offered)
+    assert found == sums.cycles
+    assert not all(ready)
+    assert seen["ready"] == ready
+
+
+def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None:
+    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16}
+    lanes = LaneArray(**sizes, init=packed([[1, 2, 3, 4], [5, 6, 7, 8]], 8))
+    bench = Bench(lanes)
+    [row] = packed([[-1, -128, 127, 9]], 8)
+    port = lanes.weights
+    write = {"addr": 1, "data": row, "en": 0b0110}
+    bench.script({"addr": port.addr, "data": port.data.as_value(), "en": port.en}, [write, {}])
+    event = {"row": 1, "mask": 15, "clear": 1, "double": 0, "end": 0}
+    events = [event, {"row": 0, "mask": 0, "clear": 0, "double": 0, "end": 1}]
+    cycles = iter(range(1000))
+    bench.drive(lanes.i_event, events, stall=lambda: next(cycles) < 1)
+    bench.permit(lanes.room)
+    sums = bench.monitor(lanes.o_sum, 1)
+    bench.run()
+    assert sums.payloads == [[5, -128, 127, 8]]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"lanes": 0}, ValueError, "lanes must be at least 1, not 0"),
+        ({"rows": "8"}, TypeError, "rows must be an integer, not '8'"),
+        ({"weight_bits": 1}, ValueError, "weight_bits must be at least 2, not 1"),
+        ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
+    sizes = {"lanes": 4, "rows": 8, "weight_bits": 8, "acc_bits": 16}
+    with pytest.raises(error, match=f"^{re.escape(text)}$"):
+        LaneArray(**sizes | change)
+
+
+def test_the_lanes_convert_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    lanes = LaneArray(lanes=4, rows=16, weight_bits=8, acc_bits=20)
+    text = verilog.convert(lanes, ports=ports(lanes))
+    assert "output [79:0] o_sum__payload" in text
+    assert " * " not in text.replace("(* ", "").replace(" *)", "")

@@ -1,0 +1,241 @@
+# amaranth: UnusedElaboratable=no
+"""NeuronUnit and NeuronArray against `lbq_hw.numeric`."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.back import verilog
+from core.harness import Bench
+
+from lbq_hw import numeric
+from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.neurons.neuron_unit import NeuronUnit
+from lbq_hw.core.payload import StepInfo
+from sim.models.neurons import (
+    LAYERS,
+    MEMBRANE_BITS,
+    TILES,
+    WORD,
+    Traffic,
+    build,
+    random_layer,
+    random_params,
+    random_traffic,
+)
+from sim.models.traffic import Stall, never, stalls
+from sim.verilog import ports
+
+
+def wrap(value: int, bits: int) -> int:
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[int], list[int]]:
+    """`next_v` and `level` of each case; every input is given at its position."""
+    at = unit.positions
+    offsets = {"acc": 1, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
+    steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end)]
+    for i, case in enumerate(cases):
+        for name, offset in offsets.items():
+            steps[i + offset - 1][name] = case.get(name, 0)
+        for bit in range(at.decay_bits + 1):
+            step = steps[i + at.decay(bit) - 1]
+            step["decay"] = step.get("decay", 0) | case.get("decay", 0) & 1 << bit
+    names = {name for step in steps for name in step}
+    bench = Bench(unit)
+    bench.script({name: getattr(unit, name) for name in names}, steps)
+    seen = bench.probe(next_v=unit.next_v, level=unit.level)
+    bench.run()
+    first_v, first_level = at.fire - 1, at.end - 1
+    half = 1 << len(unit.v) - 1
+    next_v = [(v + half) % (2 * half) - half for v in seen["next_v"]]
+    return next_v[first_v:][: len(cases)], seen["level"][first_level:][: len(cases)]
+
+
+@pytest.mark.parametrize(("planes", "capacity"), [(1, 1), (3, 7), (3, 5)])
+def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
+    planes: int, capacity: int
+) -> None:
+    cases = [
+        {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
+        for u, theta in product(range(-16, 16), range(1, 16))
+    ]
+    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=planes, decay_bits=1, shift_bits=0)
+    next_v, levels = run_unit(unit, cases, capacity=capacity, fire=1)
+    u, theta, reset = (np.array([case[name] for case in cases]) for name in cases[0])
+    golden = numeric.burst_level(u, theta, capacity)
+    assert levels == golden.tolist()
+    assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
+def test_every_decay_of_every_membrane_is_floored(bits: int) -> None:
+    pairs = list(product(range(-16, 16), range((1 << bits) + 1)))
+    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=1, decay_bits=bits, shift_bits=0)
+    cases = [{"v": v, "decay": m, "theta": 15} for v, m in pairs]
+    next_v, _ = run_unit(unit, cases, fire=0)
+    assert next_v == [numeric.decay(v, m, bits) for v, m in pairs]
+
+
+def after_room(bench: Bench, array: NeuronArray, stall: Stall = never) -> Stall:
+    """Stalls of sums, which come only after a cycle with room."""
+    room = bench.probe(room=array.room)["room"]
+    return lambda: stall() or not (room and room[-1])
+
+
+def run_array(
+    array: NeuronArray, traffic: Traffic, rate: float = 0.0
+) -> tuple[Any, Any, list[int], dict[str, list[int]]]:
+    """Drive the traffic, check what comes out; the driver, the monitor, logits and busy."""
+    bench = Bench(array)
+    stall = after_room(bench, array, stalls(1, rate))
+    taken = bench.drive(array.i_sum, traffic.sums, stall=stall)
+    bench.drive(array.i_step, traffic.steps)
+    planes = bench.monitor(array.o_planes, len(traffic.planes))
+    payload = array.o_logits.payload
+    values = {f"v{i}": payload[i] for i in range(len(payload))}
+    seen = bench.probe(valid=array.o_logits.valid, busy=array.busy, **values)
+    bench.run(extra=60)
+    assert planes.payloads == traffic.planes
+    cycles = [cycle for cycle, valid in enumerate(seen["valid"]) if valid]
+    assert [[seen[name][cycle] for name in values] for cycle in cycles] == traffic.logits
+    return taken, planes, cycles, seen
+
+
+SIZES = [
+    {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
+    {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
+    {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
+    {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
+]
+
+
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_levels_and_logits_equal_golden_under_random_stalls(sizes: dict, kind: dict) -> None:
+    source = random.Random(f"{sizes}{kind}")
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(source, random_layer(source, sizes, kind), params, **shape)
+    run_array(build(**sizes, params=params), traffic, rate=0.3)
+
+
+def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
+    source = random.Random(11)
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(source, random_layer(source, sizes, kind), params, **shape)
+    return build(**sizes, params=params), traffic
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dict) -> None:
+    array, traffic = steady(sizes, kind)
+    taken, planes, _, seen = run_array(array, traffic)
+    steps, collected = [], []
+    began = -100
+    for step in traffic.steps:
+        # While the last group of the pass before is sent; if it is the only one, a cycle later.
+        ready = began + max(1, array.groups - 1) if steps else taken.cycles[0]
+        steps.append(ready)
+        emits = step["pool_last"] and not step["readout"]
+        for update in range(step["updates"]):
+            apart = [array.groups]
+            apart += [array.loop] * bool(update or not step["first_t"])
+            apart += [step["write"]["planes"]] * bool(emits)
+            began = max(began + max(apart), ready + 1)
+            collected += [began + array.latency - 1] * bool(emits)
+    assert taken.cycles == steps
+    assert planes.cycles == collected
+    busy = [cycle for cycle, bit in enumerate(seen["busy"]) if bit]
+    last = began + array.latency - 1
+    assert busy == list(range(steps[0] + 1, last + bool(collected)))
+
+
+def test_logits_follow_one_group_a_cycle() -> None:
+    array, traffic = steady(SIZES[0], {"readout": True})
+    taken, _, logits, _ = run_array(array, traffic)
+    first = taken.cycles[0] + array.logits_latency
+    assert logits == list(range(first, first + len(traffic.logits)))
+
+
+def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> None:
+    sizes = SIZES[0]
+    source = random.Random(4)
+    old, new = random_params(source, sizes["lanes"]), random_params(source, sizes["lanes"])
+    array = build(**sizes, params=old)
+    count = 3 * sizes["units"]
+    enables = [source.getrandbits(count) for _ in range(TILES * array.groups)]
+    bits = np.array([[enable >> i & 1 for i in range(count)] for enable in enables], bool)
+    merged = np.where(bits, new.T.reshape(-1, count), old.T.reshape(-1, count))
+    mask = (1 << MEMBRANE_BITS) - 1
+    writes = [
+        {
+            "addr": i,
+            "en": enable,
+            "data": sum(
+                (int(value) & mask) << MEMBRANE_BITS * j
+                for j, value in enumerate(new.T.reshape(-1, count)[i])
+            ),
+        }
+        for i, enable in enumerate(enables)
+    ]
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    layer = random_layer(source, sizes, {"timesteps": 2})
+    traffic = random_traffic(source, layer, merged.reshape(-1, 3).T, **shape)
+    bench = Bench(array)
+    port = array.params
+    script = bench.script({"addr": port.addr, "en": port.en, "data": port.data.as_value()}, writes)
+    stall = after_room(bench, array, lambda: not script.done)
+    bench.drive(array.i_sum, traffic.sums, stall=stall)
+    bench.drive(array.i_step, traffic.steps)
+    planes = bench.monitor(array.o_planes, len(traffic.planes))
+    bench.run()
+    assert planes.payloads == traffic.planes
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"lanes": 6}, ValueError, "lanes must be a power of two, not 6"),
+        ({"units": 16}, ValueError, "units must be at most the 8 lanes, not 16"),
+        ({"acc_bits": 0}, ValueError, "acc_bits must be at least 1, not 0"),
+        ({"membrane_bits": 2}, ValueError, "membrane_bits must be at least planes, not 2"),
+        ({"timesteps": None}, TypeError, "timesteps must be an integer, not None"),
+        ({"tiles": 0}, ValueError, "tiles must be at least 1, not 0"),
+        ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
+    step = StepInfo(
+        lanes=8,
+        word=WORD,
+        planes=3,
+        address_bits=7,
+        group_bits=8,
+        update_bits=3,
+        decay_bits=1,
+        shift_bits=3,
+    )
+    sizes = {"lanes": 8, "units": 2, "acc_bits": 12, "membrane_bits": 20}
+    sizes |= {"timesteps": 4, "tiles": 2, "step": step}
+    with pytest.raises(error, match=f"^{re.escape(text)}$"):
+        NeuronArray(**sizes | change)
+
+
+@pytest.mark.parametrize("sizes", SIZES[:2], ids=str)
+def test_the_array_converts_to_verilog_without_a_product(
+    sizes: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    array = build(**sizes)
+    text = verilog.convert(array, ports=ports(array))
+    assert "o_planes__payload" in text
+    assert " * " not in text.replace("(* ", "").replace(" *)", "")
