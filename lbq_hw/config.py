@@ -39,6 +39,8 @@ _RANGES = {
     "runs": (1, 1 << 16),
     "layer_paths": (1, 1 << 10),
     "fifo_depth": (3, 1 << 12),
+    "counters": (1, 7),
+    "counter_bits": (8, 40),
 }
 _POWERS = ("lanes", "word", "summary", "units")
 
@@ -71,6 +73,9 @@ class CoreConfig:
     `channels` with a bias, threshold and reset, and `logits` (both multiples of P, since every
     tile is padded to P channels); table entries for `layers`, `paths`, `segments`, `runs`;
     `layer_paths`, the most paths of one layer.
+
+    Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
+    alone; `counter_bits`, the width of each, at which it wraps around.
     """
 
     lanes: int = 16
@@ -97,6 +102,8 @@ class CoreConfig:
     runs: int = 256
     layer_paths: int = 16
     fifo_depth: int = 16
+    counters: int = 7
+    counter_bits: int = 40
 
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():

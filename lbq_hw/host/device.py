@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Protocol
 
@@ -44,15 +44,15 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Counters:
-    """What a core counted from start to done."""
+    """What a core counted from start to done; None for what it has no counter of."""
 
     cycles: int
-    events: int
-    null_events: int
-    scanner_stalls: int
-    neuron_stalls: int
-    words: int
-    empty_requests: int
+    events: int | None = None
+    null_events: int | None = None
+    scanner_stalls: int | None = None
+    neuron_stalls: int | None = None
+    words: int | None = None
+    empty_requests: int | None = None
 
 
 class Device:
@@ -146,9 +146,9 @@ class Device:
         """Counters of the last run."""
         first = regions.REGISTERS["cycles"].address
         low, high, *rest = self.transport.read(first, 8)
-        names = ("events", "null_events", "scanner_stalls", "neuron_stalls", "words")
-        named = dict(zip((*names, "empty_requests"), rest, strict=True))
-        return Counters(cycles=high << 32 | low, **named)
+        names = [field.name for field in fields(Counters)]
+        values = dict(zip(names, (high << SLICE | low, *rest), strict=True))
+        return Counters(**{name: values[name] for name in names[: self.config.counters]})
 
     def _start(self, limit: int) -> None:
         control = regions.REGISTERS["control"].address

@@ -18,6 +18,7 @@ import boards
 from boards import Board
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.record import SLICE
 from lbq_hw.resources.measured import measured
 from lbq_hw.resources.memories import (
     Memory,
@@ -65,7 +66,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
             Memory(name="weights", depth=c.weight_rows, width=lanes, granule=weight_granule(c))
         )
     return Estimate(
-        luts=round(float(_logic(c, 0) @ _luts(family))),
+        luts=round(float(_logic(c, 0) @ _luts(family))) - _spared(c),
         block_rams=sum(blocks(memory, family) for memory in large),
         sprams=single,
         fmax_hz=_fmax(c, board),
@@ -77,7 +78,8 @@ def estimate(config: CoreConfig, board: Board) -> Estimate:
     assert board.family is not None
     counts = [blocks(memory, board.family) for memory in memories(config, board)]
     return Estimate(
-        luts=round(float(_logic(config, _small(config, board)) @ _luts(board.family))),
+        luts=round(float(_logic(config, _small(config, board)) @ _luts(board.family)))
+        - _spared(config),
         block_rams=sum(counts),
         sprams=sprams(config, board),
         fmax_hz=_fmax(config, board),
@@ -111,6 +113,15 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
     )
 
 
+def _spared(config: CoreConfig) -> int:
+    """Bits of the counters that a core lacks, a LUT each: most measured cores have all."""
+    return _counted(CoreConfig()) - _counted(config)
+
+
+def _counted(config: CoreConfig) -> int:
+    return config.counter_bits + (config.counters - 1) * min(config.counter_bits, SLICE)
+
+
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
     """Sizes that a clock period grows with."""
     return np.array([1.0, config.lane_log2, config.membrane_bits])
@@ -126,7 +137,7 @@ def _luts(family: str) -> NDArray[np.float64]:
             _logic(config, _small(config, boards.find(point["board"])))
             for config, point in zip(configs, points, strict=True)
         ],
-        [point["luts"] for point in points],
+        [p["luts"] + _spared(config) for p, config in zip(points, configs, strict=True)],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from boards import Board
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.record import SLICE
 from lbq_hw.network import Network
 from lbq_hw.resources.memories import sprams
 from lbq_hw.resources.model import Estimate, estimate, least
@@ -49,9 +50,13 @@ def hopeless(network: Network, board: Board) -> str | None:
 
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     """The core with sizes raised to powers of two where memories have that room anyway: what cannot
-    be exceeded needs no logic that tells legal from illegal.
+    be exceeded needs no logic that tells legal from illegal. On an iCE40, whose cells are few, it
+    counts its cycles and nothing else.
     """
     names = ["side", "layers", "paths", "segments", "runs", "channels"]
     if sprams(config, board):
         names.append("weight_rows")
-    return config.with_(**{name: 1 << (getattr(config, name) - 1).bit_length() for name in names})
+    sizes = {name: 1 << (getattr(config, name) - 1).bit_length() for name in names}
+    if board.family == "ice40":
+        sizes |= {"counters": 1, "counter_bits": SLICE}
+    return config.with_(**sizes)

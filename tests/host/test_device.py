@@ -226,6 +226,17 @@ def test_counters() -> None:
     )
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_counters_that_a_core_lacks_are_none(count: int) -> None:
+    _, program, memory = prepared(counters=count)
+    names = list(regions.REGISTERS)[regions.REGISTERS["cycles"].address :]
+    memory.set_registers(**{name: 10 + number for number, name in enumerate(names)})
+    found = Device(memory, program).counters()
+    known = {"cycles": (11 << 32) + 10, "events": 12, "null_events": 13}
+    assert found == Counters(**dict(list(known.items())[:count]))
+    assert found.empty_requests is None
+
+
 @pytest.mark.parametrize(("register", "value"), [("id", 0xFFFFFFFF), ("digest", 0x12345678)])
 def test_another_core_is_refused(register: str, value: int) -> None:
     _, program, memory = prepared()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cores import common_core
 from networks import random_images
 from simulators import (
     NARROW,
@@ -17,9 +18,10 @@ from simulators import (
     shared_core,
 )
 
-from lbq_hw import datasets
+from lbq_hw import datasets, golden
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
+from lbq_hw.cycles import predict
 from sim import verilog
 from sim.check import check
 from sim.verilator import Verilated, build, rtl
@@ -49,6 +51,26 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
 def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> None:
     seeds = shape_seeds(shape)
     assert_exact(shared_core(shape, seeds), seeds)
+
+
+def test_a_core_for_one_path_that_counts_cycles_alone_is_bit_exact_and_on_time() -> None:
+    """What small chips get: registers for the only path, and the fewest counters."""
+    drawn_networks = (drawn(seed, 8) for seed in range(200))
+    single = [n for n in drawn_networks if all(len(layer.paths) == 1 for layer in n.layers)][:8]
+    small = common_core(single, lanes=8, word=16, summary=8, units=1)
+    config = small.with_(counters=1, counter_bits=32)
+    assert config.layer_paths == 1
+    with Verilated(bench(config)) as core:
+        for network in single:
+            images = random_images(network, 2, seed=1)
+            program = compile_network(network, config)
+            outcome = check(network, program, core, images)
+            assert outcome.difference is None, outcome.difference
+            traces = golden.run(network, images, keep="levels").traces
+            for number, image in enumerate(images):
+                levels = {n: t.output[:, number] for n, t in traces.items() if t.output is not None}
+                outcome.cycles -= sum(layer.cycles for layer in predict(program, image, levels))
+            assert outcome.cycles == 0
 
 
 def test_a_core_whose_memories_are_instances_is_the_same_core(monkeypatch) -> None:

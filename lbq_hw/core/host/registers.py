@@ -1,6 +1,6 @@
 """The registers that the host reads: the life of a run, its errors and counters."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,11 +13,13 @@ __all__ = ["COUNTERS", "Registers"]
 
 COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
             "empty_requests")  # fmt: skip
-_CYCLE_BITS = 40  # hours
 
 
 class Registers(wiring.Component):
     """Starts a run, sees its end, keeps the first error, and counts.
+
+    Of `COUNTERS` the first ``config.counters`` count; the registers of the others read 0, as do the
+    bits of a counter from ``config.counter_bits`` on.
 
     Timing. ``busy`` and ``start`` rise in the cycle after ``begin``. What ends a run or goes wrong
     in a cycle is in the registers in the next; what ticks, in the one after that.
@@ -101,9 +103,9 @@ class Registers(wiring.Component):
         running = self.busy & ~self.start
         ticks = Signal(self.ticks.shape())
         m.d.sync += ticks.eq(self.ticks.as_value() & running.replicate(len(COUNTERS)))
-        counters = {}
-        for name in COUNTERS:
-            width = _CYCLE_BITS if name == "cycles" else SLICE
+        c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))
+        for name in COUNTERS[: c.counters]:
+            width = c.counter_bits if name == "cycles" else min(c.counter_bits, SLICE)
             counters[name] = counter = Signal(unsigned(width), name=f"count_{name}")
             with m.If(self.clear):
                 m.d.sync += counter.eq(0)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.payload import EXPONENT_BITS, INCREMENT_BITS, ScanKind, ScanRequest
+from lbq_hw.core.payload import EXPONENT_BITS, ScanKind, ScanRequest
 from lbq_hw.core.walk.places import PlacedRun
 
 __all__ = ["Requests"]
@@ -25,6 +25,7 @@ class Requests(wiring.Component):
     Members
     -------
     i : stream of `PlacedRun`
+        The path's fields of a layer's only path, if `layer_paths` is 1, even where it is not valid.
     o : stream of `ScanRequest`
     closed : out
         An END is taken.
@@ -59,53 +60,60 @@ class Requests(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        c = self._config
-        placed = self.i.payload
-        base_bits, word_bits = len(placed.base), c.plane_address_bits
-        row_bits, summary_log2 = c.weight_address_bits, c.summary_log2
+        clipped, ranged, cut = (Signal(layout) for layout in self._stages())
+        # All of the last stage's run must be taken before anything moves.
+        move, more = self.i.ready, Signal()
+        m.d.comb += [more.eq(cut.more != 0), move.eq(~cut.valid | (self.o.ready & ~more))]
+        self._clip(m, move, clipped)
+        self._range(m, move, clipped, ranged)
+        self._cut(m, move, ranged, cut)
+        self._offer(m, cut, more)
+        return m
+
+    def _stages(self):
+        """What each stage holds: a run clipped, its range of chunks, and what is left to cut."""
+        c, placed = self._config, self.i.payload
+        row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
-        address = max(base_bits, bit_bits - c.word_log2) + 2
-        token = {"valid": 1, "end": 1}
-        kind = {
-            "identity": 1,
-            "stacked": 1,
-            "increment": INCREMENT_BITS,
-            "exponent": EXPONENT_BITS,
-        }
+        token = {"valid": 1, "end": 1, "exponent": EXPONENT_BITS}
+        path = {name: len(placed[name]) for name in self._carried}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
         chunks = {
             "chunk": c.summary_address_bits,
             "more": c.summary_address_bits,
-            "lo_at": summary_log2,
-            "hi_at": summary_log2,
+            "lo_at": c.summary_log2,
+            "hi_at": c.summary_log2,
             "row": row_bits,
         }
-        clipped = Signal(
-            data.StructLayout(
-                token
-                | {"base": base_bits, "first": word_bits, "last": word_bits}
-                | {"low": bit_bits, "high": bit_bits, "lanes": len(placed.lanes)}
-                | {"top": row_bits, "row": row_bits}
-                | kind
-            )
+        clipped = {"base": len(placed.base), "first": word_bits, "last": word_bits}
+        clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
+        return (
+            data.StructLayout(token | path | clipped),
+            data.StructLayout(token | path | chunks | bits | {"offset": row_bits}),
+            data.StructLayout(token | path | chunks | bits | {"fresh": 1}),
         )
-        ranged = Signal(data.StructLayout(token | chunks | {"offset": row_bits} | bits | kind))
-        cut = Signal(data.StructLayout(token | chunks | {"fresh": 1} | bits | kind))
 
-        def follow(stage, before, *names):
-            m.d.sync += [stage[name].eq(before[name]) for name in ("end", *names)]
+    @property
+    def _carried(self):
+        """Fields of the path that a run takes along: none of a layer's only path, which stays."""
+        return _OF_PATH if self._config.layer_paths > 1 else ()
 
-        # All of the last stage's run must be taken before anything moves.
-        move = self.i.ready
-        more = Signal()
-        m.d.comb += [
-            more.eq(cut.more != 0),
-            move.eq(~cut.valid | (self.o.ready & ~more)),
-        ]
+    def _path(self, stage):
+        """Where the fields of the path are for the run in a stage."""
+        return stage if self._carried else self.i.payload
 
-        # Clip. These sums are never cut off, so that they compare as the true places. What lies
-        # beyond every bound is dropped here, what is left over from clipping in the next stage.
+    def _follow(self, m, stage, before, *names):
+        names = ("end", "exponent", *self._carried, *names)
+        m.d.sync += [stage[name].eq(before[name]) for name in names]
+
+    def _clip(self, m, move, clipped):
+        """Cut off what does not count of a run.
+
+        These sums are never cut off, so that they compare as the true places. What lies beyond
+        every bound is dropped here, what is left over from clipping in the next stage.
+        """
+        c, placed = self._config, self.i.payload
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
         above, beside, beyond = Signal(), Signal(), Signal()
@@ -123,7 +131,7 @@ class Requests(wiring.Component):
             ),
         ]
         with m.If(move):
-            follow(clipped, placed, "base", "lanes", *kind)
+            self._follow(m, clipped, placed, "base")
             m.d.sync += [
                 clipped.valid.eq(self.i.valid & (placed.end | ~(beyond | self.stop))),
                 clipped.first.eq(Mux(above, placed.row_low, placed.top)),
@@ -138,12 +146,15 @@ class Requests(wiring.Component):
                 with m.If((above | beside | (placed.left > placed.column_high)) & ~placed.end):
                     m.d.sync += clipped.valid.eq(0)
 
-        # Chunks: their number, and how far the first begins from the run's first row.
+    def _range(self, m, move, clipped, ranged):
+        """Find the chunks of a run: their number, and how far the first begins from its row."""
+        c, path = self._config, self._path(clipped)
+        address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
         empty, outside = Signal(), Signal()
         first, last = Signal(address), Signal(address)
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
-        first_chunk, last_chunk = first[summary_log2:], last[summary_log2:]
+        first_chunk, last_chunk = first[c.summary_log2 :], last[c.summary_log2 :]
         m.d.comb += [
             empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
             first.eq(clipped.base + clipped.first + low_word),
@@ -151,18 +162,18 @@ class Requests(wiring.Component):
             outside.eq(last >= c.plane_words),
         ]
         with m.If(move):
-            follow(ranged, clipped, "row", *kind)
+            self._follow(m, ranged, clipped, "row")
             m.d.sync += [
                 ranged.valid.eq(
                     clipped.valid & (clipped.end | ~(empty | outside | self.outside | self.stop))
                 ),
                 ranged.lo.eq(low_bit),
-                ranged.hi.eq(Mux(clipped.identity, low_bit + clipped.lanes - 1, high_bit)),
+                ranged.hi.eq(Mux(path.identity, low_bit + path.lanes - 1, high_bit)),
                 ranged.chunk.eq(first_chunk),
                 ranged.more.eq(last_chunk - first_chunk),
-                ranged.lo_at.eq(first[:summary_log2]),
-                ranged.hi_at.eq(last[:summary_log2]),
-                ranged.offset.eq((first_chunk << summary_log2) - clipped.top),
+                ranged.lo_at.eq(first[: c.summary_log2]),
+                ranged.hi_at.eq(last[: c.summary_log2]),
+                ranged.offset.eq((first_chunk << c.summary_log2) - clipped.top),
             ]
             with m.If(clipped.end):
                 m.d.sync += ranged.more.eq(0)
@@ -171,38 +182,46 @@ class Requests(wiring.Component):
         with m.If(self.clear):
             m.d.sync += self.outside.eq(0)
 
-        # Cut.
-        ahead = (ranged.offset << ranged.increment)[:row_bits]
+    def _cut(self, m, move, ranged, cut):
+        """Offer a run chunk by chunk."""
+        path = self._path(ranged)
+        ahead = (ranged.offset << path.increment)[: len(ranged.row)]
         with m.If(move):
-            follow(cut, ranged, "chunk", "more", "lo_at", "hi_at", "lo", "hi", *kind)
+            names = ("chunk", "more", "lo_at", "hi_at", "lo", "hi")
+            self._follow(m, cut, ranged, *names)
             m.d.sync += [
                 cut.valid.eq(ranged.valid),
                 cut.fresh.eq(1),
-                cut.row.eq(ranged.row + Mux(ranged.identity, 0, ahead)),
+                cut.row.eq(ranged.row + Mux(path.identity, 0, ahead)),
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [
                 cut.fresh.eq(0),
                 cut.chunk.eq(cut.chunk + 1),
                 cut.more.eq(cut.more - 1),
-                cut.row.eq(cut.row + (c.summary << cut.increment)),
+                cut.row.eq(cut.row + (self._config.summary << self._path(cut).increment)),
             ]
 
-        request = self.o.payload
-        every = (1 << c.summary) - 1
+    def _offer(self, m, cut, more):
+        """The request of the chunk that is next."""
+        request, path = self.o.payload, self._path(cut)
+        every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)
         to_high = Mux(more, every, (2 << cut.hi_at) - 1)
         m.d.comb += [
             self.o.valid.eq(cut.valid),
             self.closed.eq(cut.valid & cut.end & self.o.ready),
-            request.kind.eq(Mux(cut.identity, ScanKind.IDENTITY, ScanKind.CONV)),
+            request.kind.eq(Mux(path.identity, ScanKind.IDENTITY, ScanKind.CONV)),
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
             request.hi_en.eq(~more),
-            request.inc.eq(cut.increment),
+            request.stacked.eq(path.stacked),
+            request.inc.eq(path.increment),
         ]
-        for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "stacked", "row", "exponent"):
+        for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):
             m.d.comb += request.kind.eq(ScanKind.END)
-        return m
+
+
+_OF_PATH = ("identity", "stacked", "increment", "lanes")
