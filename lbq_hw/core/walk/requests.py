@@ -62,12 +62,12 @@ class Requests(wiring.Component):
         m = Module()
         clipped, ranged, cut = (Signal(layout) for layout in self._stages())
         # All of the last stage's run must be taken before anything moves.
-        move, more = self.i.ready, Signal()
-        m.d.comb += [more.eq(cut.more != 0), move.eq(~cut.valid | (self.o.ready & ~more))]
+        move = self.i.ready
+        m.d.comb += move.eq(~cut.valid | (self.o.ready & ~cut.goes_on))
         self._clip(m, move, clipped)
         self._range(m, move, clipped, ranged)
         self._cut(m, move, ranged, cut)
-        self._offer(m, cut, more)
+        self._offer(m, cut)
         return m
 
     def _stages(self):
@@ -91,7 +91,7 @@ class Requests(wiring.Component):
         return (
             data.StructLayout(token | path | clipped),
             data.StructLayout(token | path | chunks | bits | {"offset": row_bits}),
-            data.StructLayout(token | path | chunks | bits | {"fresh": 1}),
+            data.StructLayout(token | path | chunks | bits | {"fresh": 1, "goes_on": 1}),
         )
 
     @property
@@ -183,7 +183,10 @@ class Requests(wiring.Component):
             m.d.sync += self.outside.eq(0)
 
     def _cut(self, m, move, ranged, cut):
-        """Offer a run chunk by chunk."""
+        """Offer a run chunk by chunk.
+
+        `goes_on` tells that `more` is not 0: a comparison would be late for all that waits for it.
+        """
         path = self._path(ranged)
         ahead = (ranged.offset << path.increment)[: len(ranged.row)]
         with m.If(move):
@@ -192,29 +195,31 @@ class Requests(wiring.Component):
             m.d.sync += [
                 cut.valid.eq(ranged.valid),
                 cut.fresh.eq(1),
+                cut.goes_on.eq(ranged.more != 0),
                 cut.row.eq(ranged.row + Mux(path.identity, 0, ahead)),
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [
                 cut.fresh.eq(0),
+                cut.goes_on.eq(cut.more != 1),
                 cut.chunk.eq(cut.chunk + 1),
                 cut.more.eq(cut.more - 1),
                 cut.row.eq(cut.row + (self._config.summary << self._path(cut).increment)),
             ]
 
-    def _offer(self, m, cut, more):
+    def _offer(self, m, cut):
         """The request of the chunk that is next."""
         request, path = self.o.payload, self._path(cut)
         every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)
-        to_high = Mux(more, every, (2 << cut.hi_at) - 1)
+        to_high = Mux(cut.goes_on, every, (2 << cut.hi_at) - 1)
         m.d.comb += [
             self.o.valid.eq(cut.valid),
             self.closed.eq(cut.valid & cut.end & self.o.ready),
             request.kind.eq(Mux(path.identity, ScanKind.IDENTITY, ScanKind.CONV)),
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
-            request.hi_en.eq(~more),
+            request.hi_en.eq(~cut.goes_on),
             request.stacked.eq(path.stacked),
             request.inc.eq(path.increment),
         ]
