@@ -111,7 +111,7 @@ class LaneArray(wiring.Component):
             write.data.eq(self.weights.data),
             write.en.eq(self.weights.en),
             read.addr.eq(event.row),
-            read.en.eq(advance),
+            read.en.eq(advance & self.i_event.valid),
             self.o_sum.valid.eq(offered),
             self.o_sum.payload.eq(acc),
             self.busy.eq(fetched.act.valid | adding.valid | ~advance | offered),

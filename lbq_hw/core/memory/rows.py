@@ -33,8 +33,8 @@ class RowMemory(wiring.Component):
     `memory.Memory`.
 
     Timing. A write in cycle c is seen by reads from cycle c + 1 on. The data of a read enabled in
-    cycle c are there in cycle c + 1, and stay until the next enabled read or write. A read in a
-    cycle with a write gives anything.
+    cycle c are there in cycle c + 1, and stay until the next enabled read or write. A read must not
+    be enabled in a cycle with a write: the write would be lost, or go elsewhere.
 
     Parameters
     ----------
@@ -99,7 +99,8 @@ class RowMemory(wiring.Component):
         data, mask = Signal(column_bits), Signal(column_bits // _NIBBLE)
         banked = []
         m.d.comb += [
-            addr.eq(Mux(writes, self.write.addr, self.read.addr)),
+            # By the read, for the host's writes are late in their cycle.
+            addr.eq(Mux(self.read.en, self.read.addr, self.write.addr)),
             mask.eq(Cat(enable.replicate(parts) for enable in self.write.en)),
         ]
         for lane in range(len(self.write.en)):
