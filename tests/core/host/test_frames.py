@@ -63,7 +63,7 @@ def test_a_drain_brings_the_bytes_of_the_crc_to_its_lowest_bits() -> None:
 
 
 class Reader:
-    """Reads every frame that is there, byte by byte, then frees it after some cycles."""
+    """Reads every frame, byte by byte, some cycles after it is there, then frees it."""
 
     def __init__(self, block: FrameReceiver, wait: int = 0) -> None:
         self.block, self.wait = block, wait
@@ -88,17 +88,17 @@ class Reader:
         if self.index is None:
             if full:
                 self.rises.append(cycle)
-                self.index, self.got, self.words = 2, [], words
-                self.left = self.wait
+                self.index, self.got, self.words, self.left = 2, [], words, self.wait
             return
         assert full
+        if self.left:
+            self.left -= 1
+            return
         size = 6 + 4 * self.words
         if self.index > 2 and len(self.got) < size:  # the byte of the index in the cycle before
             self.got.append(byte)
         if len(self.got) < size:
             self.index += 1
-        elif self.left:
-            self.left -= 1
         else:
             self.frames.append((self.words, bytes(self.got)))
             self.free = True
