@@ -73,6 +73,17 @@ def test_every_path_is_where_the_products_say_two_cycles_after_it_is_named(
     assert found == [state(config, path, at) for at in visited for path in paths]
 
 
+@pytest.mark.parametrize("config", [SMALL, SHAPES[2].with_(channels=40)], ids=["three", "one"])
+def test_an_advance_two_cycles_after_the_one_before_would_be_too_soon(config: CoreConfig) -> None:
+    visited = positions(config, full_layer(config)[1])
+    [path] = random_paths(config, 3, 1)
+    expected = [state(config, path, at) for at in visited]
+    for period in (2, 3):
+        starts, seen = run(config, visited, [path], period)
+        found = [tuple(seen[name][start + 2] for name in NAMES) for start in starts]
+        assert (found == expected) == (period == 3)
+
+
 def test_the_state_of_the_only_path_is_kept_from_three_cycles_on() -> None:
     config = SHAPES[2].with_(channels=40)
     visited = positions(config, full_layer(config)[1])

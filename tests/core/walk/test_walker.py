@@ -18,6 +18,7 @@ from lbq_hw import isa
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa.record import Record
 from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
@@ -224,6 +225,22 @@ def test_a_short_step_takes_two_cycles_more_than_it_has_paths(changes, period):
     ends = [c for c, r in zip(cycles, requests, strict=True) if r["kind"] == ScanKind.END]
     apart = [after - before for before, after in pairwise(ends)]
     assert apart[4:] == [period] * (len(apart) - 4)
+
+
+def test_requests_wait_once_as_many_step_infos_wait_as_stated():
+    walker = Walker(SMALL)
+    bench = Bench(walker)
+    host = bench.add(Host(walker, simple(layers__time_last=4)))
+    requests = bench.monitor(walker.o_request)
+    held = iter([True] * 600)
+    steps = bench.monitor(walker.o_step, stall=lambda: next(held, False))
+    bench.run()
+    kinds = [(c, r["kind"]) for c, r in zip(requests.cycles, requests.payloads, strict=True)]
+    ends = [cycle for cycle, kind in kinds if kind == ScanKind.END]
+    assert sum(cycle < 600 for cycle in ends) == STEPS_AHEAD
+    assert max(cycle for cycle in ends if cycle < 600) < 400
+    assert (len(ends), len(steps.payloads)) == (20, 20)
+    assert host.ends[0][1] == isa.Error.NONE
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
