@@ -112,6 +112,24 @@ def test_one_request_a_cycle_each_offered_in_the_next_or_told_to_be_empty(sizes:
     assert not all(kept)
 
 
+def test_a_request_is_dropped_only_while_there_is_room_behind() -> None:
+    sizes = SIZES[0]
+    requests, _, flags = work(sizes, 2)
+    kept = [item is not None for item in flagged(requests, flags)]
+    block = flag_fetch(sizes)
+    bench = Bench(block)
+    bench.store(block.summary, flags)
+    driver = bench.drive(block.i, requests, stall=stalls(1, 0.4))
+    bench.monitor(block.o, stall=stalls(2, 0.6))
+    seen = bench.probe(empty=block.empty, ready=block.o.ready)
+    bench.run(extra=60)
+    dropped = [cycle for cycle, keep in zip(driver.cycles, kept, strict=True) if not keep]
+    free = ones(seen["ready"])
+    told = [next(c for c in free if c > cycle) for cycle in dropped]
+    assert ones(seen["empty"]) == told
+    assert told != [cycle + 1 for cycle in dropped]
+
+
 def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
     """A `Word` for each word that a request wants, with no bits where none is in range."""
     if request is END:

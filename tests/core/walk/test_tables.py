@@ -62,13 +62,15 @@ def test_records_after_configuration_are_those_given_then_zeros() -> None:
     assert seen[1 : SMALL.runs + 1] == given + [0] * (SMALL.runs - 5)
 
 
-def test_a_written_slice_is_read_from_the_next_cycle_on() -> None:
-    block = RecordTable(SMALL, Table.SEGMENTS)
+@pytest.mark.parametrize("table", [Table.LAYERS, Table.SEGMENTS])
+def test_a_written_slice_is_read_from_the_next_cycle_on(table: Table) -> None:
+    whole = table is Table.SEGMENTS
+    block = RecordTable(SMALL, table) if whole else SliceTable(SMALL)
     bench = Bench(block)
-    bench.drive(block.i_record, [{"table": Table.SEGMENTS, "address": 0, "data": 0b101}])
-    seen = reads(bench, block.read, [0], 1)["data"]
+    bench.drive(block.i_record, [{"table": table, "address": 0, "data": 0b101}])
+    seen = reads(bench, block.read if whole else block.layers, [0], 1)["data"]
     bench.run(extra=1)
-    assert seen[2] == 0b101
+    assert seen[:3] == [0, 0, 0b101]
 
 
 def addresses(config, table: Table) -> list[tuple[int, int]]:
