@@ -7,7 +7,7 @@ they drive, the clock ticks, the ends see what every signal was just before the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from amaranth import Const, Value
@@ -134,6 +134,57 @@ class Script:
         """Watch nothing."""
 
 
+class Hold:
+    """Drives signals with one value each."""
+
+    def __init__(self, values: Iterable[tuple[Any, Any]]) -> None:
+        self.values = list(values)
+        self.samples: list[Any] = []
+        self.done = True
+
+    def set(self, ctx: Any) -> None:
+        for signal, value in self.values:
+            ctx.set(signal, value)
+
+    def see(self, cycle: int) -> None:
+        """Watch nothing."""
+
+
+class Store:
+    """Answers a read port, seen from the other side, in the cycle after an enabled read."""
+
+    def __init__(self, port: Any, words: Sequence[int]) -> None:
+        self.data = Value.cast(port.data)
+        self.samples = [port.en, port.addr]
+        self.words = words
+        self.done = True
+        self.answer = 0
+        self.reads: list[tuple[int, int]] = []
+
+    def set(self, ctx: Any) -> None:
+        ctx.set(self.data, self.answer)
+
+    def see(self, cycle: int, enabled: int, address: int) -> None:
+        if enabled:
+            self.reads.append((cycle, address))
+            self.answer = self.words[address] if address < len(self.words) else 0
+
+
+def ones(history: Iterable[int]) -> list[int]:
+    """Cycles in which a signal is not 0."""
+    return [cycle for cycle, value in enumerate(history) if value]
+
+
+def settling(history: Sequence[Any], starts: Sequence[int], expected: Sequence[Any]) -> int:
+    """Least number of cycles after each start from which a signal has its value until the next."""
+    late = [0]
+    for start, end, value in zip(starts, [*starts[1:], len(history) - 1], expected, strict=True):
+        assert history[end] == value, f"{history[end]} in cycle {end}, not {value}"
+        wrong = [cycle for cycle in range(start, end) if history[cycle] != value]
+        late.append(wrong[-1] + 1 - start if wrong else 0)
+    return max(late)
+
+
 class Bench:
     """One simulation of one block: add its ends, then `run` until all of them are done.
 
@@ -169,6 +220,14 @@ class Bench:
     def script(self, signals: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> Script:
         """Drive loose signals, cycle by cycle."""
         return self.add(Script(signals, steps))
+
+    def hold(self, *values: tuple[Any, Any]) -> Hold:
+        """Drive signals with one value each."""
+        return self.add(Hold(values))
+
+    def store(self, port: Any, words: Sequence[int]) -> Store:
+        """Answer a read port, seen from the other side, like a memory of packed words."""
+        return self.add(Store(port, words))
 
     def run(self, *, limit: int = 20_000, extra: int = 0) -> None:
         """Tick until every end is done, then `extra` cycles; fail after `limit` cycles."""

@@ -67,8 +67,8 @@ class FrameReceiver(wiring.Component):
     Frames that are broken, too short, too long, or of a length that no request has are dropped;
     so is one that is complete while ``full``. Nothing of a dropped frame is ever seen.
 
-    Timing. Takes a byte in 8 cycles, a flag in one. ``full`` rises in the cycle after the flag
-    that ends a frame. ``byte`` is the frame's at ``index`` of the cycle before.
+    Timing. Takes a byte in 8 cycles, a flag or an escape in one. ``full`` rises in the cycle after
+    the flag that ends a frame. ``byte`` is the frame's at ``index`` of the cycle before.
 
     Members
     -------
@@ -164,7 +164,8 @@ class ReplyByte(data.StructLayout):
 class FrameTransmitter(wiring.Component):
     """Sends frames: escapes bytes, and adds the CRC and the flag.
 
-    Timing. A byte is offered 9 cycles after it was taken.
+    Timing. A byte is offered 9 cycles after it was taken, behind an escape one cycle later. The
+    next byte is taken, or the CRC's begun, in the cycle after it has left.
 
     Members
     -------

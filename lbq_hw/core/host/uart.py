@@ -31,8 +31,9 @@ class UartReceiver(wiring.Component):
     was a glitch. After a byte without a stop bit the next one begins only once the line has been
     high.
 
-    Timing. A byte is offered about 9.5 bits after its edge, plus two cycles. If it has not been
-    taken when the next is complete, it stays, and the next one is lost.
+    Timing. A byte is offered ``9 * divisor + divisor // 2 + 3`` cycles after the first cycle of its
+    start bit. If it has not been taken when the next is complete, it stays, and the next one is
+    lost.
 
     Members
     -------

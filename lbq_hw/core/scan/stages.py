@@ -72,6 +72,9 @@ class FlagFetch(wiring.Component):
     """Reads the summary word of each request, one a cycle, and drops requests without a flag.
 
     What is left leaves with ``want`` reduced to the words that are not zero.
+
+    Timing. A request is offered in the cycle after it was taken; ``empty`` tells in that cycle, or
+    later if ``o`` is not ready, that one is dropped.
     """
 
     def __init__(self, *, request: ScanRequest, port: memory.ReadPort.Signature):
@@ -113,6 +116,9 @@ class WordFetch(wiring.Component):
     """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range.
 
     A chunk is taken with the last of its words.
+
+    Timing. A word is offered two cycles after it is read, the end of a step two cycles after it was
+    taken.
     """
 
     def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):
@@ -195,7 +201,11 @@ class WordFetch(wiring.Component):
 
 
 class EventMaker(wiring.Component):
-    """Turns words into events, one a cycle, with the doublings that lead to each exponent."""
+    """Turns words into events, one a cycle, with the doublings that lead to each exponent.
+
+    Timing. The first event of a word is offered two cycles after the word was taken. The next word
+    is taken as many cycles later as the word has events.
+    """
 
     def __init__(self, *, entry: Word, event: Event, granule: int):
         self._granule = granule

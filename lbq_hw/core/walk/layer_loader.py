@@ -23,7 +23,8 @@ class LayerLoader(wiring.Component):
 
     Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
     ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
-    later. ``bad`` comes in place of ``ready``, or before it.
+    later, until the first cycle without ``load``. ``bad`` comes in cycle ``c + L + 2``; for frames
+    that do not follow each other, in cycle ``c + L + planes_last + 3``.
 
     Members
     -------

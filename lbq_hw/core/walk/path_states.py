@@ -21,7 +21,8 @@ class PathStates(wiring.Component):
     register, and that of the next step stays where it is made.
 
     Timing. A state that is asked for in cycle c is on ``o`` in cycle c + 1, until the next is. The
-    only path's is there from the cycle on in which its segments are, until ``release``.
+    only path's is there two cycles after its ``open``, or in the cycle after the ``release`` of the
+    step before if that is later, until its own ``release``.
 
     Members
     -------

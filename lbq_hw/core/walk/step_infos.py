@@ -39,7 +39,7 @@ class StepInfos(wiring.Component):
     Only what changes within a layer is queued: the rest comes from ``layer`` as it is.
 
     Timing. ``beyond`` and what `push` takes are settled three cycles after ``start`` or ``go``.
-    The queue holds `STEPS_AHEAD`; a StepInfo is offered in the cycle after its ``push`` if none is
+    The queue holds `STEPS_AHEAD`; a StepInfo is offered two cycles after its ``push`` if none is
     before it.
 
     Members

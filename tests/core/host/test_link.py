@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect
-from core.harness import Bench
+from core.harness import Bench, ones
 
 from lbq_hw.core.host.link import Link
 from lbq_hw.host.frames import Replies, Reply, Request
@@ -100,8 +101,9 @@ class Outcome:
         if lost_at is not None:
             bench.script({"lost": block.lost}, [{}] * lost_at + [{"lost": 1}])
         seen = bench.probe(
-            writes=block.writes, address=block.address, data=block.data, divisor=block.divisor
-        )
+            writes=block.writes, address=block.address, data=block.data, divisor=block.divisor,
+            asks=block.link.port.valid, answers=block.link.port.r_valid,
+        )  # fmt: skip
         bench.run(extra=extra)
         self.replies = list(Replies().feed(bytes(sent.payloads)))
         self.sent_cycles = sent.cycles
@@ -114,6 +116,7 @@ class Outcome:
         ]
         self.write_cycles = [cycle for cycle, write in enumerate(seen["writes"]) if write]
         self.divisor = seen["divisor"]
+        self.asks, self.answers = ones(seen["asks"]), ones(seen["answers"])
 
 
 def sync(sequence: int) -> Request:
@@ -147,6 +150,16 @@ def test_a_word_takes_six_cycles_to_write() -> None:
     first = outcome.write_cycles[0]
     assert outcome.write_cycles == [first + 6 * number for number in range(10)]
     assert first == outcome.taken[-1] + 14
+
+
+def test_a_word_takes_three_cycles_to_read_while_four_bytes_leave() -> None:
+    outcome = Outcome([sync(0), PAUSE, read(1, 3, address=0x80000000)], extra=400)
+    assert len(outcome.answers) == 3
+    asked = [cycle for answer in outcome.answers for cycle in (answer - 2, answer - 1)]
+    assert outcome.asks == asked
+    # A byte leaves every 10 cycles, and the next word is read while the last byte of one leaves.
+    gaps = [after - before for before, after in pairwise(outcome.answers)]
+    assert gaps == [10 * 4, 10 * 4]
 
 
 def test_a_request_is_executed_once_and_answered_again() -> None:

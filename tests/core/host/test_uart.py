@@ -46,6 +46,19 @@ def test_bytes_of_a_line_that_is_two_percent_off_are_received(cycles: int, rate:
     assert received == [{"data": byte, "broken": 0} for byte in data]
 
 
+@pytest.mark.parametrize("cycles", [4, 5, 8, 13])
+def test_a_byte_is_offered_in_the_middle_of_its_stop_bit_and_three_cycles(cycles: int) -> None:
+    block = UartReceiver()
+    bench = Bench(block)
+    line = waveform([0x55], cycles)
+    bench.script(
+        {"rx": block.rx, "divisor": block.divisor}, [{"rx": bit, "divisor": cycles} for bit in line]
+    )
+    received = bench.monitor(block.o)
+    bench.run()
+    assert received.cycles == [line.index(0) + 9 * cycles + cycles // 2 + 3]
+
+
 def test_a_byte_without_a_stop_bit_is_marked_and_a_break_is_one_byte() -> None:
     broken = receive(waveform([0x41], 8, stop=0), 8)
     assert broken == [{"data": 0x41, "broken": 1}]

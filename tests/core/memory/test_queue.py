@@ -7,6 +7,7 @@ import pytest
 from amaranth import Module
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.sim import Simulator
+from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.memory.queue import Queue
@@ -46,6 +47,29 @@ def test_every_cycle_is_that_of_the_fifo_of_amaranth(depth: int) -> None:
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
+
+
+@pytest.mark.parametrize("depth", [3, 17])
+def test_an_item_is_offered_two_cycles_later_one_a_cycle(depth: int) -> None:
+    queue = Queue(8, depth=depth)
+    bench = Bench(queue)
+    driver = bench.drive(queue.i, range(40))
+    taken = bench.monitor(queue.o, 40)
+    bench.run()
+    assert taken.payloads == list(range(40))
+    assert driver.cycles == list(range(40))
+    assert taken.cycles == list(range(2, 42))
+
+
+@pytest.mark.parametrize("depth", [3, 4, 17])
+def test_as_many_items_wait_as_stated(depth: int) -> None:
+    queue = Queue(8, depth=depth)
+    bench = Bench(queue)
+    held = iter([True] * 30)
+    driver = bench.drive(queue.i, range(depth + 2))
+    bench.monitor(queue.o, depth + 2, stall=lambda: next(held, False))
+    bench.run()
+    assert sum(cycle < 30 for cycle in driver.cycles) == depth
 
 
 def test_a_queue_that_would_not_pass_an_item_a_cycle_is_refused() -> None:

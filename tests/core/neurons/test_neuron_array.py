@@ -1,11 +1,10 @@
 # amaranth: UnusedElaboratable=no
-"""NeuronUnit and NeuronArray against `lbq_hw.numeric`."""
+"""NeuronArray against `lbq_hw.numeric`."""
 
 from __future__ import annotations
 
 import random
 import re
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw import numeric
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from lbq_hw.core.neurons.neuron_unit import NeuronUnit
 from lbq_hw.core.payload import StepInfo
 from sim.models.neurons import (
     LAYERS,
@@ -30,57 +27,6 @@ from sim.models.neurons import (
 )
 from sim.models.traffic import Stall, never, stalls
 from sim.verilog import ports
-
-
-def wrap(value: int, bits: int) -> int:
-    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
-
-
-def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[int], list[int]]:
-    """`next_v` and `level` of each case; every input is given at its position."""
-    at = unit.positions
-    offsets = {"acc": 1, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
-    steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end)]
-    for i, case in enumerate(cases):
-        for name, offset in offsets.items():
-            steps[i + offset - 1][name] = case.get(name, 0)
-        for bit in range(at.decay_bits + 1):
-            step = steps[i + at.decay(bit) - 1]
-            step["decay"] = step.get("decay", 0) | case.get("decay", 0) & 1 << bit
-    names = {name for step in steps for name in step}
-    bench = Bench(unit)
-    bench.script({name: getattr(unit, name) for name in names}, steps)
-    seen = bench.probe(next_v=unit.next_v, level=unit.level)
-    bench.run()
-    first_v, first_level = at.fire - 1, at.end - 1
-    half = 1 << len(unit.v) - 1
-    next_v = [(v + half) % (2 * half) - half for v in seen["next_v"]]
-    return next_v[first_v:][: len(cases)], seen["level"][first_level:][: len(cases)]
-
-
-@pytest.mark.parametrize(("planes", "capacity"), [(1, 1), (3, 7), (3, 5)])
-def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
-    planes: int, capacity: int
-) -> None:
-    cases = [
-        {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
-        for u, theta in product(range(-16, 16), range(1, 16))
-    ]
-    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=planes, decay_bits=1, shift_bits=0)
-    next_v, levels = run_unit(unit, cases, capacity=capacity, fire=1)
-    u, theta, reset = (np.array([case[name] for case in cases]) for name in cases[0])
-    golden = numeric.burst_level(u, theta, capacity)
-    assert levels == golden.tolist()
-    assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
-
-
-@pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
-def test_every_decay_of_every_membrane_is_floored(bits: int) -> None:
-    pairs = list(product(range(-16, 16), range((1 << bits) + 1)))
-    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=1, decay_bits=bits, shift_bits=0)
-    cases = [{"v": v, "decay": m, "theta": 15} for v, m in pairs]
-    next_v, _ = run_unit(unit, cases, fire=0)
-    assert next_v == [numeric.decay(v, m, bits) for v, m in pairs]
 
 
 def after_room(bench: Bench, array: NeuronArray, stall: Stall = never) -> Stall:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from lbq_hw import isa
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa.record import Record
 from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
@@ -182,6 +184,63 @@ def test_requests_come_without_a_gap_and_as_soon_as_stated():
     assert cycles[-1] - cycles[0] <= len(cycles) + 1  # the first steps come before they are needed
     half = len(cycles) // 2
     assert cycles[-1] - cycles[half] == len(cycles) - 1 - half
+
+
+def test_the_planes_of_a_static_layer_are_counted_before_its_first_request():
+    layer = {"planes_last": 2, "static": 1, "time_last": 4, "out_frame": 12}
+    tables = simple(**{f"layers__{name}": value for name, value in layer.items()})
+    _, _, host, cycles = run(SMALL, tables)
+    assert isa.PATH.slices(SMALL) + 5 < 2 + 4 + 4
+    assert cycles[0] - host.started == isa.LAYER.slices(SMALL) + 1 + 10 + 2 + 4 + 4
+
+
+def test_the_first_request_after_a_barrier_comes_as_soon_as_stated():
+    _, _, host, cycles = run(SMALL, simple(layers=2))
+    resumed = host.barriers[0][-1]
+    parts = isa.LAYER.slices(SMALL) + isa.PATH.slices(SMALL)
+    assert cycles[bisect_left(cycles, resumed)] - resumed == parts + 16
+
+
+@pytest.mark.parametrize(
+    ("changes", "period"),
+    [
+        ({"path_last": 0}, 3),
+        ({"path_last": 1}, 4),
+        ({"path_last": 2}, 5),
+        ({"window_rows_last": 1, "window_row_init": -1}, 2 * 3),  # above
+        ({"window_columns_last": 2, "window_column_init": -2}, 3 * 3),  # left
+        ({"window_rows_last": 2, "conv_rows_last": 0}, 3),  # below
+        ({"window_columns_last": 2, "conv_columns_last": 0}, 3),  # right
+        ({"path_last": 1, "window_rows_last": 1, "window_row_init": -1}, 2 * 4),
+    ],
+    ids=str,
+)
+def test_a_short_step_takes_two_cycles_more_than_it_has_paths(changes, period):
+    layer = {"columns_last": 5, "rows_last": 0, "tiles_last": 3, "segment_last": 0}
+    layer |= {"window_row_step": 0, "window_column_step": 0} | changes
+    changes = {f"layers__{name}": value for name, value in layer.items()}
+    tables = simple(**changes, runs__length_last=0, paths__column_step=0)
+    requests, steps, _, cycles = run(SMALL, tables)
+    assert len(steps) == 24
+    ends = [c for c, r in zip(cycles, requests, strict=True) if r["kind"] == ScanKind.END]
+    apart = [after - before for before, after in pairwise(ends)]
+    assert apart[4:] == [period] * (len(apart) - 4)
+
+
+def test_requests_wait_once_as_many_step_infos_wait_as_stated():
+    walker = Walker(SMALL)
+    bench = Bench(walker)
+    host = bench.add(Host(walker, simple(layers__time_last=4)))
+    requests = bench.monitor(walker.o_request)
+    held = iter([True] * 600)
+    steps = bench.monitor(walker.o_step, stall=lambda: next(held, False))
+    bench.run()
+    kinds = [(c, r["kind"]) for c, r in zip(requests.cycles, requests.payloads, strict=True)]
+    ends = [cycle for cycle, kind in kinds if kind == ScanKind.END]
+    assert sum(cycle < 600 for cycle in ends) == STEPS_AHEAD
+    assert max(cycle for cycle in ends if cycle < 600) < 400
+    assert (len(ends), len(steps.payloads)) == (20, 20)
+    assert host.ends[0][1] == isa.Error.NONE
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])

@@ -1,0 +1,99 @@
+# amaranth: UnusedElaboratable=no
+"""LevelCollector against bit planes made level by level."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from core.harness import Bench
+
+from lbq_hw.core.neurons.level_collector import LevelCollector
+from lbq_hw.core.neurons.passes import Group
+from lbq_hw.core.payload import WriteInfo
+
+SIZES = [
+    {"lanes": 8, "units": 2, "planes": 3, "ends": 9},
+    {"lanes": 8, "units": 2, "planes": 3, "ends": 8},
+    {"lanes": 4, "units": 4, "planes": 1, "ends": 5},
+    {"lanes": 8, "units": 1, "planes": 4, "ends": 6},
+]
+LAYER = {"stride": 5, "planes": 1, "granules": 1}
+
+
+def schedule(source: random.Random, groups: int, passes: int) -> dict[int, dict]:
+    """Groups by the cycle in which they are at position 0: passes at least `groups` cycles apart.
+
+    Each has the number of its pass, for the test alone.
+    """
+    found: dict[int, dict] = {}
+    cycle = 2
+    for number in range(passes):
+        kind = {"emit": int(source.random() < 0.7), "restart": source.randrange(2)}
+        for group in range(groups):
+            last = int(group == groups - 1)
+            found[cycle + group] = {"valid": 1, "last": last, "number": number} | kind
+        cycle += groups + source.choice((0, 0, 1, 5))
+    return found
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_planes_are_offered_in_the_cycle_after_the_last_levels_of_a_pass(
+    sizes: dict, seed: int
+) -> None:
+    source = random.Random(seed)
+    lanes, units, planes, ends = (sizes[name] for name in ("lanes", "units", "planes", "ends"))
+    group = Group(groups=lanes // units, timesteps=4, param_bits=4)
+    write = WriteInfo(lanes=lanes, word=32, planes=planes, address_bits=7)
+    block = LevelCollector(**sizes, group=group, write=write)
+    sent = schedule(source, lanes // units, 40)
+    places = [
+        {"addr": source.randrange(128), "place": source.randrange(4), "first": source.randrange(2)}
+        for _ in range(40)
+    ]
+    script: list[dict] = []
+    expected: dict[int, dict] = {}
+    moves = []  # cycles after which the planes may change
+    levels: list[int] = []
+    for cycle in range(max(sent) + ends + 3):
+        words = []
+        for position in range(ends + 1):
+            at = sent.get(cycle - position, {})
+            known = {name: at[name] for name in ("valid", "last", "emit", "restart") if at}
+            noise = {} if at else {"last": 1, "emit": 1}  # of a group that is none
+            words.append(group.const(known | noise).as_bits())
+        here, ended = sent.get(cycle), sent.get(cycle - ends)
+        place = dict(places[here["number"]]) if here else {"addr": source.randrange(128)}
+        given = [source.randrange(1 << planes) for _ in range(units)]
+        script.append(
+            {
+                "at": sum(word << group.size * i for i, word in enumerate(words)),
+                "write": write.const(LAYER | place).as_bits(),
+                "levels": sum(level << planes * i for i, level in enumerate(given)),
+            }
+        )
+        if ended and ended["emit"]:
+            moves.append(cycle)
+            levels += given
+            if ended["last"]:
+                bits = [sum((v >> k & 1) << c for c, v in enumerate(levels)) for k in range(planes)]
+                expected[cycle + 1] = {
+                    "planes": bits,
+                    "restart": ended["restart"],
+                    "write": LAYER | places[ended["number"]],
+                }
+                levels = []
+    bench = Bench(block)
+    signals = {name: getattr(block, name).as_value() for name in ("at", "write", "levels")}
+    bench.script(signals, script)
+    offered = bench.monitor(block.o)
+    payload = block.o.payload
+    seen = bench.probe(planes=payload.planes.as_value())
+    bench.run()
+    assert dict(zip(offered.cycles, offered.payloads, strict=True)) == expected
+    assert len(expected) > 10
+    for cycle, told in expected.items():
+        until = next((move for move in moves if move >= cycle), len(script) - 1)
+        word = sum(plane << lanes * k for k, plane in enumerate(told["planes"]))
+        assert set(seen["planes"][cycle : until + 1]) == {word}

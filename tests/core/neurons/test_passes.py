@@ -1,0 +1,136 @@
+# amaranth: UnusedElaboratable=no
+"""Passes against a list of groups: which group is sent in which cycle, with which sums."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from amaranth import Value
+from core.harness import Bench, ones
+
+from lbq_hw.core.neurons.neuron_unit import Positions
+from lbq_hw.core.neurons.passes import Passes
+from lbq_hw.core.payload import StepInfo
+from sim.models.neurons import (
+    ACC_BITS,
+    LAYERS,
+    TIMESTEPS,
+    WORD,
+    random_layer,
+    random_params,
+    random_traffic,
+)
+from sim.models.traffic import stalls
+
+SIZES = [
+    {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
+    {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
+    {"lanes": 4, "units": 2, "planes": 5, "decay_bits": 4},
+    {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
+]
+PARAM_BITS = 8
+
+
+def build(*, lanes: int, units: int, planes: int, decay_bits: int) -> tuple[Passes, Positions]:
+    step = StepInfo(
+        lanes=lanes, word=WORD, planes=planes, address_bits=7, group_bits=PARAM_BITS,
+        update_bits=TIMESTEPS.bit_length(), decay_bits=decay_bits, shift_bits=3,
+    )  # fmt: skip
+    positions = Positions(planes=planes, decay_bits=decay_bits)
+    passes = Passes(
+        lanes=lanes, units=units, acc_bits=ACC_BITS, timesteps=TIMESTEPS, param_bits=PARAM_BITS,
+        step=step, positions=positions,
+    )  # fmt: skip
+    return passes, positions
+
+
+def steps_of(sizes: dict, kind: dict) -> tuple[list[list[int]], list[dict]]:
+    source = random.Random(f"{sizes}{kind}")
+    layer = random_layer(source, sizes, kind)
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    traffic = random_traffic(source, layer, random_params(source, sizes["lanes"]), **shape)
+    return traffic.sums, traffic.steps
+
+
+def run(sizes: dict, kind: dict, rate: float) -> tuple[list[int], list[tuple], list[tuple], dict]:
+    """Cycles of the steps, groups with their cycle as they came and as they should, all seen."""
+    passes, positions = build(**sizes)
+    sums, steps = steps_of(sizes, kind)
+    bench = Bench(passes)
+    room = bench.probe(room=passes.room)["room"]
+    pause = stalls(1, rate)
+    driver = bench.drive(passes.i_sum, sums, stall=lambda: pause() or not (room and room[-1]))
+    bench.drive(passes.i_step, steps)
+    names = [name for name, field in passes.o.shape() if field.width]
+    groups = {name: Value.cast(passes.o[name]) for name in names}
+    totals = {f"sum_{i}": Value.cast(passes.sums[i]) for i in range(sizes["units"])}
+    seen = bench.probe(
+        **groups, **totals, place=passes.step.write.addr, busy=passes.busy, room=passes.room
+    )
+    bench.run(extra=40)
+    found = [
+        (cycle, tuple(seen[name][cycle] for name in (*names, *totals, "place")))
+        for cycle in ones(seen["valid"])
+    ]
+    expected = model(driver.cycles, sums, steps, sizes, positions, names)
+    return driver.cycles, found, expected, seen
+
+
+def model(
+    taken: list[int], sums: list[list[int]], steps: list[dict], sizes: dict,
+    positions: Positions, names: list[str],
+) -> list[tuple]:  # fmt: skip
+    """Every group, with its cycle, of steps that were taken in these cycles."""
+    units = sizes["units"]
+    groups = sizes["lanes"] // units
+    found: list[tuple[int, tuple[Any, ...]]] = []
+    began, time = -100, 0
+    for cycle, total, step in zip(taken, sums, steps, strict=True):
+        time = 0 if step["first_t"] else time
+        emits = int(step["pool_last"] and not step["readout"])
+        for update in range(step["updates"]):
+            fresh = int(step["first_t"] and update == 0)
+            apart = max(groups, 0 if fresh else positions.loop, emits * step["write"]["planes"])
+            began = max(cycle + 1, began + apart)
+            last_update = update == step["updates"] - 1
+            for group in range(groups):
+                values = {
+                    "valid": 1,
+                    "group": group,
+                    "param": step["group"] + group,
+                    "time": time,
+                    "restart": int(update == 0),
+                    "fresh": fresh,
+                    "last": int(group == groups - 1),
+                    "pool_first": step["pool_first"],
+                    "emit": emits,
+                    "logits": int(step["readout"] and step["last_t"] and last_update),
+                }
+                part = total[group * units : (group + 1) * units]
+                place = step["write"]["addr"]
+                found.append((began + group, (*(values[n] for n in names), *part, place)))
+            time += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_every_group_is_sent_in_its_cycle_with_its_sums(
+    sizes: dict, kind: dict, rate: float
+) -> None:
+    taken, found, expected, seen = run(sizes, kind, rate)
+    assert found == expected
+    groups = sizes["lanes"] // sizes["units"]
+    busy = set()
+    each = len(expected) // len(taken)
+    for number, cycle in enumerate(taken):
+        last = expected[(number + 1) * each - 1][0]
+        busy |= set(range(cycle + 1, last + 1))
+        if rate == 0 and number + 1 < len(taken):
+            # With the last group of the last pass, or a cycle later.
+            assert taken[number + 1] == last + (groups == 1)
+            assert seen["room"][taken[number + 1] - 1] == 1
+    assert ones(seen["busy"]) == sorted(busy)

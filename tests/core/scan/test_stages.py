@@ -1,0 +1,264 @@
+# amaranth: UnusedElaboratable=no
+"""The stages of the scanner, each alone: what it drops, what it makes, and in which cycle."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from amaranth.lib.memory import ReadPort
+from core.harness import Bench, ones
+
+from lbq_hw.config import address_bits
+from lbq_hw.core.payload import Event, ScanKind, ScanRequest
+from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
+from sim.models.scanner import END, golden, random_step, random_words
+from sim.models.traffic import never, stalls
+
+SIZES = [
+    {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
+    {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100},
+    {"lanes": 16, "word": 16, "summary": 1, "words": 24, "rows": 1 << 12},
+]
+RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
+
+
+def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
+    word, row_bits = sizes["word"], address_bits(sizes["rows"])
+    chunk_bits = address_bits(sizes["words"] // sizes["summary"])
+    request = ScanRequest(
+        word=word, summary=sizes["summary"], chunk_bits=chunk_bits, row_bits=row_bits
+    )
+    entry = Word(word=word, row_bits=row_bits)
+    return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits)
+
+
+def work(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[int]]:
+    """Requests, words, and a summary word per chunk."""
+    source = random.Random(seed)
+    words, summary = random_words(source, sizes), sizes["summary"]
+    requests = [request for _ in range(12) for request in random_step(source, sizes)]
+    flags = [
+        sum((word != 0) << i for i, word in enumerate(words[chunk : chunk + summary]))
+        for chunk in range(0, len(words), summary)
+    ]
+    return requests, words, flags
+
+
+def stream(
+    block: Any, port: Any, store: list[int], payloads: list[dict], rates: tuple[float, float]
+) -> tuple[Any, Any, Any]:
+    """Drive a stage: its driver, its monitor and, if it has a memory, the memory."""
+    bench = Bench(block)
+    reads = None if port is None else bench.store(port, store)
+    i_stall, o_stall = (stalls(seed, rate) if rate else never for seed, rate in enumerate(rates))
+    driver = bench.drive(block.i, payloads, stall=i_stall)
+    taken = bench.monitor(block.o, stall=o_stall)
+    bench.run(extra=60)
+    return driver, taken, reads
+
+
+def flagged(requests: list[dict], flags: list[int]) -> list[dict]:
+    """Requests with the wanted words that are not zero; one without is None."""
+    found = []
+    for request in requests:
+        want = 0 if request is END else request["want"] & flags[request["chunk"]]
+        found.append(request if request is END else dict(request, want=want) if want else None)
+    return found
+
+
+def without_rest(requests: list[dict]) -> list[dict]:
+    return [END if request["kind"] is ScanKind.END else request for request in requests]
+
+
+def flag_fetch(sizes: dict) -> FlagFetch:
+    chunks = address_bits(sizes["words"] // sizes["summary"])
+    port = ReadPort.Signature(addr_width=chunks, shape=sizes["summary"])
+    return FlagFetch(request=layouts(sizes)[0], port=port)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_requests_keep_the_words_with_a_flag_and_those_without_are_dropped(
+    sizes: dict, rates: tuple[float, float]
+) -> None:
+    requests, _, flags = work(sizes, 1)
+    expected = flagged(requests, flags)
+    block = flag_fetch(sizes)
+    driver, taken, reads = stream(block, block.summary, flags, requests, rates)
+    assert without_rest(taken.payloads) == [item for item in expected if item is not None]
+    # A summary word is read with its request, and none for an end.
+    asked = [(cycle, request["chunk"]) for cycle, request in
+             zip(driver.cycles, requests, strict=True) if request is not END]  # fmt: skip
+    assert reads.reads == asked
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_one_request_a_cycle_each_offered_in_the_next_or_told_to_be_empty(sizes: dict) -> None:
+    requests, _, flags = work(sizes, 2)
+    kept = [item is not None for item in flagged(requests, flags)]
+    block = flag_fetch(sizes)
+    bench = Bench(block)
+    bench.store(block.summary, flags)
+    driver = bench.drive(block.i, requests)
+    taken = bench.monitor(block.o)
+    seen = bench.probe(empty=block.empty)
+    bench.run(extra=3)
+    first = driver.cycles[0]
+    assert driver.cycles == list(range(first, first + len(requests)))
+    assert taken.cycles == [first + 1 + i for i, keep in enumerate(kept) if keep]
+    assert ones(seen["empty"]) == [first + 1 + i for i, keep in enumerate(kept) if not keep]
+    assert not all(kept)
+
+
+def test_a_request_is_dropped_only_while_there_is_room_behind() -> None:
+    sizes = SIZES[0]
+    requests, _, flags = work(sizes, 2)
+    kept = [item is not None for item in flagged(requests, flags)]
+    block = flag_fetch(sizes)
+    bench = Bench(block)
+    bench.store(block.summary, flags)
+    driver = bench.drive(block.i, requests, stall=stalls(1, 0.4))
+    bench.monitor(block.o, stall=stalls(2, 0.6))
+    seen = bench.probe(empty=block.empty, ready=block.o.ready)
+    bench.run(extra=60)
+    dropped = [cycle for cycle, keep in zip(driver.cycles, kept, strict=True) if not keep]
+    free = ones(seen["ready"])
+    told = [next(c for c in free if c > cycle) for cycle in dropped]
+    assert ones(seen["empty"]) == told
+    assert told != [cycle + 1 for cycle in dropped]
+
+
+def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
+    """A `Word` for each word that a request wants, with no bits where none is in range."""
+    if request is END:
+        return [{"end": 1}]
+    identity = request["kind"] is ScanKind.IDENTITY
+    found = []
+    for index in range(sizes["summary"]):
+        if not request["want"] >> index & 1:
+            continue
+        low, high = 0, sizes["word"] - 1
+        if request["stacked"] or identity or (request["lo_en"] and request["lo_at"] == index):
+            low = request["lo"]
+        if request["stacked"] or identity or (request["hi_en"] and request["hi_at"] == index):
+            high = request["hi"]
+        word = words[request["chunk"] * sizes["summary"] + index]
+        kept = sum(1 << bit for bit in range(low, high + 1) if word >> bit & 1)
+        row = request["row"] + (0 if identity else index << request["inc"])
+        found.append(
+            {
+                "bits": kept,
+                "lo": request["lo"],
+                "row": row % (1 << address_bits(sizes["rows"])),
+                "exponent": request["exponent"],
+                "identity": int(identity),
+                "end": 0,
+                "many": int(not identity and kept.bit_count() > 1),
+            }
+        )
+    return found
+
+
+def word_fetch(sizes: dict) -> WordFetch:
+    request, entry, _ = layouts(sizes)
+    port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
+    return WordFetch(request=request, entry=entry, port=port)
+
+
+def chunks(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[list[dict]]]:
+    """Requests as they come to the words, the words, and the entries of each request."""
+    requests, words, flags = work(sizes, seed)
+    left = [request for request in flagged(requests, flags) if request is not None]
+    return left, words, [entries(request, words, sizes) for request in left]
+
+
+def full(parts: list[list[dict]]) -> list[dict]:
+    return [entry for part in parts for entry in part if entry["end"] or entry["bits"]]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
+    sizes: dict, rates: tuple[float, float]
+) -> None:
+    requests, words, parts = chunks(sizes, 3)
+    block = word_fetch(sizes)
+    _, taken, reads = stream(block, block.word, words, requests, rates)
+    found = [{"end": 1} if entry["end"] else entry for entry in taken.payloads]
+    assert found == full(parts)
+    assert all(entry["exponent"] == 0 for entry in taken.payloads if entry["end"])
+    assert len(reads.reads) == sum(len(part) for part in parts if not part[0]["end"])
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read(sizes: dict) -> None:
+    requests, words, parts = chunks(sizes, 4)
+    block = word_fetch(sizes)
+    driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
+    cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
+    for part in parts:
+        for entry in part:
+            asked += [] if entry["end"] else [cycle]
+            offered += [cycle + 2] if entry["end"] or entry["bits"] else []
+            cycle += 1
+        last.append(cycle - 1)
+    assert [at for at, _ in reads.reads] == asked
+    assert driver.cycles == last
+    assert taken.cycles == offered
+
+
+def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int]]:
+    """Words, their events, and how many events each word makes."""
+    requests, words, parts = chunks(sizes, seed)
+    given = full(parts)
+    expected = golden(requests, words, sizes)
+    counts, level = [], None
+    for entry in given:
+        exponent = 0 if entry["end"] else entry["exponent"]
+        nulls = 0 if level is None else max(0, level - exponent - 1)
+        made = 1 if entry["end"] or entry["identity"] else entry["bits"].bit_count()
+        counts.append(nulls + made)
+        level = None if entry["end"] else exponent
+    assert sum(counts) == len(expected)
+    return given, expected, counts
+
+
+def event_maker(sizes: dict) -> EventMaker:
+    _, entry, event = layouts(sizes)
+    return EventMaker(entry=entry, event=event, granule=1)
+
+
+def without_rows(events: list[dict]) -> list[dict]:
+    """An event without a lane has no row."""
+    return [dict(event, row=event["row"] if event["mask"] else None) for event in events]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_words_become_events_with_the_doublings_between_exponents(
+    sizes: dict, rates: tuple[float, float]
+) -> None:
+    given, expected, _ = maker_work(sizes, 5)
+    _, taken, _ = stream(event_maker(sizes), None, [], given, rates)
+    assert without_rows(taken.payloads) == expected
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_one_event_a_cycle_the_first_two_cycles_after_its_word(sizes: dict) -> None:
+    given, expected, counts = maker_work(sizes, 6)
+    driver, taken, _ = stream(event_maker(sizes), None, [], given, (0.0, 0.0))
+    first = driver.cycles[0]
+    begins = [first + sum(counts[:i]) for i in range(len(counts))]
+    assert driver.cycles == begins
+    assert taken.cycles == list(range(first + 2, first + 2 + len(expected)))
+
+
+def test_an_identity_takes_its_lanes_from_its_lowest_bit_on() -> None:
+    sizes = SIZES[1]
+    word = {"bits": 0b1011 << 8, "lo": 8, "row": 7, "exponent": 0, "identity": 1}
+    _, entry, event = layouts(sizes)
+    block = EventMaker(entry=entry, event=event, granule=8)
+    _, taken, _ = stream(block, None, [], [word, {"end": 1}], (0.0, 0.0))
+    assert taken.payloads[0] == {"row": 7, "mask": 0b1011, "clear": 1, "double": 0, "end": 0}

@@ -1,0 +1,104 @@
+"""Segments and runs at their place, from the records alone; the states of paths are any numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.walk.paths import SCAN_FIELDS
+from lbq_hw.core.walk.places import PathState
+from sim.models.programs import Tables, draw_tables
+
+END = {"end": 1}
+OF_PATH = ("row_low", "row_high", "column_low", "column_high", "identity", "stacked", "increment",
+           "lanes")  # fmt: skip
+
+
+def decoded(config: CoreConfig, tables: Tables) -> dict[str, list[dict[str, int]]]:
+    return {
+        name: [isa.TABLES[name].decode(config, word) for word in words]
+        for name, words in tables.items()
+    }
+
+
+def random_tables(config: CoreConfig, seed: int, segments: int = 1) -> Tables:
+    """Tables of a layer; from two segments on, of several paths where a layer can have them."""
+    paths = min(2, config.layer_paths) if segments > 1 else 1
+    while True:
+        tables = draw_tables(config, seed, layers=1)
+        if len(tables["segments"]) >= segments and len(tables["paths"]) >= paths:
+            return tables
+        seed += 1
+
+
+def random_states(config: CoreConfig, source: random.Random, paths: int) -> list[dict[str, int]]:
+    """A `PathState` of each path."""
+    return [
+        {
+            "row": source.randint(-9, 20),
+            "col": source.randint(-20, 40),
+            "frame": source.randrange(60),
+            "tile": source.randrange(config.weight_rows),
+            "number": source.randrange(config.param_tiles),
+        }
+        for _ in range(paths)
+    ]
+
+
+def packed_state(config: CoreConfig, state: dict[str, int]) -> int:
+    return PathState(config).const(state).as_bits()
+
+
+def scan_words(paths: Iterable[dict[str, int]], layout: Any) -> list[int]:
+    """The `SCAN_FIELDS` of paths, as a memory holds them."""
+    return [layout.const({name: path[name] for name in SCAN_FIELDS}).as_bits() for path in paths]
+
+
+def fetched(
+    records: dict[str, list[dict[str, int]]], states: list[dict[str, int]]
+) -> list[dict[str, Any]]:
+    """The `FetchedSegment`s of a step without its end, from the layer's paths and segments."""
+    return [
+        {
+            "end": 0,
+            "base": segment["base"],
+            "weight": segment["weight"],
+            "exponent": segment["exponent"],
+            "path": {name: records["paths"][segment["path"]][name] for name in SCAN_FIELDS},
+            "state": states[segment["path"]],
+        }
+        for segment in records["segments"]
+    ]
+
+
+def placed(
+    config: CoreConfig, segment: dict[str, Any], runs: list[dict[str, int]]
+) -> list[dict[str, int]]:
+    """The `PlacedRun`s of a segment."""
+    path, state = segment["path"], segment["state"]
+    found = []
+    for run in runs[path["run_first"] : path["run_last"] + 1]:
+        weight = segment["weight"] + state["tile"] + (0 if path["identity"] else run["weight"])
+        found.append(
+            {
+                "end": 0,
+                "base": segment["base"] + state["frame"],
+                "top": state["row"] + run["row"],
+                "left": state["col"] + run["column"],
+                "rows_last": run["rows_last"],
+                "length_last": run["length_last"],
+                "number": state["number"],
+                "weight": weight % (1 << config.weight_address_bits),
+                "exponent": segment["exponent"],
+            }
+            | {name: path[name] for name in OF_PATH}
+        )
+    return found
+
+
+def only_ends(payloads: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of an end, nothing else has a meaning."""
+    return [END if payload["end"] else payload for payload in payloads]

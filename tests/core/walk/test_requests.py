@@ -1,0 +1,191 @@
+# amaranth: UnusedElaboratable=no
+"""Requests against clipping and cutting in Python's integers, run by run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from core.harness import Bench, ones
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.walk.requests import Requests
+from sim.models.programs import SHAPES, SMALL, without_rest
+from sim.models.traffic import Stall, never, stalls
+
+END = {"end": 1}
+CLOSE = {"kind": ScanKind.END}
+
+
+def random_run(source: random.Random, config: CoreConfig) -> dict[str, int]:
+    """A run of which something may count, in the plane memory."""
+    identity = int(source.random() < 0.3)
+    stacked = int(not identity and source.random() < 0.4)
+    top_low, left_low = source.randint(0, 5), source.randint(0, 20)
+    return {
+        "end": 0,
+        "base": source.randrange(100),
+        "top": source.randint(-6, 20),
+        "left": source.randint(-20, 50),
+        "rows_last": source.randint(0, 5) * stacked,
+        "length_last": source.choice((0, source.randrange(50))),
+        "row_low": top_low,
+        "row_high": top_low + source.randint(0, 15),
+        "column_low": left_low,
+        "column_high": left_low + source.randint(0, 40),
+        "identity": identity,
+        "stacked": stacked,
+        "increment": source.randrange(16),
+        "lanes": source.randint(1, config.lanes),
+        "number": source.randrange(config.param_tiles) % 3,
+        "weight": source.randrange(config.weight_rows),
+        "exponent": source.randrange(32),
+    }
+
+
+def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
+    """The requests of a run; None where it reaches beyond the plane memory."""
+    first = max(run["top"], run["row_low"])
+    last = min(run["top"] + run["rows_last"], run["row_high"])
+    low = max(run["left"], run["column_low"])
+    high = min(run["left"] + run["length_last"], run["column_high"])
+    if first > last or low > high:
+        return []
+    if run["identity"]:
+        if first != run["top"] or low != run["left"]:
+            return []
+        last, low = first, run["left"] + run["number"] * config.lanes
+        high = low
+    begin = run["base"] + first + low // config.word
+    end = run["base"] + last + high // config.word
+    if end >= config.plane_words:
+        return None
+    lo, hi = low % config.word, high % config.word
+    if run["identity"]:
+        hi = (lo + run["lanes"] - 1) % config.word
+    size, found = config.summary, []
+    for chunk in range(begin // size, end // size + 1):
+        words = range(max(begin, chunk * size), min(end, chunk * size + size - 1) + 1)
+        row = run["weight"]
+        if not run["identity"]:
+            row -= run["left"]
+            row += (chunk * size - run["base"] - run["top"]) * 2 ** run["increment"]
+        found.append(
+            {
+                "kind": ScanKind.IDENTITY if run["identity"] else ScanKind.CONV,
+                "chunk": chunk,
+                "want": sum(1 << word % size for word in words),
+                "lo": lo,
+                "hi": hi,
+                "lo_en": int(begin in words),
+                "lo_at": begin % size,
+                "hi_en": int(end in words),
+                "hi_at": end % size,
+                "stacked": run["stacked"],
+                "row": row % (1 << config.weight_address_bits),
+                "inc": run["increment"],
+                "exponent": run["exponent"],
+            }
+        )
+    return found
+
+
+def model(config: CoreConfig, runs: Iterable[dict]) -> list[list[dict[str, Any]]]:
+    """The requests of each run or end; after the first beyond the memory, of ends alone."""
+    found, outside = [], False
+    for run in runs:
+        requests = [CLOSE] if run["end"] else cut(config, run)
+        outside |= requests is None
+        found.append([] if requests is None or (outside and not run["end"]) else requests)
+    return found
+
+
+def random_runs(config: CoreConfig, seed: int, count: int = 60) -> list[dict]:
+    source = random.Random(seed)
+    runs: list[dict] = []
+    while len(runs) < count:
+        run = random_run(source, config)
+        if cut(config, run) is not None:
+            runs.append(END if source.random() < 0.2 else run)
+    return [*runs, END]
+
+
+def run(
+    config: CoreConfig, runs: list[dict], *, i_stall: Stall = never, o_stall: Stall = never,
+    stop: int = 0, clear_at: int | None = None,
+) -> tuple[Any, Any, dict]:  # fmt: skip
+    requests = Requests(config)
+    bench = Bench(requests)
+    bench.hold((requests.stop, stop))
+    if clear_at is not None:
+        bench.script({"clear": requests.clear}, [{}] * clear_at + [{"clear": 1}])
+    driver = bench.drive(requests.i, runs, stall=i_stall)
+    taken = bench.monitor(requests.o, stall=o_stall)
+    seen = bench.probe(closed=requests.closed, outside=requests.outside)
+    bench.run(extra=40)
+    return driver, taken, seen
+
+
+def flat(parts: list[list[dict]]) -> list[dict]:
+    return [request for part in parts for request in part]
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("seed", range(4))
+def test_runs_are_clipped_and_cut_under_random_stalls(shape: int, seed: int) -> None:
+    config = SHAPES[shape]
+    runs = random_runs(config, seed)
+    i_stall, o_stall = stalls(seed, 0.3), stalls(seed + 9, 0.4)
+    _, taken, seen = run(config, runs, i_stall=i_stall, o_stall=o_stall)
+    assert without_rest(taken.payloads) == flat(model(config, runs))
+    ends = [c for c, p in zip(taken.cycles, taken.payloads, strict=True)
+            if p["kind"] == ScanKind.END]  # fmt: skip
+    assert ones(seen["closed"]) == ends
+    assert not any(seen["outside"])
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_one_request_a_cycle_the_first_three_cycles_after_its_run(shape: int) -> None:
+    config = SHAPES[shape]
+    runs = random_runs(config, 3)
+    driver, taken, _ = run(config, runs)
+    parts = model(config, runs)
+    assert any(len(part) == 0 for part in parts)
+    cycle, expected = driver.cycles[0] + 3, []
+    for part in parts:  # one that has no request takes a cycle, too
+        expected += range(cycle, cycle + len(part))
+        cycle += max(1, len(part))
+    assert taken.cycles == expected
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_a_run_beyond_the_memory_is_dropped_with_all_that_follow(shape: int, rate: float) -> None:
+    config = SHAPES[shape]
+    runs = random_runs(config, 5)
+    number = next(i for i in range(20, 60) if not runs[i]["end"] and cut(config, runs[i]))
+    end = cut(config, runs[number])[-1]
+    beyond = end["chunk"] * config.summary + end["hi_at"]
+    farther = config.plane_words - beyond
+    # The run before it reaches the last word that there is.
+    inside = dict(runs[number], base=runs[number]["base"] + farther - 1)
+    outside = dict(runs[number], base=runs[number]["base"] + farther)
+    runs[number : number + 1] = [inside, outside]
+    _, taken, seen = run(config, runs, o_stall=stalls(2, rate))
+    assert without_rest(taken.payloads) == flat(model(config, runs))
+    [first, *_] = told = ones(seen["outside"])
+    assert told == list(range(first, len(seen["outside"])))
+    if rate:
+        return
+    at = len(seen["outside"]) - 5
+    _, _, seen = run(config, runs, clear_at=at)
+    assert ones(seen["outside"]) == list(range(first, at + 1))
+
+
+def test_a_stop_drops_all_runs_but_no_end() -> None:
+    runs = random_runs(SMALL, 8)
+    _, taken, _ = run(SMALL, runs, stop=1)
+    assert without_rest(taken.payloads) == [CLOSE] * sum(run["end"] for run in runs)

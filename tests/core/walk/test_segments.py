@@ -1,0 +1,210 @@
+# amaranth: UnusedElaboratable=no
+"""Segments against the records of a layer: every step as its runs, errors in program order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from core.harness import Bench
+from core.walk.placed import (
+    END,
+    decoded,
+    fetched,
+    only_ends,
+    packed_state,
+    placed,
+    random_states,
+    random_tables,
+    scan_words,
+)
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.walk.segments import Segments
+from lbq_hw.core.walk.tables import Table
+from sim.models.programs import SHAPES, SMALL, Tables, slices
+from sim.models.traffic import Stall, never, stalls
+
+
+class Steps:
+    """Stores the states of a step while a slot is free, one path a cycle, and opens it.
+
+    As in `Walker`: a window moves in a cycle with ``free``, its state is stored two cycles later,
+    and the step is opened with the last of them; the only path's is on ``only`` from the cycle
+    after that on.
+    """
+
+    def __init__(
+        self, segments: Segments, states: list[list[dict]], after: int, stall: Stall
+    ) -> None:
+        self.segments, self.states, self.left, self.stall = segments, states, after, stall
+        self.samples: list[Any] = []
+        self.moved = 0  # cycles since the first window of a step moved, while there is one
+        self.opens: list[int] = []
+        self.cycle = 0
+
+    @property
+    def done(self) -> bool:
+        return len(self.opens) == len(self.states) and not self.moved
+
+    def set(self, ctx: Any) -> None:
+        segments = self.segments
+        self.left -= 1
+        if self.moved:
+            self.moved += 1
+        elif self.left < 0 and not self.done and ctx.get(segments.free) and not self.stall():
+            self.moved = 1
+        states = self.states[min(len(self.opens), len(self.states) - 1)]
+        number = self.moved - 3
+        store = 0 <= number < len(states)
+        ctx.set(segments.store, store)
+        ctx.set(segments.open, store and number == len(states) - 1)
+        if store:
+            ctx.set(segments.store_at, number)
+            ctx.set(segments.state.as_value(), packed_state(segments.config, states[number]))
+        if store and number == len(states) - 1:
+            self.opens.append(self.cycle)
+        elif number == len(states):
+            ctx.set(
+                segments.only.as_value(),
+                packed_state(segments.config, self.states[len(self.opens) - 1][0]),
+            )
+            self.moved = 0
+
+    def see(self, cycle: int) -> None:
+        self.cycle = cycle + 1
+
+
+def run(
+    config: CoreConfig, tables: Tables, states: list[list[dict]], *, rate: float = 0.0,
+    baked: bool = True, stop_at: int | None = None,
+) -> tuple[Steps, Any, dict]:  # fmt: skip
+    """Steps, one per list of states: when they opened, what came, what was seen."""
+    init = {name: tables[name] for name in ("segments", "runs")} if baked else {}
+    segments = Segments(config, **init)
+    bench = Bench(segments)
+    layer = isa.LAYER.decode(config, tables["layers"][0])
+    paths = [isa.PATH.decode(config, word) for word in tables["paths"]]
+    bench.store(segments.scans, scan_words(paths, segments.scans.data.shape()))
+    bench.hold(
+        (segments.segment_first, layer["segment_first"]),
+        (segments.segment_last, layer["segment_last"]),
+        (segments.paths_last, layer["path_last"] - layer["path_first"]),
+    )
+    writes = [] if baked else slices(config, tables)
+    bench.drive(segments.i_record, writes)
+    bench.script({"begin": segments.begin}, [{}] * len(writes) + [{"begin": 1}])
+    if stop_at is not None:
+        bench.script({"stop": segments.stop}, [{}] * stop_at + [{"stop": 1}] * 500)
+    stall = stalls(1, rate) if rate else never
+    steps = bench.add(Steps(segments, states, len(writes) + 2, stall))
+    taken = bench.monitor(segments.o, stall=stalls(2, rate) if rate else never)
+    seen = bench.probe(failed=segments.failed, error=segments.error, at=segments.error_at)
+    bench.run(extra=120)
+    return steps, taken, seen
+
+
+def work(config: CoreConfig, seed: int, steps: int, segments: int = 1) -> tuple[Tables, list, list]:
+    """Tables of a layer, states of its steps, and the runs of each step, with its end."""
+    source = random.Random(seed)
+    tables = random_tables(config, seed, segments)
+    records = decoded(config, tables)
+    states = [random_states(config, source, len(records["paths"])) for _ in range(steps)]
+    expected = []
+    for step in states:
+        found = [placed(config, item, records["runs"]) for item in fetched(records, step)]
+        expected.append([run for part in found for run in part] + [END])
+    return tables, states, expected
+
+
+def flat(parts: list[list[dict]]) -> list[dict]:
+    return [item for part in parts for item in part]
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_every_step_has_the_runs_of_its_segments_then_an_end(
+    shape: int, seed: int, rate: float
+) -> None:
+    config = SHAPES[shape]
+    tables, states, expected = work(config, seed, steps=8)
+    _, taken, seen = run(config, tables, states, rate=rate)
+    assert only_ends(taken.payloads) == flat(expected)
+    assert not any(seen["failed"] + seen["error"])
+
+
+def test_records_that_are_written_are_used() -> None:
+    tables, states, expected = work(SMALL, 4, steps=3)
+    _, taken, _ = run(SMALL, tables, states, baked=False)
+    assert only_ends(taken.payloads) == flat(expected)
+    assert any(item["table"] == Table.RUNS for item in slices(SMALL, tables))
+
+
+@pytest.mark.parametrize("shape", range(len(SHAPES)))
+def test_one_run_a_cycle_the_first_five_cycles_after_open(shape: int) -> None:
+    config = SHAPES[shape]
+    tables, states, expected = work(config, 1, steps=8, segments=3)
+    steps, taken, _ = run(config, tables, states)
+    # A step opens every `paths` + 2 cycles at most: these have more runs than that.
+    assert len(expected[0]) > len(states[0]) + 2
+    first = steps.opens[0] + 5
+    assert taken.cycles == list(range(first, first + len(flat(expected))))
+
+
+def broken(record: Any, words: list[int], number: int, field: str) -> list[int]:
+    """Records of which one has an illegal field."""
+    slot = record.slots(SMALL)[field]
+    words = list(words)
+    words[number] |= (1 << slot.width) - 1 << slot.offset
+    return words
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("segment", [None, 0, 1, 2])
+@pytest.mark.parametrize("run_of", [None, 0, 1, 2])
+def test_the_first_error_in_program_order_is_told_and_only_ends_follow(
+    rate: float, segment: int | None, run_of: int | None
+) -> None:
+    tables, states, expected = work(SMALL, 1, steps=4, segments=3)
+    records = decoded(SMALL, tables)
+    errors = []
+    before: list[dict] = []
+    for number, item in enumerate(fetched(records, states[0])):
+        if number == segment and not errors:
+            errors.append((isa.Error.SEGMENT, number))
+        runs = placed(SMALL, item, records["runs"])
+        path = item["path"]
+        illegal = None if run_of is None else paths_run(records, run_of)
+        if not errors and illegal in range(path["run_first"], path["run_last"] + 1):
+            before += runs[: illegal - path["run_first"]]
+            errors.append((isa.Error.RUN, illegal))
+        before += [] if errors else runs
+    if segment is not None:
+        tables["segments"] = broken(isa.SEGMENT, tables["segments"], segment, "weight")
+    if run_of is not None:
+        tables["runs"] = broken(isa.RUN, tables["runs"], paths_run(records, run_of), "weight")
+    _, taken, seen = run(SMALL, tables, states, rate=rate)
+    if not errors:
+        assert only_ends(taken.payloads) == flat(expected)
+        return
+    assert only_ends(taken.payloads) == before + [END] * 4
+    assert seen["failed"][-1] == 1
+    assert (seen["error"][-1], seen["at"][-1]) == errors[0]
+
+
+def paths_run(records: dict, segment: int) -> int:
+    """The last run of a segment's path."""
+    return records["paths"][records["segments"][segment]["path"]]["run_last"]
+
+
+def test_a_stop_leaves_the_ends_of_all_steps_and_no_error() -> None:
+    tables, states, expected = work(SMALL, 1, steps=6, segments=3)
+    _, taken, seen = run(SMALL, tables, states, stop_at=7)
+    came = only_ends(taken.payloads)
+    whole = came.index(END)
+    assert 0 < whole < len(expected[0]) - 1
+    assert came == expected[0][:whole] + [END] * 6
+    assert not any(seen["error"])
