@@ -48,6 +48,11 @@ def address_bits(size: int) -> int:
     return max(1, (size - 1).bit_length())
 
 
+def granule_bits(lanes: int) -> int:
+    """G: bits of a plane word that a core with these lanes writes together."""
+    return min(8, lanes)
+
+
 def largest(field: str) -> int:
     """The most that any core has of a field."""
     return _RANGES[field][1]
@@ -125,7 +130,7 @@ class CoreConfig:
     @property
     def granule(self) -> int:
         """G: bits of a plane word that are written together."""
-        return min(8, self.lanes)
+        return granule_bits(self.lanes)
 
     @property
     def groups(self) -> int:

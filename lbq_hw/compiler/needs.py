@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lbq_hw import numeric
+from lbq_hw import isa, numeric
 from lbq_hw.compiler import neurons
 from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds, Network
-
-_EXPONENT_MAX = 31  # isa.SEGMENT.exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +129,7 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield need("its max-pool", "rows or columns", max(window.kernel), "window")
     yield need("it", "paths", len(lowered.paths), "layer_paths")
     highest = max(segment.exponent for segment in lowered.segments)
-    yield need("the highest exponent", "doublings", highest, "", _EXPONENT_MAX)
+    yield need("the highest exponent", "doublings", highest, "", isa.MAX_EXPONENT)
     for path in lowered.paths:
         yield from _reach(place, path)
 

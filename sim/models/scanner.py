@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from lbq_hw import isa
 from lbq_hw.core.payload import ScanKind
 
 END = {"kind": ScanKind.END}
@@ -83,7 +84,7 @@ def random_words(source: random.Random, sizes: dict) -> list[int]:
 def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
     """Requests with exponents that fall, by 0, 1 or many, and the end."""
     word, summary = sizes["word"], sizes["summary"]
-    exponent = source.choice((0, 3, 17, 31))
+    exponent = source.choice((0, 3, 17, isa.MAX_EXPONENT))
     for _ in range(source.randrange(8)):
         exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
         low, high = sorted(source.randrange(word) for _ in range(2))
