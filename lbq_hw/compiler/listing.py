@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from lbq_hw import isa
 from lbq_hw.compiler.program import LayerInfo, Program
 from lbq_hw.network import Pair, Shape
 
@@ -14,10 +15,7 @@ _MEMORIES = {
     "weight_rows": "weights, rows",
     "channels": "parameters, channels",
     "logits": "logits",
-    "layers": "layer table",
-    "paths": "path table",
-    "segments": "segment table",
-    "runs": "run table",
+    **{name: f"{record.name} table" for name, record in isa.TABLES.items()},
 }
 
 
@@ -38,11 +36,11 @@ def summary(program: Program) -> dict[str, Any]:
         "tensors": [
             {**asdict(tensor), "words": tensor.words} for tensor in program.tensors.values()
         ],
+        **{name: program.table(name) for name in isa.TABLES},
         "layers": [
             {**asdict(info), "record": record}
             for info, record in zip(program.info, program.table("layers"), strict=True)
         ],
-        **{name: program.table(name) for name in ("paths", "segments", "runs")},
     }
 
 

@@ -12,6 +12,7 @@ from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.cycles.work import Block, LayerWork, Levels
+from lbq_hw.isa.regions import COUNTERS, Counters
 
 STEPS_AHEAD = 17
 """Steps that wait for their sums; one of them is in a register behind the queue's memory."""
@@ -22,12 +23,10 @@ SEGMENTS_AHEAD = 2
 RUNS_AHEAD = 4
 """Runs on their way from there to where they become requests."""
 BOUNDS = ("events", "scanner", "walker", "neurons")
-COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
-            "empty_requests")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerCycles:
+class LayerCycles(Counters):
     """One layer of one image: what the core's counters count if the layer runs alone.
 
     `cycles` include its start and the wait until all is written, so that those of a program are the
@@ -38,13 +37,6 @@ class LayerCycles:
     """
 
     name: str
-    cycles: int
-    events: int
-    null_events: int
-    scanner_stalls: int
-    neuron_stalls: int
-    words: int
-    empty_requests: int
     acs: int
     bounds: dict[str, int]
 

@@ -237,6 +237,7 @@ PARAM = Record(
 )
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
+"""The tables of a program, each by the name of the `CoreConfig` field that sizes it."""
 
 
 class Error(Code):

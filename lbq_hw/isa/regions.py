@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 
 from lbq_hw import isa
@@ -27,12 +27,11 @@ class Region(IntEnum):
 
 
 SHIFT = 28
+TABLES = {Region[name.upper()]: name for name in isa.TABLES}
+"""The regions of the program's tables, with their names in `isa.TABLES` and in a `CoreConfig`."""
 ACCESS = {
     Region.REGISTERS: "see below",
-    Region.LAYERS: "w",
-    Region.PATHS: "w",
-    Region.SEGMENTS: "w",
-    Region.RUNS: "w",
+    **dict.fromkeys(TABLES, "w"),
     Region.WEIGHTS: "w",
     Region.PARAMS: "w",
     Region.PLANES: "rw",
@@ -52,6 +51,26 @@ class Register:
     meaning: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What a core counts from start to done, in the order of the registers."""
+
+    cycles: int = field(metadata={"meaning": "cycles from start to done"})
+    events: int = field(metadata={"meaning": "events with a weight: lane cycles that worked"})
+    null_events: int = field(metadata={"meaning": "events that only double, clear or close a step"})
+    scanner_stalls: int = field(
+        metadata={"meaning": "cycles in which the lanes waited for an event"}
+    )
+    neuron_stalls: int = field(
+        metadata={"meaning": "cycles in which a finished sum waited for the neuron units"}
+    )
+    words: int = field(metadata={"meaning": "plane words read by the scanner"})
+    empty_requests: int = field(metadata={"meaning": "scan requests without a non-zero word"})
+
+
+COUNTERS = tuple(counter.name for counter in fields(Counters))
+"""Names of the counters, in the order of their registers; `cycles` has two of them."""
+_MEANINGS = {counter.name: str(counter.metadata["meaning"]) for counter in fields(Counters)}
 _REGISTERS = (
     ("id", "r", f"0x{MAGIC:08X}"),
     ("digest", "r", "first 32 bits of the CoreConfig's digest"),
@@ -60,14 +79,9 @@ _REGISTERS = (
     ("error", "r", "code of the first error since the last clear"),
     ("error_at", "r", "index of the illegal record; else the layer that ran"),
     ("layer", "r", "layer that runs, or ran last"),
-    ("cycles", "r", "cycles from start to done, low half"),
+    ("cycles", "r", f"{_MEANINGS['cycles']}, low half"),
     ("cycles_high", "r", "high half"),
-    ("events", "r", "events with a weight: lane cycles that worked"),
-    ("null_events", "r", "events that only double, clear or close a step"),
-    ("scanner_stalls", "r", "cycles in which the lanes waited for an event"),
-    ("neuron_stalls", "r", "cycles in which a finished sum waited for the neuron units"),
-    ("words", "r", "plane words read by the scanner"),
-    ("empty_requests", "r", "scan requests without a non-zero word"),
+    *((name, "r", _MEANINGS[name]) for name in COUNTERS[1:]),
 )
 REGISTERS = {
     name: Register(name=name, address=address, access=access, meaning=meaning)
@@ -89,10 +103,7 @@ def slices(config: CoreConfig) -> dict[Region, int]:
     """
     return {
         Region.REGISTERS: 1,
-        Region.LAYERS: isa.LAYER.slices(config),
-        Region.PATHS: isa.PATH.slices(config),
-        Region.SEGMENTS: isa.SEGMENT.slices(config),
-        Region.RUNS: isa.RUN.slices(config),
+        **{region: isa.TABLES[name].slices(config) for region, name in TABLES.items()},
         Region.WEIGHTS: config.lanes // weight_slice_lanes(config),
         Region.PARAMS: isa.PARAM.slices(config),
         Region.PLANES: -(-config.word // SLICE),
@@ -104,10 +115,7 @@ def entries(config: CoreConfig) -> dict[Region, int]:
     """Entries of each region."""
     return {
         Region.REGISTERS: len(REGISTERS),
-        Region.LAYERS: config.layers,
-        Region.PATHS: config.paths,
-        Region.SEGMENTS: config.segments,
-        Region.RUNS: config.runs,
+        **{region: getattr(config, name) for region, name in TABLES.items()},
         Region.WEIGHTS: config.weight_rows,
         Region.PARAMS: config.channels,
         Region.PLANES: config.plane_words,

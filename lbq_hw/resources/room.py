@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boards import Board
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Network
 from lbq_hw.resources.memories import sprams
@@ -51,7 +52,7 @@ def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     """The core with sizes raised to powers of two where memories have that room anyway: what cannot
     be exceeded needs no logic that tells legal from illegal.
     """
-    names = ["side", "layers", "paths", "segments", "runs", "channels"]
+    names = ["side", *isa.TABLES, "channels"]
     if sprams(config, board):
         names.append("weight_rows")
     return config.with_(**{name: 1 << (getattr(config, name) - 1).bit_length() for name in names})
