@@ -17,8 +17,8 @@ import boards
 from boards.clocks import ClockError
 from lbq_hw import file, flow, package, zoo
 from lbq_hw.datasets import DatasetError
-from lbq_hw.fit import FitError
 from lbq_hw.flow.progress import ConsoleDisplay
+from lbq_hw.sizing import FitError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _EPILOG = """

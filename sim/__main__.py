@@ -14,11 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 import boards
-from lbq_hw import file, fit, zoo
+from lbq_hw import file, sizing, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar
 from sim import icarus, verilator
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         facts = _simulate(args)
     except (
-        OSError, TypeError, ValueError, OverflowError, MemoryError, fit.FitError, DatasetError,
+        OSError, TypeError, ValueError, OverflowError, MemoryError, sizing.FitError, DatasetError,
         DeviceError, SimulatorError,
     ) as error:  # fmt: skip
         print(f"sim: {error}", file=sys.stderr)
@@ -99,7 +99,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
     elif args.board is not None:
-        config = fit.size(network, boards.find(args.board), images=images).config
+        config = sizing.size(network, boards.find(args.board), images=images).config
     else:
         config = smallest_for(network, lanes=args.lanes)
     program = compile_network(network, config)

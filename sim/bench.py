@@ -23,10 +23,10 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
-from lbq_hw.flow.process import ToolError
-from lbq_hw.flow.tools import MissingToolError
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
+from lbq_hw.tools import MissingToolError
+from lbq_hw.tools.process import ToolError
 from sim.check import check
 from sim.synthesis import ECP5_85, UP5K, lane_array
 from sim.verilator import SimulatorError, Verilated, build

@@ -12,7 +12,7 @@ import numpy as np
 
 from lbq_hw.compiler.draft import CompileError, draft
 from lbq_hw.compiler.program import LayerInfo, Program
-from lbq_hw.compiler.sizing import smallest_for
+from lbq_hw.compiler.smallest import smallest_for
 from lbq_hw.compiler.tables import Tables
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig

@@ -10,9 +10,9 @@ from __future__ import annotations
 from lbq_hw.flow import closing, families, steps
 from lbq_hw.flow.closing import results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
-from lbq_hw.flow.process import ToolError
 from lbq_hw.flow.runner import Step, plan, run
-from lbq_hw.flow.tools import MissingToolError
+from lbq_hw.tools import MissingToolError
+from lbq_hw.tools.process import ToolError
 
 __all__ = [
     "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
@@ -24,8 +24,8 @@ _IMAGES = ("dataset", "data", "images")
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
     "lbq_hw/flow/families.py",
-    "lbq_hw/flow/process.py",
-    "lbq_hw/report/logs.py",
+    "lbq_hw/tools/process.py",
+    "lbq_hw/tools/logs.py",
 )
 STEPS = (
     Step(

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw import golden, report
-from lbq_hw.activity import Activity
 from lbq_hw.counts import Counter
 from lbq_hw.flow import families
 from lbq_hw.flow.job import Job
-from lbq_hw.flow.tools import locate
 from lbq_hw.golden import Trace
 from lbq_hw.host.meter import bytes_per_image
-from lbq_hw.report import collect, facts, logs
+from lbq_hw.report import collect, facts
+from lbq_hw.sizing.activity import Activity
+from lbq_hw.tools import locate, logs
+from lbq_hw.tools.placed import KINDS
 
 # What nextpnr calls the cells of each family that the fit estimates.
 _ESTIMATED = {
@@ -92,7 +93,7 @@ def results(job: Job) -> list[Row]:
         fmax = min(clock.fmax_hz for clock in placed["timing"].clocks) / 1e6
     rows = [
         Row(
-            name=facts.KINDS[kind],
+            name=KINDS[kind],
             estimate=guess[name],
             result=used.get(kind),
             available=getattr(job.board, name),

@@ -10,7 +10,7 @@ from boards import Board
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Tools of a family by their names in `flow.tools`, file suffixes, and command lines.
+    """Tools of a family by their names in `lbq_hw.tools`, file suffixes, and command lines.
 
     `constraints`, `placed`, `bitstream`: suffixes of the files that hold pins, the routed design
     and the bits. `synth` is the Yosys command for a board; `place` gives nextpnr's arguments for

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw.flow.job import Job
-from lbq_hw.flow.tools import locate
+from lbq_hw.tools import locate
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,7 +16,7 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
 
 

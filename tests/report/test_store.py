@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from lbq_hw.report import Facts, ReportError, store
-from lbq_hw.report.facts import Fit, LayerCycles, Resource
+from lbq_hw.report.facts import Fit, LayerCycles
 from lbq_hw.report.summary import summary
+from lbq_hw.tools.placed import Resource
 
 
 def test_facts_survive_the_round_trip(facts: Facts, tmp_path: Path) -> None:
