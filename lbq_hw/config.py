@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from lbq_hw import numeric
+from lbq_hw import decode, numeric
 
 _RANGES = {
     "lanes": (4, 256),
@@ -205,12 +205,8 @@ class CoreConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CoreConfig:
         """Fields that are left out keep their defaults; unknown ones are refused."""
-        if not isinstance(values, Mapping):
-            raise TypeError(f"a core config must be an object, not {values!r}")
         known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ValueError(f"a core config has no {name!r}, only {', '.join(known)}")
+        decode.check_keys(values, "a core config", known, optional=known)
         return cls(**values)
 
     @property
