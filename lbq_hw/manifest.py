@@ -43,7 +43,7 @@ MAX_META_DEPTH = 16
 """Lists and objects inside one another in a network's meta."""
 MAX_INTEGER = 1 << 63
 """Magnitude of an integer, in meta too."""
-_INTEGER_DIGITS = 20  # of a larger one, Python would work out thousands before it refused
+_INTEGER_DIGITS = 20  # Python would convert thousands of digits before it refuses
 
 
 def compact_json(value: Any) -> str:

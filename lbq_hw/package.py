@@ -33,7 +33,7 @@ MAX_BAUD = 10**8
 MAX_MEMORY_BITS = 1 << 28
 """Bits of weights and activations of a core: twice what the largest network of the zoo takes."""
 _AGAIN = "build it again"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # of a board or a file, and no path
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # name of a board or a file, never a path
 
 
 class PackageError(ValueError):

@@ -35,7 +35,7 @@ examples:
   python -m sim --model mnist --board icebreaker --data folder/of/mnist
       the core that python -m lbq_hw.build would put on that board
   python -m sim --simulator icarus --images 1
-      the same checks through cocotb: about 1,000 cycles a second, for small networks only
+      the same checks through cocotb: about 1,000 cycles per second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
 utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
@@ -138,7 +138,7 @@ def _show(facts: dict[str, Any]) -> None:
         console.print(f"bit-exact on {facts['images']} images", end="")
     else:
         console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
-    console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles a second")
+    console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles per second")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class _Block:
 def lower(
     layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
 ) -> LoweredLayer:
-    """Turn a layer into windows and rows; needs P, W and the weight bits of `config`."""
+    """Turn a layer into runs and weight rows; needs P, W and the weight bits of `config`."""
     paths: list[LoweredPath] = []
     segments: list[LoweredSegment] = []
     rows: list[Integers] = []

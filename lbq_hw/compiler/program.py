@@ -37,7 +37,7 @@ class Program:
     """A network for one core.
 
     Tables (`layers`, `paths`, `segments`, `runs`): encoded records of `lbq_hw.isa`. `weights`:
-    rows ``(rows, P)``. `params`: encoded PARAM records, P a tile. The rest is for the host:
+    rows ``(rows, P)``. `params`: encoded PARAM records, P per tile. The rest is for the host:
     `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
     where everything lies, `info` what the layers are.
     """

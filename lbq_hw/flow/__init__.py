@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 _IMAGES = ("dataset", "data", "images")
-# Of the steps that call a tool for minutes: the code that gives it its files and reads its answers.
+# Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
     "lbq_hw/flow/families.py",
@@ -87,7 +87,7 @@ STEPS = (
         libraries=(),
         fabric=True,
         seconds=60,
-        seconds_a_lut=0.012,
+        seconds_per_lut=0.012,
     ),
     Step(
         name="place",
@@ -101,7 +101,7 @@ STEPS = (
         libraries=(),
         fabric=True,
         seconds=20,
-        seconds_a_lut=0.012,
+        seconds_per_lut=0.012,
     ),
     Step(
         name="pack",

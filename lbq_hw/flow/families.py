@@ -92,7 +92,7 @@ def script(board: Board) -> str:
 
 
 def place_arguments(board: Board, *, clock_hz: int, seed: int) -> list[str]:
-    """nextpnr's arguments for the files of a build. A clock that is missed is ours to judge."""
+    """nextpnr's arguments for the files of a build. It must not fail at a missed clock."""
     family = of(board)
     files = family.place("netlist.json", f"top.{family.constraints}", f"placed.{family.placed}")
     return [

@@ -79,7 +79,7 @@ def check(job: Job, work: Path) -> str:
             raise FlowError(f"the program differs from the golden model: image {number}, logits")
     means = cycles.means(predictions, lanes=job.config.lanes)
     _write(work / "check.json", {"source": job.images.source, **means})
-    whole = f"{means['cycles']:,.0f} cycles an image"
+    whole = f"{means['cycles']:,.0f} cycles per image"
     return f"equal on {means['images']} images of {job.images.source}, which will take {whole}"
 
 
@@ -143,7 +143,7 @@ def simulate(job: Job, work: Path) -> str:
         raise FlowError(f"the RTL differs from the golden model: {facts['difference']}")
     _write(work / "simulate.json", facts)
     micros = facts["cycles"] / job.clock_hz * 1e6
-    mean = f"{facts['cycles']:,.0f} cycles an image ({micros:,.0f} us)"
+    mean = f"{facts['cycles']:,.0f} cycles per image ({micros:,.0f} us)"
     return f"bit-exact; {mean}, the mean of {facts['images']} of {job.images.source}"
 
 

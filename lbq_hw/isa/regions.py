@@ -90,7 +90,7 @@ REGISTERS = {
 
 
 def weight_slice_lanes(config: CoreConfig) -> int:
-    """Lanes of a weight row in one 32-bit slice: a power of two, `weight_bits` a lane, packed."""
+    """Lanes of a weight row in one 32-bit slice: a power of two, `weight_bits` per lane, packed."""
     lanes = 1 << ((SLICE // config.weight_bits).bit_length() - 1)
     return min(lanes, config.lanes)
 
@@ -98,8 +98,9 @@ def weight_slice_lanes(config: CoreConfig) -> int:
 def slices(config: CoreConfig) -> dict[Region, int]:
     """32-bit slices of one entry, by region.
 
-    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but those of a
-    parameter with its last one. Slices of a parameter and of a plane word are written in order.
+    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but
+    those of a parameter are stored together with its last one. Slices of a parameter and of a plane
+    word are written in order.
     """
     return {
         Region.REGISTERS: 1,
@@ -134,7 +135,7 @@ def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> in
 def tag(image: Mapping[Region, Sequence[int]]) -> int:
     """Names what memories hold, entries by region: 32 bits of a SHA-256, and never 0.
 
-    Entries of 0 at the end of a region count as none: memories are as long as their core's.
+    Entries of 0 at the end of a region do not count, since the core decides how long a memory is.
     """
     lines = []
     for region in sorted(image):

@@ -1,9 +1,11 @@
-"""What a build knows when it ends, for the report: one part an attribute of `Facts`, one JSON file
-a part (`lbq_hw.report.store`). Any part may be missing: board `sim` has no synthesis, a build may
-have been stopped early. `lbq_hw.report.collect` makes most parts from the project's own objects,
-`lbq_hw.tools.logs` those that come from tools.
+"""What a build knows when it ends, for the report.
 
-Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means an image.
+`Facts` has one attribute per part, and each part has its JSON file (`lbq_hw.report.store`). Any
+part may be missing: the board `sim` has no synthesis, and a build may have been stopped early.
+`lbq_hw.report.collect` makes most parts from the project's own objects; `lbq_hw.tools.logs` makes
+those that come from tools.
+
+Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means per image.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.isa.link import BYTE_BITS
 from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
-MINOR = ("PLL", "IO")  # never what a design is short of: named, not drawn
+MINOR = (
+    "PLL",
+    "IO",
+)  # a design is never short of these: the report names them in one line, without a bar
 
-# What may limit a layer, as `lbq_hw.cycles` finds it, with what the report says of it.
+# What may limit a layer, as `lbq_hw.cycles` finds it, and how the report puts it.
 LIMITS = {
     "events": "the lanes accumulate all the time",
     "scanner": "the lanes wait for the scanner to find events",
@@ -114,7 +119,7 @@ class LayerCycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycles:
-    """Cycles an image: counted in the RTL, or by the cycle model, which equals it.
+    """Cycles per image: counted in the RTL, or by the cycle model, which equals it.
 
     `dataset` is what the images are of: a name, or noise where no dataset was there.
     """

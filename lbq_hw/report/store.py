@@ -1,4 +1,4 @@
-"""Facts as JSON files, one a part, and back: ``timing.json`` holds `Facts.timing`.
+"""Facts as JSON files, one per part, and back: ``timing.json`` holds `Facts.timing`.
 
 Names are fixed; a part that is missing has no file. ``summary.json`` is made from the others and
 is not read back. Unknown keys and values of another kind are refused, with their place.
@@ -18,7 +18,7 @@ from lbq_hw.report.summary import summary
 PARTS = tuple(field.name for field in fields(Facts))
 MAX_BYTES = 1 << 24
 """Bytes of one JSON file."""
-# What nonsense that was read without complaint ends in, when something is made of it.
+# What code raises that works with values which were read, but make no sense.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 
 

@@ -14,7 +14,7 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 @cache
 def measured() -> list[dict[str, Any]]:
-    """Builds that place and route has finished."""
+    """The builds, as measured.json lists them."""
     return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
 
 

@@ -17,8 +17,8 @@ _SPRAM_BITS = 1 << 18
 def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
     """How far a core is from a board that does not hold it; None if it does.
 
-    Those whose lower bound is too much already are the farthest: the bound is quick, and spares the
-    estimate.
+    A core whose lower bound is already too much counts as the farthest. The bound is quick, so the
+    slower estimate is made only where the bound fits.
     """
     for far, guess in ((1, least), (0, estimate)):
         found = guess(config, board)
@@ -49,8 +49,8 @@ def hopeless(network: Network, board: Board) -> str | None:
 
 
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
-    """The core with sizes raised to powers of two where memories have that room anyway: what cannot
-    be exceeded needs no logic that tells legal from illegal.
+    """The core with sizes raised to powers of two where memories have that room anyway: an index
+    that cannot be too large needs no logic to check it.
     """
     names = ["side", *isa.TABLES, "channels"]
     if sprams(config, board):

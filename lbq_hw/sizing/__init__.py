@@ -27,7 +27,7 @@ from lbq_hw.sizing import refusal
 from lbq_hw.sizing.activity import Activity, activity
 
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
-WORTH = 0.02  # of the time of an image: a core must gain more than this for what it takes more
+WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
 
 
 class FitError(RuntimeError):

@@ -65,7 +65,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
 
 
 def conv(**members: Any) -> dict:
-    """A request for all of chunk 0 unless told otherwise."""
+    """A request for all of span 0 unless told otherwise."""
     request = {"kind": ScanKind.CONV, "chunk": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
     request |= {"lo_at": 0, "hi_en": 0, "hi_at": 0, "stacked": 0, "row": 0, "inc": 0, "exponent": 0}
     return request | members
