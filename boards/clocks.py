@@ -47,7 +47,7 @@ class PLL:
 
 _ICE40 = Limits(input=(10, 133), detector=(10, 133), oscillator=(533, 1066), output=(16, 275))
 PLLS = {
-    # A pin that is the PLL's own can feed nothing else: the primitive takes it whole.
+    # A pin that belongs to the PLL can feed nothing else: only the PLL's primitive may use it.
     "sb_pll40_pad": PLL(kind="sb_pll40", limits=_ICE40),
     "sb_pll40_core": PLL(kind="sb_pll40", limits=_ICE40),
     "ehxplll": PLL(

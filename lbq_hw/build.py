@@ -17,19 +17,20 @@ import boards
 from boards.clocks import ClockError
 from lbq_hw import file, flow, package, zoo
 from lbq_hw.datasets import DatasetError
-from lbq_hw.fit import FitError
 from lbq_hw.flow.progress import ConsoleDisplay
+from lbq_hw.sizing import FitError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 _EPILOG = """
 examples:
   python -m lbq_hw.build --board icebreaker --model mnist-4bit --data folder/of/mnist
-      fit, compile, check, simulate, synthesise, place, pack; then package/ and report/report.html
+      size a core (fit), compile, check, simulate, synthesise, place, pack; then package/ and
+      report/report.html
   python -m lbq_hw.build --board ulx3s-85f --model net.lbq --lanes 64 --freq 80
   python -m lbq_hw.build --board icebreaker --model net.lbq --until fit
       does it fit, and how fast would it be? answers in seconds
   python -m lbq_hw.build --board icebreaker --model net.lbq --from place --seed 7
-      place and route anew, on saved products of the steps before
+      place and route again, from the saved products of the earlier steps
 
 Steps whose inputs have not changed are not repeated. Exit codes: 0 done, 1 a step failed, 2 bad
 input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
@@ -67,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--board", metavar="NAME", help="see --list-boards")
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
-    core = parser.add_argument_group("the core (chosen by the fit unless given)")
+    core = parser.add_argument_group("the core (sized for the board unless given)")
     core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
     core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
     core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from lbq_hw import numeric
+from lbq_hw import decode, numeric
 
 _RANGES = {
     "lanes": (4, 256),
@@ -48,6 +48,11 @@ _POWERS = ("lanes", "word", "summary", "units")
 def address_bits(size: int) -> int:
     """Bits that number `size` things from 0: at least 1."""
     return max(1, (size - 1).bit_length())
+
+
+def granule_bits(lanes: int) -> int:
+    """G: bits of a plane word that a core with these lanes writes together."""
+    return min(8, lanes)
 
 
 def largest(field: str) -> int:
@@ -132,7 +137,7 @@ class CoreConfig:
     @property
     def granule(self) -> int:
         """G: bits of a plane word that are written together."""
-        return min(8, self.lanes)
+        return granule_bits(self.lanes)
 
     @property
     def groups(self) -> int:
@@ -207,12 +212,8 @@ class CoreConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CoreConfig:
         """Fields that are left out keep their defaults; unknown ones are refused."""
-        if not isinstance(values, Mapping):
-            raise TypeError(f"a core config must be an object, not {values!r}")
         known = [field.name for field in fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ValueError(f"a core config has no {name!r}, only {', '.join(known)}")
+        decode.check_keys(values, "a core config", known, optional=known)
         return cls(**values)
 
     @property

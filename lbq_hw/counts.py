@@ -59,7 +59,7 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class PathCounts:
-    """One path: `work` by exact fan-out, `padded` with padding taps, dense `macs` an execution.
+    """One path: `work` by exact fan-out, `padded` with padding taps, dense `macs` per execution.
 
     `executions` is how often an image runs through the path: T, or 1 where the current is reused.
     """
@@ -224,7 +224,7 @@ def _cover(size: int, kernel: int, stride: int, padding: int, outputs: Integers)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Activity:
-    """One tensor's set bits by plane ``(K, H, W)`` and nonzero levels ``(H, W)``, over all else.
+    """One tensor's set bits by plane ``(K, H, W)`` and nonzero levels ``(H, W)``, summed up.
 
     `active` and `level_sum` are of the neurons themselves, before max-pooling.
     """

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw.flow import tools
-from lbq_hw.flow.tools import Tool
+from lbq_hw import tools
+from lbq_hw.tools import Tool
 
 
 @dataclass(frozen=True, kw_only=True)

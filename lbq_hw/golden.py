@@ -115,7 +115,7 @@ def _input_levels(network: Network, raw: NDArray[np.uint8]) -> Levels:
     levels = network.input.quantize(raw)
     if not network.input.static and len(levels) != network.timesteps:
         raise ValueError(
-            f"raw input must have {network.timesteps} frames an image, as many as the network has "
+            f"raw input must have {network.timesteps} frames per image, as many as the network has "
             f"timesteps, not {len(levels)}"
         )
     return np.ascontiguousarray(np.moveaxis(levels, 2, -1))

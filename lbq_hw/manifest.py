@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
+from lbq_hw.decode import (
+    DecodeError,
+    boolean,
+    integer,
+    list_of,
+    number,
+    of_kind,
+    optional,
+    record,
+    string,
+)
 from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
 
 DTYPES = {
@@ -31,7 +43,7 @@ MAX_META_DEPTH = 16
 """Lists and objects inside one another in a network's meta."""
 MAX_INTEGER = 1 << 63
 """Magnitude of an integer, in meta too."""
-_INTEGER_DIGITS = 20  # of a larger one, Python would work out thousands before it refused
+_INTEGER_DIGITS = 20  # Python would convert thousands of digits before it refuses
 
 
 def compact_json(value: Any) -> str:
@@ -124,7 +136,8 @@ def _ints(values: tuple[int, ...]) -> list[int]:
 
 def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
     """`meta` with its keys in order, refusing what would not come back from a file as it was."""
-    _meta(meta, "network meta")
+    with _as_network_error():
+        _meta(meta, "network meta")
     try:
         plain = json.loads(json.dumps(dict(meta), sort_keys=True, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -152,50 +165,6 @@ def _check_meta(value: Any, depth: int = 0) -> None:
         raise NetworkError("integers of network meta must fit 64 bits")
 
 
-_Reader = Callable[[Any, str], Any]
-
-
-def _kind(expected: str, *kinds: Any) -> _Reader:
-    def read(value: Any, place: str) -> Any:
-        # bool is a subclass of int, and no number
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise NetworkError(f"{place} must be {expected}, not {value!r}")
-        return value
-
-    return read
-
-
-def _optional(read: _Reader) -> _Reader:
-    return lambda value, place: None if value is None else read(value, place)
-
-
-def _list(read: _Reader, length: int | None = None) -> _Reader:
-    def read_list(value: Any, place: str) -> tuple[Any, ...]:
-        if not isinstance(value, list) or length not in (None, len(value)):
-            count = "" if length is None else f" of {length}"
-            raise NetworkError(f"{place} must be a list{count}, not {value!r}")
-        return tuple(read(item, f"{place}[{index}]") for index, item in enumerate(value))
-
-    return read_list
-
-
-def _record(make: Callable[..., Any], fields: dict[str, _Reader]) -> _Reader:
-    """An object with exactly these fields, handed to `make` as keywords."""
-
-    def read_record(value: Any, place: str) -> Any:
-        if not isinstance(value, dict):
-            raise NetworkError(f"{place} must be an object, not {value!r}")
-        for key in value:
-            if key not in fields:
-                raise NetworkError(f"{place} has the unknown key {key!r}")
-        for key in fields:
-            if key not in value:
-                raise NetworkError(f"{place} lacks the key {key!r}")
-        return make(**{key: read(value[key], f"{place}.{key}") for key, read in fields.items()})
-
-    return read_record
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
@@ -211,30 +180,26 @@ def _whole(text: str) -> int:
 
 
 def _meta(value: Any, place: str) -> Mapping[str, Any]:
-    meta = _kind("an object", Mapping)(value, place)
+    meta = of_kind("an object", Mapping)(value, place)
     _check_meta(meta)
-    for key, read in (("dataset", _string), ("float_accuracy", _number)):  # what commands show
-        _optional(read)(meta.get(key), f"{place}.{key}")
+    for key, read in (("dataset", string), ("float_accuracy", number)):  # what commands show
+        optional(read)(meta.get(key), f"{place}.{key}")
     return meta
 
 
-_string = _kind("a string", str)
-_integer = _kind("an integer", int)
-_number = _kind("a number", int, float)
-_boolean = _kind("true or false", bool)
-_window = _record(
+_window = record(
     Window,
-    {"kernel": _list(_integer, 2), "stride": _list(_integer, 2), "padding": _list(_integer, 2)},
+    {"kernel": list_of(integer, 2), "stride": list_of(integer, 2), "padding": list_of(integer, 2)},
 )
-_input = _record(
+_input = record(
     Input,
     {
-        "shape": _list(_integer, 3),
-        "static": _boolean,
-        "bits": _integer,
-        "shift": _integer,
-        "border": _integer,
-        "border_value": _list(_integer),
+        "shape": list_of(integer, 3),
+        "static": boolean,
+        "bits": integer,
+        "shift": integer,
+        "border": integer,
+        "border_value": list_of(integer),
     },
 )
 
@@ -265,46 +230,53 @@ def build(manifest: str, tensors: Tensors) -> Network:
         return array
 
     path = {
-        "source": _string,
+        "source": string,
         "weight": weight,
-        "stride": _list(_integer, 2),
-        "padding": _list(_integer, 2),
-        "exponent": _integer,
-        "pool": _optional(_window),
+        "stride": list_of(integer, 2),
+        "padding": list_of(integer, 2),
+        "exponent": integer,
+        "pool": optional(_window),
     }
     neuron = {
-        "capacity": _integer,
+        "capacity": integer,
         "theta": tensor,
         "reset": tensor,
-        "decay": _integer,
-        "decay_bits": _integer,
+        "decay": integer,
+        "decay_bits": integer,
     }
     layer = {
-        "name": _string,
-        "shape": _list(_integer, 3),
-        "paths": _list(_record(Path, path)),
+        "name": string,
+        "shape": list_of(integer, 3),
+        "paths": list_of(record(Path, path)),
         "bias": tensor,
-        "fraction_bits": _integer,
-        "neuron": _optional(_record(Neuron, neuron)),
-        "pool": _optional(_window),
-        "scale": _optional(reals),
-        "gamma": _optional(_number),
+        "fraction_bits": integer,
+        "neuron": optional(record(Neuron, neuron)),
+        "pool": optional(_window),
+        "scale": optional(reals),
+        "gamma": optional(number),
     }
-    network = _record(
-        Network,
-        {
-            "name": _string,
-            "input": _input,
-            "timesteps": _integer,
-            "weight_bits": _integer,
-            "layers": _list(_record(Layer, layer)),
-            "meta": _meta,
-        },
-    )(_parse(manifest), "manifest")
+    network = {
+        "name": string,
+        "input": _input,
+        "timesteps": integer,
+        "weight_bits": integer,
+        "layers": list_of(record(Layer, layer)),
+        "meta": _meta,
+    }
+    with _as_network_error():
+        made: Network = record(Network, network)(_parse(manifest), "manifest")
     if unused := sorted(set(tensors) - used):
         raise NetworkError(f"the manifest does not use the tensor {unused[0]!r}")
-    network.check_ranges()
-    return network
+    made.check_ranges()
+    return made
+
+
+@contextmanager
+def _as_network_error() -> Iterator[None]:
+    try:
+        yield
+    except DecodeError as error:
+        raise NetworkError(str(error)) from None
 
 
 def _parse(manifest: str) -> Any:

@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import file
+from lbq_hw import decode, file
 from lbq_hw.config import CoreConfig
+from lbq_hw.decode import DecodeError, shown
 from lbq_hw.network import Network
 
 FORMAT = "lbq-package"
@@ -32,19 +33,7 @@ MAX_BAUD = 10**8
 MAX_MEMORY_BITS = 1 << 28
 """Bits of weights and activations of a core: twice what the largest network of the zoo takes."""
 _AGAIN = "build it again"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # of a board or a file, and no path
-_KINDS = {
-    "format": str,
-    "version": int,
-    "board": str,
-    "config": dict,
-    "clock_hz": int,
-    "baud": int,
-    "baked": bool,
-    "model": str,
-    "bitstream": (str, type(None)),
-    "sha256": dict,
-}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # name of a board or a file, never a path
 
 
 class PackageError(ValueError):
@@ -69,39 +58,54 @@ class Package:
     folder: Path
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Description:
+    """What `package.json` holds."""
+
+    format: str
+    version: int
+    board: str
+    config: dict[str, Any]
+    clock_hz: int
+    baud: int
+    baked: bool
+    model: str
+    bitstream: str | None
+    sha256: dict[str, str]
+
+
 def read(folder: str | os.PathLike[str]) -> Package:
     """Read a package; PackageError for what is missing, altered, or of another version."""
     folder = Path(folder)
-    facts = _manifest(folder / MANIFEST)
-    packed = {name for name in (facts["model"], facts["bitstream"]) if name is not None}
-    if set(facts["sha256"]) != packed:
+    facts = _description(folder / MANIFEST)
+    packed = {name for name in (facts.model, facts.bitstream) if name is not None}
+    if set(facts.sha256) != packed:
         raise PackageError(
             f"{folder / MANIFEST} must give the sha256 of its model and its bitstream, "
             f"and of nothing else: {_AGAIN}"
         )
-    for name, digest in facts["sha256"].items():
+    for name, digest in facts.sha256.items():
         if _sha256(folder / name) != digest:
             raise PackageError(f"{folder / name} is not the file that was packed: {_AGAIN}")
     try:
-        config = CoreConfig.from_dict(facts["config"])
+        config = CoreConfig.from_dict(facts.config)
         bits = config.weight_rows * config.lanes * config.weight_bits
         bits += config.plane_words * config.word
         if bits > MAX_MEMORY_BITS:
             raise ValueError(f"a core of {bits} bits is more than {MAX_MEMORY_BITS}")
-        network = file.load(folder / facts["model"])
+        network = file.load(folder / facts.model)
     except file.FileError as error:
         raise PackageError(str(error)) from error
     except (TypeError, ValueError) as error:
         raise PackageError(f"{folder / MANIFEST}: {str(error)[:300]}: {_AGAIN}") from error
-    bitstream = facts["bitstream"]
     return Package(
-        board=facts["board"],
+        board=facts.board,
         config=config,
         network=network,
-        clock_hz=facts["clock_hz"],
-        baud=facts["baud"],
-        baked=facts["baked"],
-        bitstream=None if bitstream is None else folder / bitstream,
+        clock_hz=facts.clock_hz,
+        baud=facts.baud,
+        baked=facts.baked,
+        bitstream=None if facts.bitstream is None else folder / facts.bitstream,
         folder=folder,
     )
 
@@ -163,7 +167,7 @@ def write(
     return read(folder)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _description(path: Path) -> _Description:
     try:
         if path.stat().st_size > MAX_MANIFEST:
             raise ValueError("too large")
@@ -176,31 +180,24 @@ def _manifest(path: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise PackageError(f"{path} does not describe a package: {_AGAIN}")
     if facts.get("version") != VERSION:
-        shown = _shown(facts.get("version"))
-        raise PackageError(f"{path} must have version {VERSION}, not {shown}: {_AGAIN}")
-    if set(facts) != set(_KINDS):
-        odd = _shown(min(set(facts) ^ set(_KINDS)))
-        raise PackageError(f"{path} must have exactly its keys, not {odd}: {_AGAIN}")
-    for key, kinds in _KINDS.items():
-        if not isinstance(facts[key], kinds) or (kinds is int and isinstance(facts[key], bool)):
-            raise _cannot_be(path, key, facts[key])
+        version = shown(facts.get("version"))
+        raise PackageError(f"{path} must have version {VERSION}, not {version}: {_AGAIN}")
+    try:
+        described: _Description = decode.reader(_Description)(facts, "package")
+    except DecodeError as error:
+        raise PackageError(f"{path}: {error}: {_AGAIN}") from None
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
-        if not 1 <= facts[key] <= most:
-            raise _cannot_be(path, key, facts[key])
+        if not 1 <= getattr(described, key) <= most:
+            raise _cannot_be(path, key, getattr(described, key))
     for key in ("board", "model", "bitstream"):
-        if facts[key] is not None and not _NAME.fullmatch(facts[key]):
-            raise _cannot_be(path, key, facts[key])
-    return facts
+        name = getattr(described, key)
+        if name is not None and not _NAME.fullmatch(name):
+            raise _cannot_be(path, key, name)
+    return described
 
 
 def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
-    return PackageError(f"{path} has {key} = {_shown(value)}, which it cannot be: {_AGAIN}")
-
-
-def _shown(value: Any) -> str:
-    """A value that somebody wrote, in one line and not too long."""
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
+    return PackageError(f"{path} has {key} = {shown(value)}, which it cannot be: {_AGAIN}")
 
 
 def _sha256(path: Path) -> str:

@@ -32,7 +32,7 @@ class Workers:
 
 @contextmanager
 def workers(blocks: int) -> Iterator[Workers]:
-    """Threads for work that falls into `blocks`; where they are too few to go round, one."""
+    """Threads for work of this many `blocks`; one thread if there are fewer blocks than threads."""
     controller = _controller()
     count = max((info["num_threads"] for info in controller.info()), default=1)
     if not 1 < count <= blocks:

@@ -14,11 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 import boards
-from lbq_hw import file, fit, zoo
+from lbq_hw import file, sizing, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar
 from sim import icarus, verilator
@@ -35,7 +35,7 @@ examples:
   python -m sim --model mnist --board icebreaker --data folder/of/mnist
       the core that python -m lbq_hw.build would put on that board
   python -m sim --simulator icarus --images 1
-      the same checks through cocotb: about 1,000 cycles a second, for small networks only
+      the same checks through cocotb: about 1,000 cycles per second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
 utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         facts = _simulate(args)
     except (
-        OSError, TypeError, ValueError, OverflowError, MemoryError, fit.FitError, DatasetError,
+        OSError, TypeError, ValueError, OverflowError, MemoryError, sizing.FitError, DatasetError,
         DeviceError, SimulatorError,
     ) as error:  # fmt: skip
         print(f"sim: {error}", file=sys.stderr)
@@ -99,7 +99,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
     elif args.board is not None:
-        config = fit.size(network, boards.find(args.board), images=images).config
+        config = sizing.size(network, boards.find(args.board), images=images).config
     else:
         config = smallest_for(network, lanes=args.lanes)
     program = compile_network(network, config)
@@ -138,7 +138,7 @@ def _show(facts: dict[str, Any]) -> None:
         console.print(f"bit-exact on {facts['images']} images", end="")
     else:
         console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
-    console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles a second")
+    console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles per second")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the core achieves, in simulation and on real parts: ``python -m sim.bench --help``.
+"""Benchmarks of the core, in simulation and on real parts: ``python -m sim.bench --help``.
 
 Figures go into one JSON object; the table is made from it. A row whose data are not given is left
 out with the reason.
@@ -23,10 +23,10 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
-from lbq_hw.flow.process import ToolError
-from lbq_hw.flow.tools import MissingToolError
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
+from lbq_hw.tools import MissingToolError
+from lbq_hw.tools.process import ToolError
 from sim.check import check
 from sim.synthesis import ECP5_85, UP5K, lane_array
 from sim.verilator import SimulatorError, Verilated, build
@@ -85,7 +85,7 @@ def small_networks(options: Options) -> list[Row]:
         what = f"{name}, 16 lanes, {facts['images']} images"
         rows += [
             Row(what=what, figure="bit-exact", value=float(facts["bit_exact"]), least=1.0),
-            Row(what=what, figure="cycles an image", value=facts["cycles"]),
+            Row(what=what, figure="cycles per image", value=facts["cycles"]),
             Row(
                 what=what,
                 figure="utilisation",
@@ -108,7 +108,7 @@ def resnet(options: Options) -> list[Row]:
     what = "ResNet-20, 64 lanes"
     return [
         Row(what=what, figure="bit-exact", value=float(facts["bit_exact"]), least=1.0),
-        Row(what=what, figure="cycles an image", value=facts["cycles"]),
+        Row(what=what, figure="cycles per image", value=facts["cycles"]),
         Row(what=what, figure="utilisation", value=facts["utilisation"], least=0.97),
         Row(
             what=f"{what}, second stage",
@@ -139,7 +139,7 @@ def sparse_layer(_options: Options) -> list[Row]:
     rows.append(
         Row(
             what="the core with 64 lanes in Verilator",
-            figure="simulated cycles a second",
+            figure="simulated cycles per second",
             value=facts["sim_cycles_per_second"],
             least=100_000,
         )
@@ -181,7 +181,7 @@ def lane_arrays(_options: Options) -> list[Row]:
         found = lane_array(part, lanes=lanes, acc_bits=22, weight_bits=8, rows=256)
         what = f"{lanes} lanes on {part.name}"
         rows += [
-            Row(what=what, figure="LUT4 a lane", value=found.luts / lanes, most=110),
+            Row(what=what, figure="LUT4 per lane", value=found.luts / lanes, most=110),
             Row(what=what, figure="MHz after routing", value=found.mhz, least=mhz),
         ]
     return rows
@@ -214,7 +214,7 @@ def utilisation(layers: Sequence[dict[str, Any]], config: CoreConfig) -> float:
 
 
 class Unavailable(Exception):
-    """A bench whose data are not given."""
+    """A benchmark whose data are not given."""
 
 
 BENCHES: dict[str, Callable[[Options], list[Row]]] = {

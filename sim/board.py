@@ -49,7 +49,7 @@ class Board:
         master, slave = os.openpty()
         try:
             tty.setraw(slave)
-            # Before any host can open it: the simulation tells its time through the terminal.
+            # Before any host can open the terminal, through which the simulation tells its time.
             termios.tcsetwinsize(slave, (clock.ROWS, 0))
             self.name = os.ttyname(slave)
         finally:

@@ -81,8 +81,8 @@ class Simulated(Commands):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        with suppress(OSError):  # commands that a core which has ended does not take
-            self._open.close()  # the bench ends with its commands, unless it waits for the core
+        with suppress(OSError):  # the core may have ended, and take no more commands
+            self._open.close()  # the testbench ends with its commands, unless it waits for the core
         self._thread.join(None if error is None else GRACE)
         if self._thread.is_alive():
             os.kill(self._process, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Every bench on every simulator that can run it: ``python -m sim.regression --help``."""
+"""Every testbench on every simulator that can run it: ``python -m sim.regression --help``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIMULATORS = ("icarus", "verilator")
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One bench of one shape on one simulator."""
+    """One testbench of one shape on one simulator."""
 
     bench: str
     shape: int
@@ -34,12 +34,12 @@ class Result:
 
 
 def block(bench: str, shape: int) -> Any:
-    """The design that a bench tests."""
+    """The design that a testbench drives."""
     return _module(bench).block(shape)
 
 
 def shapes(bench: str) -> range:
-    """Numbers of a bench's shapes."""
+    """Numbers of a testbench's shapes."""
     return range(len(_module(bench).SHAPES))
 
 
@@ -55,7 +55,7 @@ def run_bench(
     limit: float = LIMIT,
     cache: Path = CACHE,
 ) -> Result:
-    """Build a bench's block and run all its tests, for `limit` seconds at most.
+    """Build the block of a testbench and run all its tests, for `limit` seconds at most.
 
     See `Settings` for what they are told.
     """
@@ -80,7 +80,7 @@ def run_bench(
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m sim.regression",
-        description="Run the benches under cocotb; ends with exit code 1 where a test fails, 2 "
+        description="Run the testbenches under cocotb; ends with exit code 1 where a test fails, 2 "
         "where a simulator cannot run one.",
     )
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)} (all)")
@@ -89,9 +89,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--length", type=int, default=1, help="times the usual traffic (1)")
     parser.add_argument("--all-shapes", action="store_true", help="not only the first of each")
     parser.add_argument(
-        "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds a bench ({LIMIT:g})"
+        "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds per testbench ({LIMIT:g})"
     )
-    parser.add_argument("--waves", type=Path, metavar="DIR", help="write waves, a file a bench")
+    parser.add_argument(
+        "--waves", type=Path, metavar="DIR", help="write waves, one file per testbench"
+    )
     args = parser.parse_args(argv)
     for bench in args.bench:
         if bench not in BENCHES:
@@ -110,7 +112,7 @@ def _run_all(args: argparse.Namespace) -> int:
         if reason := missing(simulator):
             console.print(f"not on {simulator}: {reason}")
     if not simulators:
-        raise SimulatorError("no simulator can run the benches")
+        raise SimulatorError("no simulator can run the testbenches")
     if args.waves is not None:
         args.waves.mkdir(parents=True, exist_ok=True)
     results = []

@@ -1,4 +1,4 @@
-"""Builds Verilog for a simulator and runs a bench of cocotb on it."""
+"""Builds Verilog for a simulator and runs a cocotb testbench on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sim.verilog import SimulatorError
 
 CACHE = Path("build/cocotb")
 LIMIT = 600.0
-"""Seconds of wall clock that a run of a bench may take: many times what any of ours does."""
+"""Seconds of wall clock that a run of a testbench may take: many times what any of ours does."""
 TIMESCALE = ("1ns", "1ns")
 VERILATOR = (5, 32)  # the oldest that compiles cocotb's side
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
@@ -34,7 +34,7 @@ _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
 _BARE = re.compile(r"always @\*\n(?!\s*begin)")
 _TRIGGER = re.compile(r"^(  reg (\S+) ) = 0;$", re.MULTILINE)
 
-# Where something goes wrong it is told by an exception; the rest is cocotb's own news.
+# Failures are told by exceptions; the rest that cocotb prints is not needed.
 for _name in ("Icarus", "Verilator"):
     logging.getLogger(_name).disabled = True
 
@@ -51,7 +51,7 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the tests of a bench did: names of all, and the failures' texts by name."""
+    """What the tests of a testbench did: names of all, and the failures' texts by name."""
 
     tests: tuple[str, ...]
     failures: Mapping[str, str]
@@ -59,7 +59,7 @@ class Run:
 
 @cache
 def missing(simulator: str) -> str | None:
-    """Why a simulator cannot run benches; None if it can."""
+    """Why a simulator cannot run testbenches; None if it can."""
     program = _PROGRAMS[simulator]
     if shutil.which(program) is None:
         return f"{program} is missing: sudo apt install {program}"
@@ -126,7 +126,7 @@ def simulate(
     waves: Path | None = None,
     limit: float = LIMIT,
 ) -> Run:
-    """Run all tests of a bench's module; failures are in the result, a simulator that dies raises.
+    """Run all tests of a testbench; failures are in the result, a simulator that dies raises.
 
     `waves` gets an FST file from Icarus, a VCD file from Verilator. A run that takes `limit`
     seconds is killed, and raises.
@@ -144,7 +144,7 @@ def simulate(
         variables = {limiter.VARIABLE: str(limit), **(variables or {})}
         runner = get_runner(design.simulator)
         began = time.monotonic()
-        # It raises for failing tests too, and not always: only the results count.
+        # It may or may not raise when a test fails: only the results count.
         with contextlib.suppress(RuntimeError, SystemExit):
             runner.test(
                 test_module=[limiter.__name__, module],

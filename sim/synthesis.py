@@ -12,10 +12,10 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw import tools
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.flow import tools
-from lbq_hw.flow.process import call
-from lbq_hw.report import logs
+from lbq_hw.tools import logs
+from lbq_hw.tools.process import call
 from sim.verilog import convert
 
 

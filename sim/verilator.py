@@ -26,8 +26,8 @@ FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno
          "-MAKEFLAGS", "OPT_SLOW=-O0", "-MAKEFLAGS", "OPT_GLOBAL=-O1")  # fmt: skip
 
 
-# Rows of memory that start as 0, as they do anyway here: without them a build takes seconds.
-# Statements of logic look the same, so that only initial blocks are searched.
+# Statements that set rows of memory to 0, which they are anyway here: without them a build takes
+# seconds. Statements of logic look the same, so that only initial blocks are searched.
 _INITIAL = re.compile(r"^  initial begin\n.*?^  end\n", re.MULTILINE | re.DOTALL)
 _ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 
@@ -38,14 +38,14 @@ def rtl(config: CoreConfig) -> str:
 
 
 def build(config: CoreConfig, *, waves: bool = False, cache: Path = CACHE) -> Path:
-    """Compile the bench for a core; a build of the same text is used again."""
+    """Compile the testbench for a core; a build of the same text is used again."""
     return build_bench(rtl(config), BENCH, top=TOP, waves=waves, cache=cache)
 
 
 def build_bench(
     rtl: str, bench: Path, *, top: str, waves: bool = False, cache: Path = CACHE
 ) -> Path:
-    """Compile Verilog and its C++ bench; a build of the same texts is used again."""
+    """Compile Verilog and its C++ testbench; a build of the same texts is used again."""
     verilator = shutil.which("verilator")
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
@@ -66,7 +66,9 @@ def build_bench(
         command += ["--trace"] if waves else []
         if runtime.is_dir():
             shutil.copytree(runtime, work)
-            for compiled in runtime.iterdir():  # its makefile would compile all for a new design
+            for (
+                compiled
+            ) in runtime.iterdir():  # else its makefile would compile them again for every design
                 command += ["-MAKEFLAGS", f"--old-file={compiled.name}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

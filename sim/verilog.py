@@ -10,8 +10,8 @@ from amaranth import ClockSignal, Instance, Shape, Signal, Value
 from amaranth.back import verilog
 
 LARGE_MEMORY = Path(__file__).with_name("large_memory.v")
-# Bits from which on a memory is an instance. Amaranth and Yosys spell out what each begins as: for
-# the 138 million of ResNet-20's weights that takes tens of minutes.
+# A memory of this many bits or more becomes an instance. Amaranth and Yosys would spell out the
+# initial value of each bit: for the 138 million bits of ResNet-20's weights, in tens of minutes.
 LARGE = 1 << 22
 
 

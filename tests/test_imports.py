@@ -37,11 +37,25 @@ LIBRARIES = {
 RULES = (
     Rule(module="lbq_hw", never=("train",)),
     Rule(module="lbq_hw.numeric", only=()),
+    Rule(module="lbq_hw.decode", only=()),
     Rule(module="lbq_hw.network", only=("lbq_hw.numeric",)),
-    Rule(module="lbq_hw.manifest", only=("lbq_hw.network", "lbq_hw.numeric")),
-    Rule(module="lbq_hw.file", only=("lbq_hw.manifest", "lbq_hw.network", "lbq_hw.numeric")),
-    Rule(module="lbq_hw.config", only=("lbq_hw.numeric",)),
-    Rule(module="lbq_hw.isa", only=("lbq_hw.config", "lbq_hw.network", "lbq_hw.numeric")),
+    Rule(module="lbq_hw.manifest", only=("lbq_hw.decode", "lbq_hw.network", "lbq_hw.numeric")),
+    Rule(
+        module="lbq_hw.file",
+        only=("lbq_hw.decode", "lbq_hw.manifest", "lbq_hw.network", "lbq_hw.numeric"),
+    ),
+    Rule(module="lbq_hw.config", only=("lbq_hw.decode", "lbq_hw.numeric")),
+    Rule(
+        module="lbq_hw.isa",
+        only=(
+            "lbq_hw.config",
+            "lbq_hw.decode",
+            "lbq_hw.markdown",
+            "lbq_hw.network",
+            "lbq_hw.numeric",
+        ),
+    ),
+    Rule(module="lbq_hw.markdown", only=()),
     Rule(
         module="lbq_hw.golden",
         never=("lbq_hw.file", "lbq_hw.manifest", "lbq_hw.compiler", "lbq_hw.core", "lbq_hw.flow"),

@@ -27,7 +27,11 @@ from lbq_hw import numeric
 from train.neurons import Neuron
 
 TINY = 1e-12  # keeps a dead channel's quotients finite
-MAX_EXPONENT = 8  # where paths meet; export may add to it to refine identities
+MAX_CHOSEN_EXPONENT = 8
+"""Largest exponent that training and export choose for a path that meets others.
+
+Export may add its `MAX_REFINEMENT` to it; the sum stays within the `MAX_EXPONENT` of a network.
+"""
 
 
 def codes(weight: Tensor, step: Tensor, bits: int) -> Tensor:

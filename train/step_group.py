@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from train.data import InputSpec
 from train.graph import Analysis, Levels, Population, Synapse, terms
-from train.quantize import MAX_EXPONENT, Deployed, gain, initial_step
+from train.quantize import MAX_CHOSEN_EXPONENT, Deployed, gain, initial_step
 
 Gains = Counter[nn.Module]  # norms whose gains are multiplied; a negative count divides
 
@@ -202,4 +202,4 @@ def _exponents(wanted: Tensor, alive: Tensor) -> Tensor:
     sizes = torch.where(alive & (alive.sum(0) > 1), wanted.log2(), dead)
     above = torch.nanmedian(sizes - torch.nanmean(sizes, 0), dim=1).values
     rounded = torch.round(above - torch.nan_to_num(above, nan=torch.inf).amin())
-    return torch.nan_to_num(rounded, nan=0.0).clamp(0, MAX_EXPONENT)
+    return torch.nan_to_num(rounded, nan=0.0).clamp(0, MAX_CHOSEN_EXPONENT)

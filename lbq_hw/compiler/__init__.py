@@ -1,7 +1,7 @@
 """Integer network + CoreConfig -> program; ``python -m lbq_hw.compiler --help`` prints one.
 
-Passes, one a file: `patches` gathers the input's windows; `tensors` lays tensors out and places
-them; `lower` turns layers into paths, segments and runs (`windows`) and into weight rows
+Passes, one per file: `patches` gathers fields of view of the input; `tensors` lays tensors out and
+places them; `lower` turns layers into paths, segments and runs (`windows`) and into weight rows
 (`weights`); `needs` proves widths and finds everything the core lacks; `tables` encodes, with
 parameters from `neurons`.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from lbq_hw.compiler.draft import CompileError, draft
 from lbq_hw.compiler.program import LayerInfo, Program
-from lbq_hw.compiler.sizing import smallest_for
+from lbq_hw.compiler.smallest import smallest_for
 from lbq_hw.compiler.tables import Tables
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig

@@ -86,7 +86,7 @@ def refuse_hopeless(network: Network, config: CoreConfig) -> None:
 
 
 def draft(network: Network, config: CoreConfig) -> Draft:
-    """Lay out, lower and prove. Of memory sizes it uses only what is full where."""
+    """Lay out, lower and prove. The sizes of memories only name the layer that overflows."""
     original = network
     network, gathered = patches.rewrite(network, config)
     refuse_hopeless(network, config)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from lbq_hw import isa
 from lbq_hw.compiler.program import LayerInfo, Program
 from lbq_hw.network import Pair, Shape
 
@@ -14,10 +15,7 @@ _MEMORIES = {
     "weight_rows": "weights, rows",
     "channels": "parameters, channels",
     "logits": "logits",
-    "layers": "layer table",
-    "paths": "path table",
-    "segments": "segment table",
-    "runs": "run table",
+    **{name: f"{record.name} table" for name, record in isa.TABLES.items()},
 }
 
 
@@ -38,11 +36,11 @@ def summary(program: Program) -> dict[str, Any]:
         "tensors": [
             {**asdict(tensor), "words": tensor.words} for tensor in program.tensors.values()
         ],
+        **{name: program.table(name) for name in isa.TABLES},
         "layers": [
             {**asdict(info), "record": record}
             for info, record in zip(program.info, program.table("layers"), strict=True)
         ],
-        **{name: program.table(name) for name in ("paths", "segments", "runs")},
     }
 
 
@@ -59,17 +57,17 @@ def _lines(program: Program) -> Iterator[str]:
         share = 100 * used / have
         yield f"  {_MEMORIES[field]:22} {used:8} of {have:8}  {share:5.1f} %"
     yield ""
-    yield "  tensor                 words           bits a pixel  planes  frames  kept for layers"
+    yield "  tensor                 words           bits per pixel  planes  frames  kept for layers"
     for tensor in program.tensors.values():
         place = f"{tensor.base} - {tensor.end - 1}"
         kept = f"{max(tensor.born, 0)} - {max(tensor.dies, 0)}"
         yield (
-            f"  {tensor.name:22} {place:15} {tensor.pitch:12}  {tensor.planes:6}  "
+            f"  {tensor.name:22} {place:15} {tensor.pitch:14}  {tensor.planes:6}  "
             f"{tensor.frames:6}  {kept}"
         )
     if (patches := program.patches) is not None:
         yield (
-            f"  the host gathers the input: a pixel holds the {_shape(patches.kernel)} window "
+            f"  the host gathers the input: a pixel holds a {_shape(patches.kernel)} field of view "
             f"(stride {_shape(patches.stride)}, padding {_shape(patches.padding)}) of "
             f"{_shape(program.input.tensor_shape)}, in {patches.channels} channels"
         )
@@ -100,7 +98,7 @@ def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]
     own = segments[layer["segment_first"] : layer["segment_last"] + 1]
     for index in range(layer["path_first"], layer["path_last"] + 1):
         path = paths[index]
-        kind = "identity" if path["identity"] else "stacked" if path["stacked"] else "window"
+        kind = "identity" if path["identity"] else "stacked" if path["stacked"] else "field of view"
         yield (
             f"  path {index - layer['path_first']}: {kind} at row {path['row_init']} "
             f"+{path['row_window']} +{path['row_step']} of {path['row_low']}..{path['row_high']}, "

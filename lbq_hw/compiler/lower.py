@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lbq_hw import isa
 from lbq_hw.compiler import weights, windows
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.windows import ONE_PIXEL, Axis, Run
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer, Path, Window
 from lbq_hw.numeric import Integers
-
-INCREMENT_MAX = 15  # isa.PATH.increment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +69,7 @@ class _Block:
 def lower(
     layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
 ) -> LoweredLayer:
-    """Turn a layer into windows and rows; needs P, W and the weight bits of `config`."""
+    """Turn a layer into runs and weight rows; needs P, W and the weight bits of `config`."""
     paths: list[LoweredPath] = []
     segments: list[LoweredSegment] = []
     rows: list[Integers] = []
@@ -125,7 +124,10 @@ def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Bloc
     height, row_rows = path.kernel[0], path.kernel[1] * source.pitch
     increment = (row_rows - 1).bit_length()
     stacked = (
-        path.pool is None and source.row_words == 1 and height > 1 and increment <= INCREMENT_MAX
+        path.pool is None
+        and source.row_words == 1
+        and height > 1
+        and increment <= isa.MAX_INCREMENT
     )
     if stacked:
         row_rows = 1 << increment

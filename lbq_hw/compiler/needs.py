@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lbq_hw import numeric
+from lbq_hw import isa, numeric
 from lbq_hw.compiler import neurons
 from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds, Network
-
-_EXPONENT_MAX = 31  # isa.SEGMENT.exponent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,23 +129,23 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield need("its max-pool", "rows or columns", max(window.kernel), "window")
     yield need("it", "paths", len(lowered.paths), "layer_paths")
     highest = max(segment.exponent for segment in lowered.segments)
-    yield need("the highest exponent", "doublings", highest, "", _EXPONENT_MAX)
+    yield need("the highest exponent", "doublings", highest, "", isa.MAX_EXPONENT)
     for path in lowered.paths:
         yield from _reach(place, path)
 
 
 def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
-    """Offsets have room for four times their memory: more only under absurd padding or strides."""
+    """Offsets reach four times as far as their memory; only absurd padding or strides need more."""
     words = max(*map(abs, path.rows.reach), path.rows.step) * path.source.row_words
     bits = max(*map(abs, path.columns.reach), path.columns.step) * path.source.pitch
     what = f"the window on {path.source.name!r}"
     yield Need(place=place, what=what, unit="words", amount=words // 4 + 1, field="plane_words")
     row_words = bits // (4 * path.source.word) + 1
-    yield Need(place=place, what=what, unit="words a row", amount=row_words, field="row_words")
+    yield Need(place=place, what=what, unit="words per row", amount=row_words, field="row_words")
 
 
 def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
-    """Memories that all layers share; the place is the layer where the core's is full."""
+    """Memories that all layers share; the place is the layer that finds no room in the core."""
     lanes = config.lanes
     readout = layers[-1]
     pixels = readout.layer.shape[1] * readout.layer.shape[2]

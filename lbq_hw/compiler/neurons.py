@@ -23,7 +23,7 @@ def decay(layer: Layer) -> tuple[int, int]:
 
 
 def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:
-    """A PARAM record a channel; channels that fill up the last tile never spike.
+    """One PARAM record per channel; channels that fill up the last tile never spike.
 
     A threshold beyond every membrane becomes the largest number, which is beyond them too: the
     membrane is proven to stay below it.

@@ -1,9 +1,9 @@
-"""Input patches: the host gathers each window of the first layer, so that one word holds its taps.
+"""Input patches: the host gathers the taps of each field of view of the first layer in one word.
 
-A pixel has few channels, and a window over it touches a word in each of its rows for every bit
-plane: the scanner would read far more words than they hold events. Gathered, a window is one pixel
-of ``kh * kw * C`` channels (filled up to a power of two, so that none straddles a word), the
-convolution becomes 1x1, and a bit plane of a window costs one read.
+A pixel of the input has few channels, and a field of view touches a word in each of its rows for
+every bit plane: the scanner would read far more words than there are events. Gathered, a field of
+view is one pixel of ``kh * kw * C`` channels, filled up to a power of two so that none straddles a
+word. The convolution becomes 1x1, and each bit plane of a field of view costs one read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lbq_hw.network import INPUT, Input, Network, Pair, Path
 
 @dataclass(frozen=True, kw_only=True)
 class Patches:
-    """How an input ``(T, C, H, W)`` is gathered into ``(T, channels, windows, windows)``."""
+    """How an input ``(T, C, H, W)`` becomes ``(T, channels, rows, columns)``, one pixel each."""
 
     kernel: Pair
     stride: Pair
@@ -28,7 +28,7 @@ class Patches:
     channels: int
 
     def gather(self, levels: NDArray[Any]) -> NDArray[Any]:
-        """Channel ``(ky * kw + kx) * C + c`` of a window is its tap (ky, kx) of channel c."""
+        """Channel ``(ky * kw + kx) * C + c`` of a pixel is tap (ky, kx) of channel c."""
         (kh, kw), (sy, sx), (py, px) = self.kernel, self.stride, self.padding
         frames = np.pad(levels, ((0, 0), (0, 0), (py, py), (px, px)))
         windows = np.lib.stride_tricks.sliding_window_view(frames, (kh, kw), axis=(2, 3))
@@ -39,7 +39,7 @@ class Patches:
 
 
 def rewrite(network: Network, config: CoreConfig) -> tuple[Network, Patches | None]:
-    """The network on gathered input, if all that read it share one window and a word holds it."""
+    """The network on gathered input, if its readers share one kernel whose taps fit in a word."""
     readers = [path for layer in network.layers for path in layer.paths if path.source == INPUT]
     first = readers[0]
     shared = {(path.kernel, path.stride, path.padding) for path in readers}

@@ -12,6 +12,7 @@ from lbq_hw import isa
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
 from lbq_hw.numeric import Integers
@@ -36,7 +37,7 @@ class Program:
     """A network for one core.
 
     Tables (`layers`, `paths`, `segments`, `runs`): encoded records of `lbq_hw.isa`. `weights`:
-    rows ``(rows, P)``. `params`: encoded PARAM records, P a tile. The rest is for the host:
+    rows ``(rows, P)``. `params`: encoded PARAM records, P per tile. The rest is for the host:
     `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
     where everything lies, `info` what the layers are.
     """
@@ -93,10 +94,7 @@ class Program:
             for row in self.weight_slices().tolist()
         ]
         return {
-            Region.LAYERS: list(self.layers),
-            Region.PATHS: list(self.paths),
-            Region.SEGMENTS: list(self.segments),
-            Region.RUNS: list(self.runs),
+            **{region: list(getattr(self, name)) for region, name in regions.TABLES.items()},
             Region.WEIGHTS: rows,
             Region.PARAMS: list(self.params),
         }
@@ -123,8 +121,5 @@ class Program:
             "weight_rows": len(self.weights),
             "channels": len(self.params),
             "logits": self.logit_words,
-            "layers": len(self.layers),
-            "paths": len(self.paths),
-            "segments": len(self.segments),
-            "runs": len(self.runs),
+            **{name: len(getattr(self, name)) for name in isa.TABLES},
         }

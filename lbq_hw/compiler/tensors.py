@@ -99,7 +99,7 @@ def pack_slices(bits: Bits) -> NDArray[np.uint32]:
 
 
 def core_pitch(channels: int, config: CoreConfig) -> int:
-    """Bits of a pixel that the core writes."""
+    """Bits from one pixel to the next in a tensor that the core writes."""
     if channels > config.lanes // 2:
         return -(-channels // config.lanes) * config.lanes
     return 1 << (max(channels, config.granule) - 1).bit_length()

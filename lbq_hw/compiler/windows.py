@@ -1,4 +1,4 @@
-"""Paths as windows that move over a tensor: where they start, how they step, what runs they have.
+"""Fields of view that move over a tensor: where they start, how they step, what runs they have.
 
 Everything here counts in pixels of the source, vertical or horizontal (axis 0 or 1); a `Run`
 counts in words and bits as its record does.
@@ -29,10 +29,10 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """A window along one axis: where its first pixel starts, its steps, the pixels that count.
+    """A field of view along one axis: where its first pixel starts, its steps, which pixels count.
 
-    `window` is the step to the next pixel before max-pooling, `step` to the next output; `reach`
-    the extremes of all pixels that are ever asked for, one after the last included.
+    `window` is the step to the next pixel before max-pooling, `step` that to the next output.
+    `reach` is the least pixel that is ever asked for, and the one after the greatest.
     """
 
     init: int
@@ -44,12 +44,12 @@ class Axis:
 
     @property
     def counts(self) -> bool:
-        """Whether any pixel does."""
+        """Whether any pixel counts."""
         return self.low <= self.high
 
 
 def move(layer: Layer, path: Path, source: Tensor, taps: Taps, axis: int) -> Axis:
-    """How the window of a path, with some taps of its sum-pool, moves along one axis."""
+    """How the field of view of a path, with some taps of its sum-pool, moves along one axis."""
     pool, outer = path.pool or ONE_PIXEL, layer.pool or ONE_PIXEL
     stride, padding = pool.stride[axis], pool.padding[axis]
     low, high = 0, source.shape[1 + axis] - 1
@@ -97,7 +97,7 @@ def _strays(layer: Layer, path: Path, pool: Window, source: Tensor, axis: int) -
 
 
 def window_runs(path: Path, source: Tensor, row_rows: int, *, stacked: bool) -> tuple[Run, ...]:
-    """A run for each kernel row of a convolution, or one for all if they are `stacked`.
+    """One run per kernel row of a convolution, or one for all rows if they are `stacked`.
 
     `row_rows` is how many weight rows a kernel row takes.
     """
@@ -115,7 +115,7 @@ def window_runs(path: Path, source: Tensor, row_rows: int, *, stacked: bool) -> 
 
 
 def tap_runs(path: Path, source: Tensor, row_rows: int, taps: Taps) -> tuple[Run, ...]:
-    """A run for each tap of a sum-pool in each tap of the kernel, whose weight rows they share."""
+    """One run per tap of the kernel and tap of the sum-pool; taps of one pool share weight rows."""
     pool, (height, width), pitch = path.pool or ONE_PIXEL, path.kernel, source.pitch
     return tuple(
         Run(

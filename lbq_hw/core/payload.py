@@ -8,6 +8,9 @@ from amaranth import unsigned
 from amaranth.lib import data, enum
 from amaranth.utils import ceil_log2
 
+from lbq_hw import isa
+from lbq_hw.config import granule_bits
+
 __all__ = [
     "EXPONENT_BITS",
     "INCREMENT_BITS",
@@ -20,8 +23,8 @@ __all__ = [
     "WriteInfo",
 ]
 
-EXPONENT_BITS = 5
-INCREMENT_BITS = 4
+EXPONENT_BITS = isa.MAX_EXPONENT.bit_length()
+INCREMENT_BITS = isa.MAX_INCREMENT.bit_length()
 
 
 class ScanKind(enum.Enum, shape=2):
@@ -140,7 +143,7 @@ class WriteInfo(data.StructLayout):
     """
 
     def __init__(self, *, lanes: int, word: int, planes: int, address_bits: int):
-        granule = min(8, lanes)
+        granule = granule_bits(lanes)
         super().__init__(
             {
                 "addr": address_bits,

@@ -6,7 +6,7 @@
 """
 
 from lbq_hw.cycles.means import means
-from lbq_hw.cycles.model import BOUNDS, COUNTERS, LayerCycles, predict
+from lbq_hw.cycles.model import BOUNDS, LayerCycles, predict
 from lbq_hw.cycles.most import most_cycles
 
-__all__ = ["BOUNDS", "COUNTERS", "LayerCycles", "means", "most_cycles", "predict"]
+__all__ = ["BOUNDS", "LayerCycles", "means", "most_cycles", "predict"]

@@ -15,7 +15,7 @@ _LAYER_CYCLES = 40  # from one layer to the next: drain, read records, fill the 
 def estimate(
     layers: Sequence[LoweredLayer], config: CoreConfig, work: Sequence[float], timesteps: int
 ) -> float:
-    """Cycles per image, estimated: of each layer what is slowest of lanes, scanner and neurons.
+    """Estimated cycles per image: a layer takes as long as its lanes, scanner or neurons alone.
 
     `work` has the accumulations of each layer.
     """

@@ -11,7 +11,7 @@ from lbq_hw.cycles.model import LayerCycles
 
 
 def means(images: Sequence[Sequence[LayerCycles]], *, lanes: int) -> dict[str, Any]:
-    """Means over images, of each of which `predict` has found the layers."""
+    """Means over images; `predict` has given the layers of each."""
     totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
     layers = [total.summary(lanes, images=len(images)) for total in totals]
     cycles, acs = (sum(layer[name] for layer in layers) for name in ("cycles", "acs_bit_sparse"))

@@ -12,22 +12,21 @@ from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.cycles.work import Block, LayerWork, Levels
+from lbq_hw.isa.regions import COUNTERS, Counters
 
 STEPS_AHEAD = 17
 """Steps that wait for their sums; one of them is in a register behind the queue's memory."""
 SLOTS = 2
-"""Steps whose windows the walker keeps."""
+"""Steps whose fields of view the walker keeps."""
 SEGMENTS_AHEAD = 2
 """Segments on their way to where their runs are read."""
 RUNS_AHEAD = 4
 """Runs on their way from there to where they become requests."""
 BOUNDS = ("events", "scanner", "walker", "neurons")
-COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
-            "empty_requests")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerCycles:
+class LayerCycles(Counters):
     """One layer of one image: what the core's counters count if the layer runs alone.
 
     `cycles` include its start and the wait until all is written, so that those of a program are the
@@ -38,13 +37,6 @@ class LayerCycles:
     """
 
     name: str
-    cycles: int
-    events: int
-    null_events: int
-    scanner_stalls: int
-    neuron_stalls: int
-    words: int
-    empty_requests: int
     acs: int
     bounds: dict[str, int]
 
@@ -96,7 +88,7 @@ def _layer(name: str, work: LayerWork) -> LayerCycles:
         walk.run(block)
         for total in totals:
             totals[total] += getattr(block, total)
-    # Idle for a cycle before it counts as idle.
+    # The core counts as idle once it has been idle for one cycle.
     cycles = walk.neurons.idle() + 1
     lane_cycles = totals["events"] + totals["nulls"]
     steps = len(work.steps)
@@ -166,11 +158,11 @@ class _Walk:
                 for _ in range(size):
                     self._cut(next(requests))
             self.lanes.end(first=t == 0, emits=last)
-            # The slot is free when its END has moved on, with the segment before it read.
+            # A slot becomes free when the END of its step has moved on.
             self._left.append(self._moves[self._starts[-2] - RUNS_AHEAD])
 
     def _open(self, skipped: int) -> None:
-        """Move the windows to the next step, which may be fed from the next cycle on."""
+        """Move the fields of view to the next step, which may be fed from the next cycle on."""
         step = len(self._opened)
         since = self._free
         if step >= SLOTS:
@@ -186,7 +178,7 @@ class _Walk:
             bubbles = SEGMENTS_AHEAD + RUNS_AHEAD
             self._moves = list(range(opened + 1, opened + 2 + bubbles))
             self._starts = list(range(RUNS_AHEAD, bubbles))
-        # Until there is a step to feed, bubbles.
+        # The pipeline moves empty until there is a step to feed.
         while self._moves[self._starts[-SEGMENTS_AHEAD] - RUNS_AHEAD] <= opened:
             self._starts.append(len(self._moves) - 1)
             self._cut([])
@@ -202,8 +194,8 @@ class _Walk:
 
 
 def _layer_start(work: LayerWork) -> int:
-    """Cycle in which the walker begins to move windows: it has read the layer's records, slice by
-    slice, and added up planes and frames.
+    """Cycle in which the walker begins to move fields of view: it has read the layer's records,
+    slice by slice, and added up planes and frames.
     """
     layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0

@@ -1,4 +1,4 @@
-"""The most cycles that a program can take, whatever its image: no run of it is longer."""
+"""The most cycles that a program can take, whatever its input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def most_cycles(program: Program) -> tuple[int, ...]:
     """The most cycles of every layer, as if run alone; a program takes at most their sum.
 
     Every bit that can be read is taken as set, and every stage waits for the one before it: a
-    limit for a core that works, some times what an image really takes.
+    bound for a core that works, several times what an input really takes.
     """
     config = program.config
     timing = NeuronTiming.of(config)

@@ -89,7 +89,7 @@ class Neurons:
 
 
 class Lanes:
-    """Event FIFO and lanes: events are made one a cycle, wait, and are taken one a cycle.
+    """Event FIFO and lanes: one event per cycle is made, waits, and is taken.
 
     Nothing is taken while a finished sum waits for the neuron units. With events numbered, a lag is
     the cycle in which one is made or taken less its number: it never falls, and that of the taken
@@ -103,8 +103,12 @@ class Lanes:
         self._next = 0  # number of the next event
         self._made = _NEVER  # lag of the last event
         self._taken = _NEVER
-        self._lags: deque[tuple[int, int]] = deque([(_NEVER, _NEVER)])  # of events taken from on
-        self._waits: deque[tuple[int, int]] = deque()  # a sum waits from, and is taken in
+        self._lags: deque[tuple[int, int]] = deque(
+            [(_NEVER, _NEVER)]
+        )  # number of an event, and the lag of those from it on
+        self._waits: deque[tuple[int, int]] = (
+            deque()
+        )  # cycles from which a sum waits, and in which it is taken
         self.stalls = 0
         self.sums: list[int] = []  # cycles in which the sums were taken
 
@@ -131,7 +135,7 @@ class Lanes:
     def end(self, *, first: bool, emits: bool) -> None:
         """The last event of a step was made: hand its sums over."""
         cycle = self._next - 1 + self._taken
-        for _ in range(2):  # read its weights, add
+        for _ in range(2):  # one cycle reads the weights, one adds them
             cycle += 1
             for begin, end in self._waits:
                 if begin <= cycle < end:
@@ -153,7 +157,7 @@ class Lanes:
 
 
 class Scanner:
-    """Summary flags, chunk queue, words, word queue, of one layer."""
+    """Summary flags, queue of spans, words and queue of words, of one layer."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes

@@ -1,4 +1,4 @@
-"""What the steps of a layer ask of the core: requests, flagged words, events. All by arrays."""
+"""What the steps of a layer ask of the core: requests, words with a flag, events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Steps:
     """The steps of a layer in their order, one array entry each.
 
     `row`, `column`, `tile`, `wy`, `wx`, `t`: the loops of `lbq_hw.isa`. `skipped`: positions
-    outside the layer that the walker visits before. `last`: of its pool window. `anew`: no step
+    outside the layer that the walker visits before. `last`: in its pool window. `anew`: no step
     before it had the same pixel, tile and timestep, as where max-pool windows overlap.
     """
 
@@ -46,7 +46,7 @@ class Steps:
         x = layer["window_column_init"] + column * layer["window_column_step"] + wx
         bottom, right = layer["conv_rows_last"], layer["conv_columns_last"]
         y_in, x_in = (y >= 0) & (y <= bottom), (x >= 0) & (x <= right)
-        # What lies below or right is not visited; of a row above, one position is.
+        # Positions below or to the right are not visited; of a row above, only one position is.
         outside = np.where(y_in, x < 0, (y < 0) & (wx == 0))
         here = np.flatnonzero(y_in & x_in)
         skipped = np.diff(np.cumsum(outside)[here], prepend=0)
@@ -74,17 +74,17 @@ class Steps:
         return len(self.t)
 
     def part(self, start: int) -> Steps:
-        """`BLOCK` of them."""
+        """`BLOCK` of these steps, from `start` on."""
         here = slice(start, start + BLOCK)
         return Steps(**{name: values[here] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Some steps of a layer: what they ask, and sums of it.
+    """Some steps of a layer: what they ask for, and the sums of it.
 
-    `requests`: of each step's runs and its END, the requests; of each request, the events (nulls
-    that come before them, too) of each word with a flag. An END has one word.
+    `requests` has one list per run and per END of a step. It holds one list per request: the number
+    of events of each word with a flag, null events before them included. An END has one word.
     """
 
     steps: Steps
@@ -119,7 +119,7 @@ class Memory:
         self._word = word
 
     def count(self, words: Integers, low: Integers, high: Integers) -> Integers:
-        """Set bits of words, between two bits that count, too."""
+        """Set bits of words from bit `low` to bit `high`, both included."""
         start = words * self._word
         return self._below[start + high + 1] - self._below[start + low]
 
@@ -158,12 +158,12 @@ class LayerWork:
         columns.append(np.stack((end, end, nought, whole)))
         first, last, low, high = np.stack(columns, axis=-1).reshape(4, -1)
 
-        # Of each run, or END, its words; of each word, the run that asks for it.
+        # The words of each run or END, and for each word the run that asks for it.
         sizes = np.maximum(last - first + 1, 0)
         run = np.repeat(np.arange(len(sizes)), sizes)
         word = np.arange(len(run)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
-        chunks = np.where(sizes > 0, last // config.summary - first // config.summary + 1, 0)
-        request = (np.cumsum(chunks) - chunks - first // config.summary)[run]
+        spans = np.where(sizes > 0, last // config.summary - first // config.summary + 1, 0)
+        request = (np.cumsum(spans) - spans - first // config.summary)[run]
         request += word // config.summary
         kept = np.flatnonzero(memory.flags[word])
         run, word, request = run[kept], word[kept], request[kept]
@@ -177,7 +177,7 @@ class LayerWork:
         is_end = word == memory.end
         events = np.where(identity[column], np.minimum(bits, 1), bits)
 
-        # Going down several exponents costs events of its own, but not from step to step.
+        # Falling by several exponents costs null events, but not from one step to the next.
         made = np.flatnonzero(events)
         falls = -np.diff(exponent[column[made]], prepend=0) - 1
         nulls = np.zeros_like(events)
@@ -186,12 +186,12 @@ class LayerWork:
         acs = bits * np.where(identity[column], 1, lanes)
         acs *= steps.anew[step] & ~again[column] & ~is_end
 
-        asked = int(chunks.sum()) - len(steps)
-        per_request = np.bincount(request, minlength=int(chunks.sum()))
+        asked = int(spans.sum()) - len(steps)
+        per_request = np.bincount(request, minlength=int(spans.sum()))
         by_request = _split((events + nulls).tolist(), per_request.tolist())
         return Block(
             steps=steps,
-            requests=_split(by_request, chunks.tolist()),
+            requests=_split(by_request, spans.tolist()),
             events=int(events[~is_end].sum()),
             nulls=int(nulls.sum()) + len(steps),
             words=len(word) - len(steps),
@@ -201,7 +201,7 @@ class LayerWork:
         )
 
     def _facts(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Integers, NDArray[np.bool_]]:
-        """Of each run and the END: whether bounds apply to every word; whether it is an identity;
+        """For each run and the END: whether bounds apply to every word; whether it is an identity;
         its exponent; whether it is a further limb of an identity's weights.
         """
         facts, seen = [], set[tuple[int, int]]()

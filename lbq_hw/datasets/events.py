@@ -146,7 +146,7 @@ def read_events(
 def _nmnist(
     info: DatasetInfo, root: Path, split: str, verify: bool
 ) -> Iterator[tuple[Events, int]]:
-    """From Train/ and Test/ with one folder a digit, ordered by file number, or from one .npz."""
+    """From Train/ and Test/ with one folder per digit, ordered by file number, or from one .npz."""
     res = info.resources[0 if split == "train" else 1]
     folder = root / res.unpacks_to
     packed = sorted(root.glob("*.npz"))
@@ -274,8 +274,9 @@ def parse_aedat3(data: bytes) -> Events | None:
 def _cifar10_dvs(
     info: DatasetInfo, root: Path, split: str, verify: bool
 ) -> Iterator[tuple[Events, int]]:
-    """From one folder of .aedat files a class. There is no official split: the first 900 recordings
-    of each class, by their number, train and the last 100 test."""
+    """From one folder of .aedat files per class. There is no official split: of each class, by
+    number, the first 900 recordings are for training and the last 100 for testing.
+    """
     for label, res in enumerate(info.resources):
         folder = root / res.unpacks_to
         if not folder.is_dir():

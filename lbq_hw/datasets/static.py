@@ -70,7 +70,7 @@ FASHION_MNIST = DatasetInfo(
     ),
 )
 
-# Of the unpacked idx files: Debian packs the same contents into other .gz files.
+# Checksums of the unpacked idx files: Debian packs the same contents into other .gz files.
 _IDX_MD5 = {
     "mnist": {
         "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -120,7 +120,7 @@ CIFAR100 = DatasetInfo(
     ),
 )
 
-# The folder inside the archive; label bytes of a record, of which the last counts; batches' md5s.
+# Folder inside the archive; label bytes per record, the last of which counts; md5 per batch.
 _CIFAR_FOLDER = {"cifar10": "cifar-10-batches-bin", "cifar100": "cifar-100-binary"}
 _CIFAR_LABEL_BYTES = {"cifar10": 1, "cifar100": 2}
 _CIFAR_BATCHES = {

@@ -10,8 +10,8 @@ from lbq_hw.report.markup import Markup, el
 LETTER = 6.7
 """Pixels of a letter of a label or a part, whose font has one width."""
 PART_HEIGHT = 18
-HEAD = 20  # of a block: its name
-LINE = 14  # of its role
+HEAD = 20  # height of a block's name
+LINE = 14  # height of its role
 
 _STYLE = """
 text { font: 11px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1d2733; }

@@ -10,9 +10,9 @@ from __future__ import annotations
 from lbq_hw.flow import closing, families, steps
 from lbq_hw.flow.closing import results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
-from lbq_hw.flow.process import ToolError
 from lbq_hw.flow.runner import Step, plan, run
-from lbq_hw.flow.tools import MissingToolError
+from lbq_hw.tools import MissingToolError
+from lbq_hw.tools.process import ToolError
 
 __all__ = [
     "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
@@ -20,12 +20,12 @@ __all__ = [
 ]  # fmt: skip
 
 _IMAGES = ("dataset", "data", "images")
-# Of the steps that call a tool for minutes: the code that gives it its files and reads its answers.
+# Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
     "lbq_hw/flow/families.py",
-    "lbq_hw/flow/process.py",
-    "lbq_hw/report/logs.py",
+    "lbq_hw/tools/process.py",
+    "lbq_hw/tools/logs.py",
 )
 STEPS = (
     Step(
@@ -87,7 +87,7 @@ STEPS = (
         libraries=(),
         fabric=True,
         seconds=60,
-        seconds_a_lut=0.012,
+        seconds_per_lut=0.012,
     ),
     Step(
         name="place",
@@ -101,7 +101,7 @@ STEPS = (
         libraries=(),
         fabric=True,
         seconds=20,
-        seconds_a_lut=0.012,
+        seconds_per_lut=0.012,
     ),
     Step(
         name="pack",

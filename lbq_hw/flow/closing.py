@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw import golden, report
-from lbq_hw.activity import Activity
 from lbq_hw.counts import Counter
 from lbq_hw.flow import families
 from lbq_hw.flow.job import Job
-from lbq_hw.flow.tools import locate
 from lbq_hw.golden import Trace
 from lbq_hw.host.meter import bytes_per_image
-from lbq_hw.report import collect, facts, logs
+from lbq_hw.report import collect, facts
+from lbq_hw.sizing.activity import Activity
+from lbq_hw.tools import locate, logs
+from lbq_hw.tools.placed import KINDS
 
-# What nextpnr calls the cells of each family that the fit estimates.
+# What nextpnr calls the cells of each family that sizing estimates.
 _ESTIMATED = {
     "ice40": {"LC": "luts", "EBR": "block_rams", "SPRAM": "sprams"},
     "ecp5": {"LUT": "luts", "EBR": "block_rams"},
@@ -62,7 +63,7 @@ def write_report(job: Job, work: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure: what the fit thought, what came out, and what the board has."""
+    """One figure: what sizing estimated, what came out, and what the board has."""
 
     name: str
     estimate: float | None
@@ -75,24 +76,24 @@ def results(job: Job) -> list[Row]:
     reached = {outcome.step for outcome in job.outcomes}
     if "fit" not in reached:
         return []
-    fitted = job.json("core.json")
+    sized = job.json("core.json")
     ran = job.json("simulate.json") if "simulate" in reached else {}
     cycles = Row(
-        name="cycles an image",
-        estimate=job.json("check.json")["cycles"] if "check" in reached else fitted["cycles"],
+        name="cycles per image",
+        estimate=job.json("check.json")["cycles"] if "check" in reached else sized["cycles"],
         result=ran.get("cycles"),
         available=None,
     )
     if job.board.family is None:
         return [cycles]
-    guess, used, fmax = fitted["estimate"], {}, None
+    guess, used, fmax = sized["estimate"], {}, None
     if "place" in reached:
         placed = _placed(job)
         used = {resource.kind: resource.used for resource in placed["resources"]}
         fmax = min(clock.fmax_hz for clock in placed["timing"].clocks) / 1e6
     rows = [
         Row(
-            name=facts.KINDS[kind],
+            name=KINDS[kind],
             estimate=guess[name],
             result=used.get(kind),
             available=getattr(job.board, name),
@@ -127,15 +128,15 @@ def _board(job: Job) -> facts.Board:
 
 
 def _fit(job: Job) -> facts.Fit:
-    fitted = job.json("core.json")
-    guess = fitted["estimate"] or {}
+    sized = job.json("core.json")
+    guess = sized["estimate"] or {}
     names = _ESTIMATED.get(job.board.family or "", {})
     return facts.Fit(
         fits=True,
         resources={kind: guess[name] for kind, name in names.items()},
         fmax_hz=guess.get("fmax_hz") or None,
-        cycles=fitted["cycles"],
-        remark=Activity(**fitted["activity"]).remark,
+        cycles=sized["cycles"],
+        remark=Activity(**sized["activity"]).remark,
     )
 
 

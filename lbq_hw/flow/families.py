@@ -10,7 +10,7 @@ from boards import Board
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Tools of a family by their names in `flow.tools`, file suffixes, and command lines.
+    """Tools of a family by their names in `lbq_hw.tools`, file suffixes, and command lines.
 
     `constraints`, `placed`, `bitstream`: suffixes of the files that hold pins, the routed design
     and the bits. `synth` is the Yosys command for a board; `place` gives nextpnr's arguments for
@@ -92,7 +92,7 @@ def script(board: Board) -> str:
 
 
 def place_arguments(board: Board, *, clock_hz: int, seed: int) -> list[str]:
-    """nextpnr's arguments for the files of a build. A clock that is missed is ours to judge."""
+    """nextpnr's arguments for the files of a build. It must not fail at a missed clock."""
     family = of(board)
     files = family.place("netlist.json", f"top.{family.constraints}", f"placed.{family.placed}")
     return [

@@ -1,4 +1,4 @@
-"""What a step's product depends on, as one digest: it names the product, and its change remakes it.
+"""What a step's product depends on, as one digest: when it changes, the product is made again.
 
 Options, products of earlier steps, files of the project, versions of tools and libraries.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw.flow.job import Job
-from lbq_hw.flow.tools import locate
+from lbq_hw.tools import locate
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,7 +79,7 @@ def _digest_files(root: Path, files: Sequence[Path]) -> str:
 
 
 def _option(job: Job, name: str) -> Any:
-    """An option's value; of one that names files, also what tells that these have changed."""
+    """An option's value; if it names files, also what changes when they do."""
     value = getattr(job.options, name)
     if name == "model":
         return digest(value)
@@ -89,7 +89,7 @@ def _option(job: Job, name: str) -> Any:
 
 
 def _tool(name: str) -> Any:
-    """A tool's program and version; of one that does not tell, its size and its time."""
+    """A tool's program and version; its file's size and time if it does not tell a version."""
     found = locate(name)
     if found is None:
         return None

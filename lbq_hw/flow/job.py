@@ -16,7 +16,7 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.evaluate import load_dataset
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
 
 
@@ -30,7 +30,7 @@ class Outcome:
     note: str
 
 
-SAMPLE = 64  # images that tell a mean within a few percent
+SAMPLE = 64  # images whose mean is right within a few percent
 
 
 class FlowError(RuntimeError):
@@ -41,9 +41,9 @@ class FlowError(RuntimeError):
 class Options:
     """What was asked for. None: the flow chooses.
 
-    `model`, an .lbq file; `lanes`, `weight_bits` and `freq` (MHz) override the fit; `seed` is the
-    first of `tries` that place and route may use; `images` drawn from the test split of `dataset`,
-    in the folder `data`, are what the build is checked with.
+    `model` is an .lbq file. `lanes`, `weight_bits` and `freq` (MHz) override what sizing chooses.
+    `seed` is the first of the `tries` seeds that place and route may use. The build is checked with
+    `images` drawn from the test split of `dataset`, in the folder `data`.
     """
 
     model: Path
@@ -128,7 +128,7 @@ class Job:
 
     @cached_property
     def sample(self) -> Images:
-        """As `images`, but enough of them to tell a mean."""
+        """As `images`, but enough of them for a mean."""
         return self._draw(max(SAMPLE, self.options.images))
 
     def _draw(self, count: int) -> Images:

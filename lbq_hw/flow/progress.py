@@ -1,4 +1,4 @@
-"""The build as it goes: a line a step, with the time it took and the time it was to take."""
+"""Shows a build while it runs: one line per step, with the time it took and the time expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from lbq_hw.flow.runner import Step
 
-_LONG = 10  # seconds from which on a step is announced where there is no bar
+_LONG = 10  # seconds: a longer step is announced where there is no bar
 
 
 class ConsoleDisplay:

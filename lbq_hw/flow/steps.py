@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from boards import clocks
-from lbq_hw import cycles, fit, golden, interpreter
+from lbq_hw import cycles, golden, interpreter, sizing
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
 from lbq_hw.flow.job import FlowError, Job
-from lbq_hw.flow.process import call
-from lbq_hw.flow.tools import locate, need
-from lbq_hw.report import logs
+from lbq_hw.tools import locate, logs, need
+from lbq_hw.tools.process import call
 
 
 def load(job: Job, work: Path) -> str:
@@ -38,7 +37,7 @@ def load(job: Job, work: Path) -> str:
 def fit_core(job: Job, work: Path) -> str:
     """Size the core for the board."""
     options = job.options
-    fitted = fit.size(
+    sized = sizing.size(
         job.network,
         job.board,
         lanes=options.lanes,
@@ -47,11 +46,11 @@ def fit_core(job: Job, work: Path) -> str:
         images=job.sample.raw if job.sample.source != "noise" else None,
         evaluation=job.evaluation,
     )
-    _write(work / "core.json", fitted.to_dict())
-    _write(work / "config.json", fitted.to_dict()["config"])
-    _write(work / "clock.json", {"clock_hz": fitted.clock_hz})
+    _write(work / "core.json", sized.to_dict())
+    _write(work / "config.json", sized.to_dict()["config"])
+    _write(work / "clock.json", {"clock_hz": sized.clock_hz})
     np.save(work / "images.npy", job.images.raw)
-    return fitted.summary
+    return sized.summary
 
 
 def compile_program(job: Job, work: Path) -> str:
@@ -80,7 +79,7 @@ def check(job: Job, work: Path) -> str:
             raise FlowError(f"the program differs from the golden model: image {number}, logits")
     means = cycles.means(predictions, lanes=job.config.lanes)
     _write(work / "check.json", {"source": job.images.source, **means})
-    whole = f"{means['cycles']:,.0f} cycles an image"
+    whole = f"{means['cycles']:,.0f} cycles per image"
     return f"equal on {means['images']} images of {job.images.source}, which will take {whole}"
 
 
@@ -144,7 +143,7 @@ def simulate(job: Job, work: Path) -> str:
         raise FlowError(f"the RTL differs from the golden model: {facts['difference']}")
     _write(work / "simulate.json", facts)
     micros = facts["cycles"] / job.clock_hz * 1e6
-    mean = f"{facts['cycles']:,.0f} cycles an image ({micros:,.0f} us)"
+    mean = f"{facts['cycles']:,.0f} cycles per image ({micros:,.0f} us)"
     return f"bit-exact; {mean}, the mean of {facts['images']} of {job.images.source}"
 
 

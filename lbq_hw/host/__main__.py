@@ -100,7 +100,7 @@ def report(
 
 @contextmanager
 def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
-    """The line at another rate than the package's, which it has again at the end."""
+    """The line at another rate; at the end it has the rate of the package again."""
     if baud == packed.baud:
         yield
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from lbq_hw.compiler import Program
 from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
-from lbq_hw.isa.regions import Region
+from lbq_hw.isa.regions import COUNTERS, Counters, Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 
@@ -40,19 +39,6 @@ class Transport(Protocol):
     def wait(self, limit: int) -> bool:
         """Wait until the core is idle, for `limit` cycles at most; whether it is."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counters:
-    """What a core counted from start to done; None for what it has no counter of."""
-
-    cycles: int
-    events: int | None = None
-    null_events: int | None = None
-    scanner_stalls: int | None = None
-    neuron_stalls: int | None = None
-    words: int | None = None
-    empty_requests: int | None = None
 
 
 class Device:
@@ -86,14 +72,9 @@ class Device:
         """Write the tables, weights and parameters; raises what the core refuses."""
         program = self.program
         self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
-        for region, record, words in (
-            (Region.LAYERS, isa.LAYER, program.layers),
-            (Region.PATHS, isa.PATH, program.paths),
-            (Region.SEGMENTS, isa.SEGMENT, program.segments),
-            (Region.RUNS, isa.RUN, program.runs),
-            (Region.PARAMS, isa.PARAM, program.params),
-        ):
-            self._write_entries(region, _slices(words, record.slices(self.config)))
+        for region, name in regions.TABLES.items():
+            self._write_records(region, getattr(program, name))
+        self._write_records(Region.PARAMS, program.params)
         self._write_entries(Region.WEIGHTS, program.weight_slices())
         self._check()
 
@@ -120,12 +101,11 @@ class Device:
         """Run one layer alone, on what earlier ones left in the plane memory."""
         values = isa.LAYER.decode(self.config, self.program.layers[index]) | {"last": 1}
         single = [isa.LAYER.encode(self.config, values)]
-        slices = isa.LAYER.slices(self.config)
-        self._write_entries(Region.LAYERS, _slices(single, slices))
+        self._write_records(Region.LAYERS, single)
         try:
             self._start(self._most[index])
         finally:
-            self._write_entries(Region.LAYERS, _slices(self.program.layers[:1], slices))
+            self._write_records(Region.LAYERS, self.program.layers[:1])
 
     def read_logits(self) -> Integers:
         """The logits of the last run."""
@@ -145,10 +125,9 @@ class Device:
     def counters(self) -> Counters:
         """Counters of the last run."""
         first = regions.REGISTERS["cycles"].address
-        low, high, *rest = self.transport.read(first, 8)
-        names = [field.name for field in fields(Counters)]
-        values = dict(zip(names, (high << SLICE | low, *rest), strict=True))
-        return Counters(**{name: values[name] for name in names[: self.config.counters]})
+        low, high, *rest = self.transport.read(first, len(COUNTERS) + 1)
+        values = dict(zip(COUNTERS, (high << SLICE | low, *rest), strict=True))
+        return Counters(**{name: values[name] for name in COUNTERS[: self.config.counters]})
 
     def _start(self, limit: int) -> None:
         control = regions.REGISTERS["control"].address
@@ -166,6 +145,10 @@ class Device:
         if status & 4:
             name = Error(code).name if code in set(Error) else code
             raise DeviceError(f"the core stopped with error {name} at {at}")
+
+    def _write_records(self, region: Region, words: Sequence[int]) -> None:
+        """Encoded records, from entry 0 on."""
+        self._write_entries(region, _slices(words, regions.slices(self.config)[region]))
 
     def _write_entries(self, region: Region, slices: NDArray[np.uint32], *, first: int = 0) -> None:
         """Entries as rows of 32-bit slices, from entry `first` on; one write where they adjoin."""

@@ -94,7 +94,7 @@ class Replies:
                 yield Reply(sequence=head["sequence"], status=Status(head["status"]), data=words)
 
 
-def chunks(address: int, count: int) -> list[tuple[int, int]]:
+def cuts(address: int, count: int) -> list[tuple[int, int]]:
     """Where to cut `count` words from `address` on into frames: first word and size of each."""
     found = []
     first = 0

@@ -14,7 +14,7 @@ import serial
 from lbq_hw.host import clock
 from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import DeviceError
-from lbq_hw.host.frames import Replies, Reply, Request, chunks
+from lbq_hw.host.frames import Replies, Reply, Request, cuts
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
@@ -83,7 +83,7 @@ class SerialTransport:
             # raises the first two of these, other systems the last two: the link works without.
             with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
                 port.set_low_latency_mode(True)
-            # What is no such line, as a pseudo-terminal, knows no break.
+            # A port that is no serial line, such as a pseudo-terminal, knows no break.
             with contextlib.suppress(OSError):
                 port.break_condition = True
                 time.sleep(BREAK)
@@ -125,14 +125,14 @@ class SerialTransport:
                     address=address + first,
                     data=tuple(words[first : first + count]),
                 )
-                for first, count in chunks(address, len(words))
+                for first, count in cuts(address, len(words))
             ]
         )
 
     def read(self, address: int, count: int) -> list[int]:
         """Read consecutive addresses."""
         words: list[int] = []
-        for first, size in chunks(address, count):
+        for first, size in cuts(address, count):
             request = Request(
                 sequence=self._next(), command=Command.READ, address=address + first, words=size
             )
@@ -211,7 +211,7 @@ class SerialTransport:
                 reply = self._pending.pop(0)
                 if (reply.sequence - first) % 256 < count:
                     return reply
-            # The time is asked first: what came until then is read, however long this takes.
+            # Ask for the time first: what has come until then is read, however long reading takes.
             late = self.now() > deadline
             data = self._read()
             self._pending += self._replies.feed(data)
@@ -234,7 +234,7 @@ class SerialTransport:
     def _read(self) -> bytes:
         try:
             return self._port.read(max(1, self._port.in_waiting))
-        except (OSError, TypeError) as error:  # pyserial has both of a port that went away
+        except (OSError, TypeError) as error:  # pyserial raises either if the port went away
             raise LinkError(f"the port is gone ({error})") from error
 
     def _send(self, data: bytes) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
 from lbq_hw.host.device import Device
-from lbq_hw.host.frames import REPLY_BYTES, REQUEST_BYTES, chunks
+from lbq_hw.host.frames import REPLY_BYTES, REQUEST_BYTES, cuts
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import CRC_BYTES
 
@@ -28,12 +28,12 @@ class Meter:
         self.count = 0
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        for _, size in chunks(address, len(words)):
+        for _, size in cuts(address, len(words)):
             self.count += REQUEST_BYTES + 4 * size + _ENDS
         self.count += REPLY_BYTES + _ENDS
 
     def read(self, address: int, count: int) -> list[int]:
-        for _, size in chunks(address, count):
+        for _, size in cuts(address, count):
             self.count += REQUEST_BYTES + _ENDS + REPLY_BYTES + 4 * size + _ENDS
         if (address, count) == (0, 2):
             return [regions.MAGIC, int(self._config.digest[:8], 16)]

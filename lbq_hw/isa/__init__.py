@@ -73,6 +73,11 @@ from __future__ import annotations
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record
 
+MAX_EXPONENT = 31
+"""Largest exponent of a segment: that of its path, its plane and its limb together."""
+MAX_INCREMENT = 15
+"""Largest log2 of the weight rows from one word of a run to the next."""
+
 
 def _upto(name: str, meaning: str, most: Number) -> Field:
     return Field(name=name, meaning=meaning, most=most)
@@ -178,7 +183,9 @@ PATH = Record(
         _column("column_step", "bits to the next output column"),
         _bits("column_low", "first bit that counts"),
         _bits("column_high", "last bit that counts"),
-        _upto("increment", "log2 of the weight rows from one word of a run to the next", 15),
+        _upto(
+            "increment", "log2 of the weight rows from one word of a run to the next", MAX_INCREMENT
+        ),
         _words("frame_words", "words from one timestep to the next; 0: a static source"),
         _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
         _upto("lanes", "lanes in the mask of an identity", lambda c: c.lanes),
@@ -193,7 +200,7 @@ SEGMENT = Record(
     "One bit plane of one path (of an identity: and one limb of its weights).",
     (
         _below("path", "number of its path, counted from the layer's first", "layer_paths"),
-        _upto("exponent", "its events count 2**exponent", 31),
+        _upto("exponent", "its events count 2**exponent", MAX_EXPONENT),
         _below("base", "first word of the plane at timestep 0", "plane_words"),
         _below("weight", "first weight row", "weight_rows"),
     ),
@@ -230,6 +237,7 @@ PARAM = Record(
 )
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
+"""The tables of a program, each by the name of the `CoreConfig` field that sizes it."""
 
 
 class Error(Code):

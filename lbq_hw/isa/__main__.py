@@ -13,6 +13,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import SLICE, Record
+from lbq_hw.markdown import table
 
 
 def markdown(config: CoreConfig) -> str:
@@ -138,10 +139,8 @@ def _codes(title: str, kind: type[Code]) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]], alignment: str) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'|'.join('--:' if side == 'r' else '---' for side in alignment)}|"
-    for row in rows:
-        yield f"| {' | '.join(str(cell) for cell in row)} |"
+    words = [column for column, side in enumerate(alignment) if side == "l"]
+    yield from table(head, rows, words=words).splitlines()
     yield ""
 
 

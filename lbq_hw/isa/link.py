@@ -47,7 +47,7 @@ LEAST_DIVISOR = 4
 
 
 def divisor(*, clock_hz: int, baud: int) -> int:
-    """Clock cycles a bit of the link; ValueError where the rate would be off by 2 % or more."""
+    """Clock cycles per bit of the link; ValueError where the rate would be off by 2 % or more."""
     for name, value in (("clock_hz", clock_hz), ("baud", baud)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be an integer, not {value!r}")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from lbq_hw.config import CoreConfig
 
 Number = int | Callable[[CoreConfig], int]
-SLICE = 32  # bits of the host port's data
+SLICE = 32  # bits that one read or write of the host port carries
 
 
 def _of(number: Number, config: CoreConfig) -> int:

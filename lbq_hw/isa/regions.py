@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from typing import Any
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
@@ -27,12 +28,11 @@ class Region(IntEnum):
 
 
 SHIFT = 28
+TABLES = {Region[name.upper()]: name for name in isa.TABLES}
+"""The regions of the program's tables, with their names in `isa.TABLES` and in a `CoreConfig`."""
 ACCESS = {
     Region.REGISTERS: "see below",
-    Region.LAYERS: "w",
-    Region.PATHS: "w",
-    Region.SEGMENTS: "w",
-    Region.RUNS: "w",
+    **dict.fromkeys(TABLES, "w"),
     Region.WEIGHTS: "w",
     Region.PARAMS: "w",
     Region.PLANES: "rw",
@@ -52,6 +52,30 @@ class Register:
     meaning: str
 
 
+def _counter(meaning: str) -> Any:
+    return field(default=None, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What a core counts from start to done, in the order of the registers; None for what it has no
+    counter of.
+    """
+
+    cycles: int = field(metadata={"meaning": "cycles from start to done"})
+    events: int | None = _counter("events with a weight: lane cycles that worked")
+    null_events: int | None = _counter("events that only double, clear or close a step")
+    scanner_stalls: int | None = _counter("cycles in which the lanes waited for an event")
+    neuron_stalls: int | None = _counter(
+        "cycles in which a finished sum waited for the neuron units"
+    )
+    words: int | None = _counter("plane words read by the scanner")
+    empty_requests: int | None = _counter("scan requests without a non-zero word")
+
+
+COUNTERS = tuple(counter.name for counter in fields(Counters))
+"""Names of the counters, in the order of their registers; `cycles` has two of them."""
+_MEANINGS = {counter.name: str(counter.metadata["meaning"]) for counter in fields(Counters)}
 _REGISTERS = (
     ("id", "r", f"0x{MAGIC:08X}"),
     ("digest", "r", "first 32 bits of the CoreConfig's digest"),
@@ -60,14 +84,9 @@ _REGISTERS = (
     ("error", "r", "code of the first error since the last clear"),
     ("error_at", "r", "index of the illegal record; else the layer that ran"),
     ("layer", "r", "layer that runs, or ran last"),
-    ("cycles", "r", "cycles from start to done, low half"),
+    ("cycles", "r", f"{_MEANINGS['cycles']}, low half"),
     ("cycles_high", "r", "high half"),
-    ("events", "r", "events with a weight: lane cycles that worked"),
-    ("null_events", "r", "events that only double, clear or close a step"),
-    ("scanner_stalls", "r", "cycles in which the lanes waited for an event"),
-    ("neuron_stalls", "r", "cycles in which a finished sum waited for the neuron units"),
-    ("words", "r", "plane words read by the scanner"),
-    ("empty_requests", "r", "scan requests without a non-zero word"),
+    *((name, "r", _MEANINGS[name]) for name in COUNTERS[1:]),
 )
 REGISTERS = {
     name: Register(name=name, address=address, access=access, meaning=meaning)
@@ -76,7 +95,7 @@ REGISTERS = {
 
 
 def weight_slice_lanes(config: CoreConfig) -> int:
-    """Lanes of a weight row in one 32-bit slice: a power of two, `weight_bits` a lane, packed."""
+    """Lanes of a weight row in one 32-bit slice: a power of two, `weight_bits` per lane, packed."""
     lanes = 1 << ((SLICE // config.weight_bits).bit_length() - 1)
     return min(lanes, config.lanes)
 
@@ -84,15 +103,13 @@ def weight_slice_lanes(config: CoreConfig) -> int:
 def slices(config: CoreConfig) -> dict[Region, int]:
     """32-bit slices of one entry, by region.
 
-    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but those of a
-    parameter with its last one. Slices of a parameter and of a plane word are written in order.
+    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but
+    those of a parameter are stored together with its last one. Slices of a parameter and of a plane
+    word are written in order.
     """
     return {
         Region.REGISTERS: 1,
-        Region.LAYERS: isa.LAYER.slices(config),
-        Region.PATHS: isa.PATH.slices(config),
-        Region.SEGMENTS: isa.SEGMENT.slices(config),
-        Region.RUNS: isa.RUN.slices(config),
+        **{region: isa.TABLES[name].slices(config) for region, name in TABLES.items()},
         Region.WEIGHTS: config.lanes // weight_slice_lanes(config),
         Region.PARAMS: isa.PARAM.slices(config),
         Region.PLANES: -(-config.word // SLICE),
@@ -104,10 +121,7 @@ def entries(config: CoreConfig) -> dict[Region, int]:
     """Entries of each region."""
     return {
         Region.REGISTERS: len(REGISTERS),
-        Region.LAYERS: config.layers,
-        Region.PATHS: config.paths,
-        Region.SEGMENTS: config.segments,
-        Region.RUNS: config.runs,
+        **{region: getattr(config, name) for region, name in TABLES.items()},
         Region.WEIGHTS: config.weight_rows,
         Region.PARAMS: config.channels,
         Region.PLANES: config.plane_words,
@@ -126,7 +140,7 @@ def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> in
 def tag(image: Mapping[Region, Sequence[int]]) -> int:
     """Names what memories hold, entries by region: 32 bits of a SHA-256, and never 0.
 
-    Entries of 0 at the end of a region count as none: memories are as long as their core's.
+    Entries of 0 at the end of a region do not count, since the core decides how long a memory is.
     """
     lines = []
     for region in sorted(image):

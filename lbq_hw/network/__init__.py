@@ -127,7 +127,7 @@ class Network:
         )
 
     def _check_padding(self, place: str, path: Path, source: Shape) -> None:
-        """Padded tensors must not be too large either, whatever strides leave of them."""
+        """Refuse padded tensors that are too large, even if strides skip most of them."""
         place = f"{place}, path from {path.source!r}"
         for shape, window in ((source, path.pool), (path.pooled_shape(source), path)):
             if window is not None:
@@ -198,5 +198,5 @@ class Network:
 
     @cached_property
     def _proven(self) -> dict[str, Bounds]:
-        """Bounds that were asked for, since over many timesteps a proof takes a while."""
+        """Bounds that were proven before: over many timesteps a proof takes a while."""
         return {}

@@ -22,6 +22,7 @@ MAX_LAYERS = 512
 MAX_PATHS = 256
 """Paths into one layer."""
 MAX_EXPONENT = 15
+"""Exponent of a path. That of a segment in a program goes up to `lbq_hw.isa.MAX_EXPONENT`."""
 MAX_FRACTION_BITS = 16
 MAX_DECAY_BITS = 16
 MAX_PARAMETER = 1 << 53
@@ -36,7 +37,7 @@ _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 def check_network_name(name: str) -> None:
-    """Refuse a name that is not fit for a file or a folder on any system, since it names some."""
+    """Refuse a name that cannot be that of a file or a folder on every system."""
     require(
         len(name) <= MAX_NAME and _NETWORK_NAME.fullmatch(name) is not None,
         f"a network's name must be 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, '.', '_', '+' "
@@ -45,7 +46,7 @@ def check_network_name(name: str) -> None:
 
 
 def check_layer_name(name: str) -> None:
-    """Refuse a name that cannot be shown in one line as it is; any path of a module can be."""
+    """Refuse a name that cannot be shown in one line as it is. Paths of modules always can."""
     require(
         1 <= len(name) <= MAX_NAME and name.isprintable() and name.strip() == name,
         f"a layer's name must be 1 to {MAX_NAME} printable characters, no space first or last, "

@@ -43,7 +43,7 @@ def cycles(facts: Facts) -> Markup | None:
     keys = list(_CYCLES.values()) if split else [*list(_CYCLES.values())[:3], _WAITING]
     of = f" of {counted.dataset}" if counted.dataset else ""
     lead = (
-        f"{count(round(counted.cycles))} cycles an image, {_SOURCES[counted.source]}, a mean of "
+        f"{count(round(counted.cycles))} cycles per image, {_SOURCES[counted.source]}, a mean of "
         f"{count(counted.images)} images{of}. Utilisation is bit-sparse ACs / (lanes {TIMES} "
         f"cycles): {share(counted.utilisation)} in all."
     )
@@ -121,7 +121,7 @@ def operations(facts: Facts) -> Markup | None:
     sparse = sum(layer.acs_bit_sparse for layer in work.layers)
     longest = max((layer.acs_unary for layer in work.layers), default=1.0) or 1.0
     lead = (
-        f"{quantity(sparse)} bit-sparse accumulations an image instead of {quantity(unary)} unary "
+        f"{quantity(sparse)} bit-sparse accumulations per image instead of {quantity(unary)} unary "
         f"ones: bit planes save {saved_percent(unary, sparse):.1f}{SPACE}%. A mean of "
         f"{count(work.images)} images, padding taps not counted."
     )

@@ -141,7 +141,7 @@ def histogram(counts: Sequence[int], *, label: str) -> Markup:
 
 
 def area_map(areas: Sequence[Area], *, lanes: Sequence[str], ends: tuple[str, str]) -> Markup:
-    """Rectangles over a common width, one lane a name; `ends` label the two ends of the width."""
+    """Rectangles over a common width, one lane per name; `ends` label the two ends of the width."""
     height = _LANE * len(lanes)
     drawn = []
     for lane in range(1, len(lanes)):

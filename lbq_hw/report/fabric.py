@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lbq_hw.report import charts
 from lbq_hw.report.charts import Mark, Part, Row
-from lbq_hw.report.facts import KINDS, MINOR, CriticalPath, Facts, Resource, Timing
+from lbq_hw.report.facts import MINOR, Facts
 from lbq_hw.report.markup import Markup, el
 from lbq_hw.report.quantities import SPACE, count, mega, share
+from lbq_hw.tools.placed import KINDS, CriticalPath, Resource, Timing
 
-# Colours of a path's segments; what nextpnr calls otherwise is a cell's.
+# Colours of a path's segments; any other kind in nextpnr's report is drawn as a cell's.
 _WIRE = "routing"
 
 
@@ -53,7 +54,7 @@ def _comparison(facts: Facts) -> Markup | None:
     if slowest is not None and facts.fit.fmax_hz is not None:
         lines.append(_compared("Fmax", facts.fit.fmax_hz, slowest.fmax_hz, mega))
     if facts.cycles is not None and facts.fit.cycles is not None:
-        name = "cycles an image" + (f" ({facts.fit.remark})" if facts.fit.remark else "")
+        name = "cycles per image" + (f" ({facts.fit.remark})" if facts.fit.remark else "")
         lines.append(_compared(name, facts.fit.cycles, facts.cycles.cycles, count))
     headings = ("", "estimate", "result", "estimate is off by")
     return el("details", el("summary", "Estimate and result"), charts.table(headings, lines))

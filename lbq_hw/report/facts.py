@@ -1,9 +1,11 @@
-"""What a build knows when it ends, for the report: one part an attribute of `Facts`, one JSON file
-a part (`lbq_hw.report.store`). Any part may be missing: board `sim` has no synthesis, a build may
-have been stopped early. `lbq_hw.report.collect` makes most parts from the project's own objects,
-`lbq_hw.report.logs` those that come from tools.
+"""What a build knows when it ends, for the report.
 
-Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means an image.
+`Facts` has one attribute per part, and each part has its JSON file (`lbq_hw.report.store`). Any
+part may be missing: the board `sim` has no synthesis, and a build may have been stopped early.
+`lbq_hw.report.collect` makes most parts from the project's own objects; `lbq_hw.tools.logs` makes
+those that come from tools.
+
+Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means per image.
 """
 
 from __future__ import annotations
@@ -13,23 +15,14 @@ from typing import Literal
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.link import BYTE_BITS
+from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
-# Kinds of resources, in the order of the report. An iCE40 logic cell is a LUT and a flip-flop.
-KINDS = {
-    "LC": "logic cells",
-    "LUT": "LUTs",
-    "FF": "flip-flops",
-    "LUTRAM": "distributed RAM",
-    "EBR": "block RAM",
-    "SPRAM": "single-port RAM",
-    "DSP": "multipliers",
-    "PLL": "PLLs",
-    "IO": "pins",
-}
+MINOR = (
+    "PLL",
+    "IO",
+)  # a design is never short of these: the report names them in one line, without a bar
 
-MINOR = ("PLL", "IO")  # never what a design is short of: named, not drawn
-
-# What may limit a layer, as `lbq_hw.cycles` finds it, with what the report says of it.
+# What may limit a layer, as `lbq_hw.cycles` finds it, and how the report puts it.
 LIMITS = {
     "events": "the lanes accumulate all the time",
     "scanner": "the lanes wait for the scanner to find events",
@@ -37,12 +30,6 @@ LIMITS = {
     "neurons": "sums wait for the neuron units",
     "overhead": "start, end, and parts that wait for each other",
 }
-
-
-def _check_kinds(kinds: object) -> None:
-    for kind in kinds if isinstance(kinds, dict) else (kinds,):
-        if kind not in KINDS:
-            raise ValueError(f"a resource kind must be one of {', '.join(KINDS)}, not {kind!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +64,7 @@ class Board:
     available: dict[str, int]
 
     def __post_init__(self) -> None:
-        _check_kinds(self.available)
+        check_kinds(self.available)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,65 +88,7 @@ class Fit:
     remark: str = ""
 
     def __post_init__(self) -> None:
-        _check_kinds(self.resources)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    kind: str
-    used: int
-    available: int
-
-    def __post_init__(self) -> None:
-        _check_kinds(self.kind)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Segment:
-    """One stretch of a path: a cell's delay or the wire to the next cell."""
-
-    kind: str
-    delay_ns: float
-    source: str
-    sink: str
-    net: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CriticalPath:
-    source: str
-    sink: str
-    segments: tuple[Segment, ...]
-
-    @property
-    def delay_ns(self) -> float:
-        return sum(segment.delay_ns for segment in self.segments)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Clock:
-    name: str
-    fmax_hz: float
-    target_hz: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """After routing. `seeds` are all that were tried, with the Fmax in Hz of each."""
-
-    clocks: tuple[Clock, ...]
-    paths: tuple[CriticalPath, ...] = ()
-    seed: int | None = None
-    seeds: dict[str, float] | None = None
-
-    @property
-    def met(self) -> bool:
-        return all(clock.fmax_hz >= clock.target_hz for clock in self.clocks)
-
-    @property
-    def slowest(self) -> Clock | None:
-        """The clock with the least room."""
-        return min(self.clocks, key=lambda clock: clock.fmax_hz / clock.target_hz, default=None)
+        check_kinds(self.resources)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +119,7 @@ class LayerCycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycles:
-    """Cycles an image: counted in the RTL, or by the cycle model, which equals it.
+    """Cycles per image: counted in the RTL, or by the cycle model, which equals it.
 
     `dataset` is what the images are of: a name, or noise where no dataset was there.
     """

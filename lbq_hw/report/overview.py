@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lbq_hw.report.charts import ESTIMATE
-from lbq_hw.report.facts import KINDS, MINOR, Facts
+from lbq_hw.report.facts import MINOR, Facts
 from lbq_hw.report.markup import Child, Markup, el
 from lbq_hw.report.quantities import EQUALS, SPACE, count, mega, quantity, share
 from lbq_hw.report.summary import energy_mj, fits, summary
+from lbq_hw.tools.placed import KINDS
 
 
 def title(facts: Facts) -> str:
@@ -90,28 +91,28 @@ def _timing(facts: Facts) -> Markup:
 def _latency(facts: Facts) -> Markup:
     seconds = summary(facts)["seconds_per_image"]
     if facts.cycles is None or seconds is None:
-        return _card("Time an image", None, "not simulated")
+        return _card("Time per image", None, "not simulated")
     missed = facts.timing is not None and not facts.timing.met
     condition = "were the clock met" if missed else "computing alone"
     where = f" on {facts.cycles.dataset}" if facts.cycles.dataset else ""
     note = f"{count(round(facts.cycles.cycles))} cycles{where}, {condition}"
-    return _card("Time an image", quantity(seconds, "s"), note)
+    return _card("Time per image", quantity(seconds, "s"), note)
 
 
 def _throughput(facts: Facts) -> Markup:
-    """Over the link and of the core alone; first the one whose part takes the longer time."""
+    """Images per second over the link and of the core alone; the one that limits comes first."""
     known = summary(facts)
     whole, core = (known[key] for key in ("images_per_second", "images_per_second_core"))
     if facts.cycles is None or core is None:
-        return _card("Images a second", None, "not simulated")
+        return _card("Images per second", None, "not simulated")
     used = f"lanes {share(facts.cycles.utilisation, decimals=0)} utilised"
     if facts.link is None or whole is None:
-        return _card("Images a second", _rate(core), f"without the link, {used}")
+        return _card("Images per second", _rate(core), f"without the link, {used}")
     line = f"over the link at {quantity(facts.link.baud, 'baud')}"
     if known["link_seconds_per_image"] > known["seconds_per_image"]:
         note = f"at most, {line}; {_rate(core)} the core alone, {used}"
-        return _card("Images a second", _rate(whole), note)
-    return _card("Images a second", _rate(core), f"the core alone, {used}; {_rate(whole)} {line}")
+        return _card("Images per second", _rate(whole), note)
+    return _card("Images per second", _rate(core), f"the core alone, {used}; {_rate(whole)} {line}")
 
 
 def _rate(rate: float) -> str:
@@ -121,9 +122,9 @@ def _rate(rate: float) -> str:
 def _energy(facts: Facts) -> Markup:
     mj = energy_mj(facts)
     if mj is None:
-        return _card("Energy an image", None, "not counted")
+        return _card("Energy per image", None, "not counted")
     note = "additions alone, 45 nm prices"
-    return _card("Energy an image", quantity(mj / 1e3, "J"), note, tag=ESTIMATE)
+    return _card("Energy per image", quantity(mj / 1e3, "J"), note, tag=ESTIMATE)
 
 
 def _equality(facts: Facts) -> Markup:

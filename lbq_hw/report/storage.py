@@ -47,7 +47,7 @@ def _use(use: MemoryUse) -> Row:
 
 
 def _tensors(stored: Memory, words: int) -> Markup:
-    """One lane a layer; a tensor spans the layers during which it is kept."""
+    """One lane per layer; a tensor spans the layers during which it is kept."""
     names = ["load", *stored.layers]
     areas = [
         Area(

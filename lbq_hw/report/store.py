@@ -1,4 +1,4 @@
-"""Facts as JSON files, one a part, and back: ``timing.json`` holds `Facts.timing`.
+"""Facts as JSON files, one per part, and back: ``timing.json`` holds `Facts.timing`.
 
 Names are fixed; a part that is missing has no file. ``summary.json`` is made from the others and
 is not read back. Unknown keys and values of another kind are refused, with their place.
@@ -7,19 +7,18 @@ is not read back. Unknown keys and values of another kind are refused, with thei
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
+from lbq_hw import decode
 from lbq_hw.report.facts import Facts
 from lbq_hw.report.summary import summary
 
 PARTS = tuple(field.name for field in fields(Facts))
 MAX_BYTES = 1 << 24
 """Bytes of one JSON file."""
-# What nonsense that was read without complaint ends in, when something is made of it.
+# What code raises that works with values which were read, but make no sense.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 
 
@@ -47,7 +46,7 @@ def read(folder: Path) -> Facts:
     for part in PARTS:
         path = folder / f"{part}.json"
         try:
-            found[part] = decode(hints[part], load(path), part)
+            found[part] = decode.reader(hints[part])(load(path), part)
         except FileNotFoundError:
             continue
         except (ValueError, TypeError, OSError) as error:
@@ -77,48 +76,3 @@ def _text(value: Any) -> str:
 
     value = [plain(item) for item in value] if isinstance(value, tuple) else plain(value)
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def decode(kind: Any, value: Any, place: str) -> Any:
-    """A JSON value as the annotated type `kind`."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        (kind,) = (option for option in arguments if option is not NoneType)
-        return None if value is None else decode(kind, value, place)
-    if origin is Literal:
-        _require(value in arguments, place, " or ".join(map(repr, arguments)), value)
-        return value
-    if origin is tuple:
-        _require(isinstance(value, list), place, "a list", value)
-        items = arguments[:1] * len(value) if arguments[-1] is ... else arguments
-        _require(len(items) == len(value), place, f"a list of {len(items)}", value)
-        pairs = enumerate(zip(items, value, strict=True))
-        return tuple(decode(item, part, f"{place}[{index}]") for index, (item, part) in pairs)
-    if origin is dict:
-        _require(isinstance(value, dict), place, "an object", value)
-        return {key: decode(arguments[1], part, f"{place}.{key}") for key, part in value.items()}
-    if is_dataclass(kind):
-        return _object(kind, value, place)
-    if kind is float and type(value) is int:
-        return float(value)
-    _require(type(value) is kind, place, f"of type {kind.__name__}", value)
-    return value
-
-
-def _object(kind: Any, value: Any, place: str) -> Any:
-    _require(isinstance(value, Mapping), place, "an object", value)
-    known = {field.name: field for field in fields(kind)}
-    for name in value:
-        _require(name in known, f"a key of {place}", f"one of {', '.join(known)}", name)
-    for name, field in known.items():
-        optional = field.default is not MISSING or field.default_factory is not MISSING
-        _require(optional or name in value, place, f"an object with {name!r}", value)
-    hints = get_type_hints(kind)
-    return kind(
-        **{name: decode(hints[name], part, f"{place}.{name}") for name, part in value.items()}
-    )
-
-
-def _require(condition: bool, place: str, wanted: str, value: Any) -> None:
-    if not condition:
-        raise ValueError(f"{place} must be {wanted}, not {value!r}")

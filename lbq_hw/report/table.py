@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lbq_hw.markdown import table
 from lbq_hw.report.store import NONSENSE, ReportError, load
 
 COLUMNS = (
     "board", "model", "accuracy", "lanes", "logic", "block RAM", "Fmax", "clock", "cycles",
-    "time an image",
+    "time per image",
 )  # fmt: skip
 _LOGIC = ("LC", "LUT")
 
@@ -33,17 +34,17 @@ def row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def markdown(files: Sequence[Path]) -> str:
-    """A line a file; those of builds that were simulated, placed and made their clock only."""
-    lines = [" | ".join(COLUMNS), "|".join("---" if c in COLUMNS[:2] else "--:" for c in COLUMNS)]
+    """One line per file; only for builds that were simulated, placed, and met their clock."""
+    rows = []
     for file in files:
         try:
             summary = load(file)
             for key in ("fits", "timing_met", "bit_exact"):
                 if summary[key] is not True:
                     raise ReportError(f"{file} must have {key} true, not {summary[key]!r}")
-            lines.append(" | ".join(row(summary)))
+            rows.append(row(summary))
         except ReportError:
             raise
         except (OSError, *NONSENSE) as error:
             raise ReportError(f"{file} is no summary of a build ({error})") from error
-    return "".join(f"| {line} |\n" for line in lines)
+    return table(COLUMNS, rows, words=(0, 1))

@@ -12,10 +12,17 @@ from lbq_hw.resources import add, compare, measured
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.resources", description="The estimates beside the measurements."
+        prog="python -m lbq_hw.resources",
+        description="Print what the model estimates for each build that was placed, beside the "
+        "measurement.",
     )
     parser.add_argument(
-        "--add", type=Path, nargs="+", default=[], metavar="DIR", help="finished builds to learn"
+        "--add",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="DIR",
+        help="join finished builds to the measurements",
     )
     for folder in parser.parse_args(argv).add:
         add(folder)

@@ -7,14 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lbq_hw.report import logs
+from lbq_hw.tools import logs
 
 MEASURED = Path(__file__).with_name("measured.json")
 
 
 @cache
 def measured() -> list[dict[str, Any]]:
-    """Builds that place and route has finished."""
+    """The builds, as measured.json lists them."""
     return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
 
 

@@ -19,8 +19,16 @@ _SHAPES = {
     "gowin": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
 }
 _GRANULE = {"ice40": 1, "ecp5": 9, "gowin": 9}
-_BLOCK_COST = {"ice40": 64, "ecp5": 127, "gowin": 128}  # 128 on an ECP5 too, where a tie wins
-_SMALL_COST = {"ice40": 0, "ecp5": 4, "gowin": 0}  # of 16 x 4 bits in logic; 0: a bit costs 1
+_BLOCK_COST = {
+    "ice40": 64,
+    "ecp5": 127,
+    "gowin": 128,
+}  # an ECP5 has 128 too, but there block RAM wins a tie
+_SMALL_COST = {
+    "ice40": 0,
+    "ecp5": 4,
+    "gowin": 0,
+}  # price of 16 x 4 bits in logic; 0: each bit costs 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +89,9 @@ def blocks(memory: Memory, family: str) -> int:
 
 
 def _columns(memory: Memory, width: int, byte: int) -> int:
-    """Blocks side by side, of a width and with an enable a byte; of a byte that bits of one enable
-    do not fill, the rest is lost."""
+    """Blocks of a width side by side, with one write enable per byte. Bits of one enable take whole
+    bytes: what they leave of the last one is lost.
+    """
     if byte == 1 or memory.granule == memory.width:
         return -(-memory.width // width)
     granules, together = memory.width // memory.granule, width // byte // -(-memory.granule // byte)
@@ -92,7 +101,7 @@ def _columns(memory: Memory, width: int, byte: int) -> int:
 
 
 def weight_granule(config: CoreConfig) -> int:
-    """Bits of a weight row that are written together: lanes of one word of the host's."""
+    """Bits of a weight row that are written together: the lanes in one slice of the host."""
     return min(config.lanes, regions.weight_slice_lanes(config)) * config.weight_bits
 
 

@@ -153,7 +153,7 @@ def _period(series: str) -> NDArray[np.float64] | None:
 
 
 def _series(board: Board) -> str:
-    """What devices of about one speed begin with: iCE40UP5K, LFE5U, GW1NR."""
+    """The start of the name, which devices of about one speed share: iCE40UP5K, LFE5U, GW1NR."""
     return board.device.partition("-")[0]
 
 

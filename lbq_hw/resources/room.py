@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from boards import Board
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 from lbq_hw.network import Network
@@ -17,8 +18,8 @@ _SPRAM_BITS = 1 << 18
 def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
     """How far a core is from a board that does not hold it; None if it does.
 
-    Those whose lower bound is too much already are the farthest: the bound is quick, and spares the
-    estimate.
+    A core whose lower bound is already too much counts as the farthest. The bound is quick, so the
+    slower estimate is made only where the bound fits.
     """
     for far, guess in ((1, least), (0, estimate)):
         found = guess(config, board)
@@ -49,11 +50,11 @@ def hopeless(network: Network, board: Board) -> str | None:
 
 
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
-    """The core with sizes raised to powers of two where memories have that room anyway: what cannot
-    be exceeded needs no logic that tells legal from illegal. On an iCE40, whose cells are few, it
+    """The core with sizes raised to powers of two where memories have that room anyway: an index
+    that cannot be too large needs no logic to check it. On an iCE40, whose cells are few, the core
     counts its cycles and nothing else.
     """
-    names = ["side", "layers", "paths", "segments", "runs", "channels"]
+    names = ["side", *isa.TABLES, "channels"]
     if sprams(config, board):
         names.append("weight_rows")
     sizes = {name: 1 << (getattr(config, name) - 1).bit_length() for name in names}

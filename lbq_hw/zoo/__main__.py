@@ -12,6 +12,7 @@ from rich.table import Table
 
 from lbq_hw import zoo
 from lbq_hw.evaluate import si
+from lbq_hw.markdown import table
 
 COLUMNS = (
     "model", "T", "N", "weights", "parameters", "images", "float", "integer", "bit-sparse ACs",
@@ -39,9 +40,7 @@ def row(name: str) -> tuple[str, ...]:
 
 def markdown() -> str:
     """The table as README.md carries it."""
-    lines = [" | ".join(COLUMNS), "|".join("---" if c == "model" else "--:" for c in COLUMNS)]
-    lines += [" | ".join(row(name)) for name in zoo.names()]
-    return "".join(f"| {line} |\n" for line in lines)
+    return table(COLUMNS, map(row, zoo.names()))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -68,12 +67,12 @@ def _print(*, as_markdown: bool, as_json: bool) -> None:
         names = zoo.names()
         print(json.dumps({n: json.loads(zoo.evaluation(n).read_text("utf-8")) for n in names}))
     else:
-        table = Table(title="the zoo; ACs are per image, padding taps not counted")
+        shown = Table(title="the zoo; ACs are per image, padding taps not counted")
         for column in COLUMNS:
-            table.add_column(column, justify="left" if column == "model" else "right")
+            shown.add_column(column, justify="left" if column == "model" else "right")
         for name in zoo.names():
-            table.add_row(*row(name))
-        Console(width=None if sys.stdout.isatty() else 130).print(table)
+            shown.add_row(*row(name))
+        Console(width=None if sys.stdout.isatty() else 130).print(shown)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ends of a bench under cocotb: stream drivers and monitors, and what starts and ends it.
+"""Ends of a testbench under cocotb: stream drivers and monitors, and what starts and ends it.
 
 All ends act at the rising edge: they see what every signal was before it, and what they set then
 holds from it on. So a cycle is as in the contracts of the blocks.
@@ -40,10 +40,11 @@ VARIABLE = "LBQ_BENCH"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the runner tells a bench.
+    """What the runner tells a testbench.
 
     `length` scales the traffic. `spoil` makes every checker wait for one wrong value, so that a
-    bench that still passes checks nothing. `socket` is where `sim.benches.server` is waited for.
+    testbench that still passes checks nothing. `socket` is where one waits for
+    `sim.benches.server`.
     """
 
     shape: int = 0
@@ -94,7 +95,7 @@ def unpack(shape: Any, bits: int) -> Any:
 
 
 class End(Protocol):
-    """What a bench waits for, and asks at its end whether all was right."""
+    """What a testbench waits for, and asks at its end whether all was right."""
 
     done: Event
 

@@ -9,8 +9,8 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw.core.host.port import HostPort
-from lbq_hw.core.host.registers import COUNTERS
 from lbq_hw.isa import regions
+from lbq_hw.isa.regions import COUNTERS
 from sim.benches.harness import Bench, Settings, pack, unpack
 from sim.benches.port import Port
 from sim.benches.scoreboard import Scoreboard

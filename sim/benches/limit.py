@@ -1,4 +1,4 @@
-"""No bench of its own: loaded before one, ends the simulator by a signal when its time is up.
+"""No testbench of its own: loaded before one, ends the simulator by a signal when its time is up.
 
 The signal comes from the kernel, so that nothing that hangs can miss it, and comes as well where
 the process that started the simulator is gone.

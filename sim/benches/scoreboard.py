@@ -1,4 +1,4 @@
-"""The in-order checker of the benches."""
+"""The in-order checker of the testbenches."""
 
 from __future__ import annotations
 

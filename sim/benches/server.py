@@ -1,4 +1,4 @@
-"""No bench of its own: a core that obeys `sim.commands` from a socket, until that closes.
+"""No testbench of its own: a core that obeys `sim.commands` from a socket, until that closes.
 
 First it sends the number of its process.
 """

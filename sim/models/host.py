@@ -204,7 +204,7 @@ def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]
     region = source.choice(list(Region))
     entry = source.randrange(entries[region])
     kind = source.random()
-    if kind < 0.1:  # the entry after the last, or a region that is not
+    if kind < 0.1:  # the entry after the last one, or a region that does not exist
         absent = region << regions.SHIFT | entries[region] << (slices[region] - 1).bit_length()
         address = source.choice((absent, source.randrange(9, 16) << regions.SHIFT))
         yield source.choice((Read(address=address), Write(address=address, data=1)))

@@ -61,7 +61,9 @@ class Draw:
     def layer(self, *, last: bool) -> None:
         config, draw = self.config, self.random
         paths = [self.path() for _ in range(draw.randint(1, min(2, config.layer_paths)))]
-        exponents = sorted((draw.randint(0, 31) for _ in range(draw.randint(1, 3))), reverse=True)
+        exponents = sorted(
+            (draw.randint(0, isa.MAX_EXPONENT) for _ in range(draw.randint(1, 3))), reverse=True
+        )
         segments = [self.segment(len(paths), exponent) for exponent in exponents]
         planes, plane = draw.randint(1, config.planes), draw.randint(0, 4)
         window = min(draw.choice((0, 0, 1, 2)), config.window - 1)
@@ -124,7 +126,7 @@ class Draw:
                 "column_step": draw.randint(-9, 20),
                 "column_low": left,
                 "column_high": max(0, left + draw.randint(-1, 60)),
-                "increment": draw.choice((config.word_log2, draw.randint(0, 15))),
+                "increment": draw.choice((config.word_log2, draw.randint(0, isa.MAX_INCREMENT))),
                 "frame_words": draw.randint(0, 12),
                 "tile_rows": self.most("paths", "tile_rows", 99),
                 "lanes": self.most("paths", "lanes", 99),

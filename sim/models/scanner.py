@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from lbq_hw import isa
 from lbq_hw.core.payload import ScanKind
 
 END = {"kind": ScanKind.END}
@@ -64,7 +65,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
 
 
 def conv(**members: Any) -> dict:
-    """A request for all of chunk 0 unless told otherwise."""
+    """A request for all of span 0 unless told otherwise."""
     request = {"kind": ScanKind.CONV, "chunk": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
     request |= {"lo_at": 0, "hi_en": 0, "hi_at": 0, "stacked": 0, "row": 0, "inc": 0, "exponent": 0}
     return request | members
@@ -83,7 +84,7 @@ def random_words(source: random.Random, sizes: dict) -> list[int]:
 def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
     """Requests with exponents that fall, by 0, 1 or many, and the end."""
     word, summary = sizes["word"], sizes["summary"]
-    exponent = source.choice((0, 3, 17, 31))
+    exponent = source.choice((0, 3, 17, isa.MAX_EXPONENT))
     for _ in range(source.randrange(8)):
         exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
         low, high = sorted(source.randrange(word) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What the traffic of every bench needs, in any simulator: stalls and plain payloads."""
+"""What the traffic of every testbench needs, in any simulator: stalls and plain payloads."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Stopped(Exception):
 class Walk:
     """Requests (END has its kind alone), StepInfos, how many requests at the end of each layer.
 
-    `costs`: for each step, cycles that its runs take at one request a cycle; `moves`: advances
+    `costs`: for each step, cycles that its runs take at one request per cycle; `moves`: advances
     before each step that no other step shares, times the cycles of one.
     """
 
@@ -215,16 +215,16 @@ class _Walker:
             hi = (lo + path["lanes"] - 1) % word
         size = config.summary
         found = []
-        for chunk in range(begin // size, end // size + 1):
+        for span in range(begin // size, end // size + 1):
             row = weight
             if not path["identity"]:
                 row += run["weight"] - left
-                row += (chunk * size - (base + top)) * (1 << path["increment"])
-            words = [a for a in range(chunk * size, (chunk + 1) * size) if begin <= a <= end]
+                row += (span * size - (base + top)) * (1 << path["increment"])
+            words = [a for a in range(span * size, (span + 1) * size) if begin <= a <= end]
             found.append(
                 {
                     "kind": ScanKind.IDENTITY if path["identity"] else ScanKind.CONV,
-                    "chunk": chunk,
+                    "chunk": span,
                     "want": sum(1 << a % size for a in words),
                     "lo": lo,
                     "hi": hi,

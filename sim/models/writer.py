@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 
+from lbq_hw.config import granule_bits
 from lbq_hw.core.memory.writer import Writer
 from lbq_hw.core.payload import WriteInfo
 
@@ -20,7 +21,7 @@ def random_planes(
     source: random.Random, count: int, *, lanes: int, word: int, planes: int
 ) -> list[dict]:
     """A layer's chunks at all places; some are followed by further timesteps."""
-    granule = min(8, lanes)
+    granule = granule_bits(lanes)
     granules = 1 << source.randrange((lanes // granule).bit_length())
     layer = {"granules": granules, "planes": source.randrange(1, planes + 1)}
     layer["stride"] = source.randrange(20)
@@ -39,7 +40,7 @@ def random_planes(
 
 def golden(payloads: list[dict], lanes: int) -> list[tuple[int, int, int, int, int]]:
     """Word, bit offset, length, bits and first flag of every write."""
-    granule = min(8, lanes)
+    granule = granule_bits(lanes)
     writes = []
     frame = 0
     for payload in payloads:
@@ -56,7 +57,7 @@ def golden(payloads: list[dict], lanes: int) -> list[tuple[int, int, int, int, i
 
 def decode(write: dict, lanes: int) -> tuple[int, int, int, int, int]:
     """What a write does, in golden's terms."""
-    granule = min(8, lanes)
+    granule = granule_bits(lanes)
     enabled = [i for i in range(write["enable"].bit_length()) if write["enable"] >> i & 1]
     assert enabled == list(range(enabled[0], enabled[-1] + 1))
     place, length = enabled[0] * granule, len(enabled) * granule

@@ -11,9 +11,8 @@ import boards
 from boards import Board, BoardError, clocks
 from boards.top import Top
 from lbq_hw.flow import families
-from lbq_hw.flow.process import call
-from lbq_hw.flow.tools import need
-from lbq_hw.report import logs
+from lbq_hw.tools import logs, need
+from lbq_hw.tools.process import call
 from tests.boards.tiny import Tiny
 
 DOCS = Path(__file__).parents[2] / "docs" / "boards.md"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lbq_hw import datasets, zoo
-from lbq_hw.activity import ASSUMED, activity
 from lbq_hw.file import load
+from lbq_hw.sizing.activity import ASSUMED, activity
 
 SMALL = [name for name in zoo.names() if name != "cifar10-resnet20"]
 

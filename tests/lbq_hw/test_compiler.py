@@ -401,7 +401,7 @@ def test_the_listing_shows_every_layer_tensor_and_memory() -> None:
     text = listing.text(program)
     assert "program 'small', T = 2, for core " in text
     assert "layer 0 'first': 6x5x5, N = 5, static current" in text
-    assert "  path 0: window at row 0 +5 +5 of 0..20, bit 0 +32 +32 of 0..159" in text
+    assert "  path 0: field of view at row 0 +5 +5 of 0..20, bit 0 +32 +32 of 0..159" in text
     assert "    run at row +0 bit +0: 32 bits, weight +0" in text
     assert "layer 1 'logits': 4x1x1, readout" in text
     assert all(f"\n  {name} " in text for name in program.tensors)
@@ -411,8 +411,8 @@ def test_the_listing_says_how_the_input_is_gathered() -> None:
     network = small_network()
     gathered = listing.text(compile_network(network, smallest_for(network, lanes=4)))
     assert (
-        "  the host gathers the input: a pixel holds the 3x3 window (stride 1x1, padding 1x1) of "
-        "2x5x5, in 32 channels\n"
+        "  the host gathers the input: a pixel holds a 3x3 field of view (stride 1x1, padding 1x1) "
+        "of 2x5x5, in 32 channels\n"
     ) in gathered
     program = compile_network(network, smallest_for(network, lanes=4, word=16))
     text = listing.text(program)

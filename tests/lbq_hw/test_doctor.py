@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw import doctor
-from lbq_hw.flow import tools
-from lbq_hw.flow.tools import MissingToolError
+from lbq_hw import doctor, tools
+from lbq_hw.tools import MissingToolError
 
 
 def plant(folder: Path, name: str, says: str) -> Path:

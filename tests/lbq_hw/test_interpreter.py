@@ -209,7 +209,7 @@ def test_events_are_the_bit_sparse_accumulations_over_the_lanes(seed: int) -> No
     raw = random_images(network, 1, seed)
     counter = counts.Counter(network)
     golden.run(network, raw, observe=counter)
-    program = compile_network(network, smallest_for(network, lanes=8))  # one tile a layer
+    program = compile_network(network, smallest_for(network, lanes=8))  # one tile per layer
     work = interpreter.run(program, raw[0]).work
     compared = 0
     for layer, done, counted in zip(network.layers, work, counter.counts().layers, strict=True):

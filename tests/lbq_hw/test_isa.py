@@ -166,3 +166,21 @@ def test_the_page_on_records_is_what_the_command_prints(capsys: pytest.CaptureFi
 def test_a_code_is_found_by_its_number() -> None:
     assert isa.Error(7) is isa.Error.PLANE
     assert isa.Error.PLANE + 1 == 8
+
+
+def test_the_counters_are_registers_that_lie_side_by_side() -> None:
+    names = list(regions.REGISTERS)
+    first = names.index("cycles")
+    assert names[first:] == ["cycles", "cycles_high", *regions.COUNTERS[1:]]
+    assert [regions.REGISTERS[name].access for name in names[first:]] == ["r"] * (
+        len(names) - first
+    )
+
+
+def test_each_table_of_a_program_is_a_region() -> None:
+    assert regions.TABLES == {
+        Region.LAYERS: "layers",
+        Region.PATHS: "paths",
+        Region.SEGMENTS: "segments",
+        Region.RUNS: "runs",
+    }

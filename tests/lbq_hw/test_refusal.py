@@ -7,17 +7,17 @@ import re
 import pytest
 
 import boards
-from lbq_hw import fit, refusal, resources, zoo
+from lbq_hw import resources, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
-from lbq_hw.fit import FitError
+from lbq_hw.sizing import FitError, refusal
 
 LANES = r"\d+ lanes take about [\d,]+ of [\d,]+ LUTs and \d+ of \d+ block RAMs"
 
 
 def refused(model: str, board: str, **options: int) -> list[str]:
     with pytest.raises(FitError) as error:
-        fit.size(load(zoo.find(model)), boards.find(board), **options)
+        sizing.size(load(zoo.find(model)), boards.find(board), **options)
     return str(error.value).splitlines()
 
 

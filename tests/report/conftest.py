@@ -13,8 +13,9 @@ from lbq_hw.counts import Counter, Counts
 from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import load
 from lbq_hw.network import Network
-from lbq_hw.report import Facts, collect, logs
+from lbq_hw.report import Facts, collect
 from lbq_hw.report.facts import Board, Build, Cycles, Fit, Link, Neurons, Simulation, Step
+from lbq_hw.tools import logs
 
 IMAGES = 4
 FIXTURES = Path(__file__).parent / "fixtures"

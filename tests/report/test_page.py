@@ -123,7 +123,7 @@ def test_the_rate_over_the_link_comes_first_where_the_link_binds(facts: Facts) -
     seconds = facts.cycles.cycles / 12e6
     core, whole = (f"{round(1 / part):,}" for part in (seconds, seconds + 0.009))
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
-    rates = f"Images a second {whole} at most, over the link at 1.00 Mbaud; {core} the core alone"
+    rates = f"Images per second {whole} at most, over the link at 1.00 Mbaud; {core} the core alone"
     assert rates in found
 
 
@@ -133,7 +133,7 @@ def test_the_rate_of_the_core_comes_first_where_the_core_is_slower(facts: Facts)
     fast = replace(facts, link=Link(baud=1_000_000, bytes=1))
     core, whole = (f"{round(1 / part):,}" for part in (seconds, seconds + 1e-5))
     found = text(render(fast)).replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert f"Images a second {core} the core alone, lanes " in found
+    assert f"Images per second {core} the core alone, lanes " in found
     assert f"utilised; {whole} over the link at 1.00 Mbaud" in found
 
 
@@ -151,7 +151,7 @@ def test_cycles_of_noise_are_not_taken_for_those_of_a_dataset(facts: Facts) -> N
 
 def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts) -> None:
     found = text(render(facts))
-    assert "Energy an image estimate" in found
+    assert "Energy per image estimate" in found
     assert "an 8-bit multiplication estimate" in found
     assert "Fit estimate" not in found
     assert "Fit estimate Fits" in text(render(replace(facts, resources=None)))
@@ -202,5 +202,5 @@ def test_estimate_and_result_stand_side_by_side(facts: Facts) -> None:
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert "logic cells 80 71 +13 %" in found
     assert "Fmax 70.0 MHz 86.7 MHz -19 %" in found
-    assert "cycles an image (by guess) 3,500 " in found
+    assert "cycles per image (by guess) 3,500 " in found
     assert "Seeds tried and their Fmax: 1: 80.0 MHz, 2: 86.7 MHz." in found

@@ -22,8 +22,9 @@ from simulators import (
 from lbq_hw import datasets, golden
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.cycles import COUNTERS, predict
+from lbq_hw.cycles import predict
 from lbq_hw.host import Device
+from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network
 from sim.verilator import Verilated
 

@@ -387,7 +387,7 @@ def test_a_run_of_each_ablation_becomes_its_row(tmp_path, name, method):
     run = store.collect(tmp_path)
     assert (run.method, run.epochs, run.seed, run.accuracy) == (method, 3, 4, 90.5)
     assert (run.seconds, run.ranges) == (6.1, {"gamma_min": 0.5 / 3})
-    assert run.changes == ["train.epochs=3", "train.seed=4"]
+    assert run.changes == ("train.epochs=3", "train.seed=4")
 
 
 def test_the_command_writes_a_row_that_is_read_back(folder, tmp_path, capsys):
@@ -458,9 +458,11 @@ def test_runs_on_validation_images_have_a_folder_and_a_section_of_their_own(tmp_
 def test_a_row_with_other_keys_is_refused(tmp_path):
     values = asdict(RUN)
     del values["seed"]
-    with pytest.raises(ValueError, match=r"row\.json must have the keys of a run; .* in seed, x$"):
-        store.Run.from_dict(values | {"x": 1}, tmp_path / "row.json")
-    with pytest.raises(ValueError, match=r"row\.json: method must be one of .*, not 'if'$"):
+    with pytest.raises(ValueError, match=r"row\.json: run lacks the key 'seed'$"):
+        store.Run.from_dict(values, tmp_path / "row.json")
+    with pytest.raises(ValueError, match=r"row\.json: run has the unknown key 'x'$"):
+        store.Run.from_dict(asdict(RUN) | {"x": 1}, tmp_path / "row.json")
+    with pytest.raises(ValueError, match=r"row\.json: run\.method must be one of .*, not 'if'$"):
         store.Run.from_dict(asdict(RUN) | {"method": "if"}, tmp_path / "row.json")
 
 

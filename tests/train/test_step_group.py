@@ -11,7 +11,7 @@ from train.graph import GraphError
 from train.graph.trace import analyze, trace
 from train.neurons import LBQ
 from train.prepare import prepare
-from train.quantize import MAX_EXPONENT, Deployed, codes
+from train.quantize import MAX_CHOSEN_EXPONENT, Deployed, codes
 from train.step_group import find
 
 SPEC = InputSpec(shape=(2, 4, 4), static=True, bits=8)
@@ -146,7 +146,7 @@ def test_a_weak_channel_of_one_path_leaves_every_other_channel_alone(gain):
     torch.testing.assert_close(b.current_step()[0][2], b.wanted_step()[2])
 
 
-@pytest.mark.parametrize(("factor", "exponent"), [(1, 0), (8, 3), (2.0**20, MAX_EXPONENT)])
+@pytest.mark.parametrize(("factor", "exponent"), [(1, 0), (8, 3), (2.0**20, MAX_CHOSEN_EXPONENT)])
 def test_a_larger_path_has_an_exponent(factor, exponent):
     model = Meeting()
     with torch.no_grad():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
-from train.quantize import MAX_EXPONENT
+from train.quantize import MAX_CHOSEN_EXPONENT
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def best(tensors: Sequence[Floats], bits: int, *, finest: float, shared: bool) -
     `finest` bounds the common scale from below; `shared`: all channels have one scale.
     """
     search = _Search(tensors, bits, finest=finest, shared=shared)
-    every = range(MAX_EXPONENT + 1)
+    every = range(MAX_CHOSEN_EXPONENT + 1)
     if len(tensors) <= _TRY_ALL:
         choices = (c for c in itertools.product(every, repeat=len(tensors)) if min(c) == 0)
         return min(choices, key=search.error)
@@ -57,9 +57,9 @@ class _Search:
         tops = np.ceil(np.log2(np.maximum(spans, least)) * _OCTAVE).astype(int)
         self._shared = shared
         self._tops = tops
-        self._first = int(tops.min()) - _CLIPPED - MAX_EXPONENT * _OCTAVE
+        self._first = int(tops.min()) - _CLIPPED - MAX_CHOSEN_EXPONENT * _OCTAVE
         self._scales = int(tops.max()) + 1 - self._first
-        whole = self._scales + MAX_EXPONENT * _OCTAVE
+        whole = self._scales + MAX_CHOSEN_EXPONENT * _OCTAVE
         self._tables = [
             self._table(tensor, top, limit, whole)
             for tensor, top in zip(tensors, tops, strict=True)
@@ -97,5 +97,5 @@ class _Search:
     def start(self) -> tuple[int, ...]:
         """What the median channel of each path suggests."""
         middle = np.median(self._tops, axis=1) / _OCTAVE
-        rounded = np.clip(np.rint(middle - middle.min()), 0, MAX_EXPONENT)
+        rounded = np.clip(np.rint(middle - middle.min()), 0, MAX_CHOSEN_EXPONENT)
         return tuple(int(x) for x in rounded)

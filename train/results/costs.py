@@ -14,8 +14,9 @@ from lbq_hw.energy import (
     INT8_MULTIPLY_PJ,
     INT32_ADD_PJ,
 )
+from lbq_hw.markdown import table
 from train.results.store import Results
-from train.results.text import millions, paragraph, percent, table
+from train.results.text import millions, paragraph, percent
 
 TIMESTEPS = 2  # of the paper's tables
 OURS = {"lbq_with_padding": "ours, padding taps counted", "lbq": "ours, not counted"}
@@ -45,9 +46,9 @@ def section(results: Results) -> str | None:
                 'executes; "counted" takes one mean fan-out for all positions of a tensor.',
                 "Of several runs of one network, that of the best float accuracy is shown.",
             ),
-            table(energy, _energy_rows(results, nets, capacities), text=2),
+            table(energy, _energy_rows(results, nets, capacities), words=range(2)),
             paragraph("What bit planes save, counted in the same two ways:"),
-            table(saving, _saving_rows(results, nets, capacities), text=2),
+            table(saving, _saving_rows(results, nets, capacities), words=range(2)),
             paragraph(
                 f"At integer prices, {INT32_ADD_PJ} pJ a 32-bit addition and {INT8_MULTIPLY_PJ} pJ",
                 "an 8-bit product, and for all that the core executes, bit planes of pixels and",

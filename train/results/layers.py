@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lbq_hw.markdown import table
 from train.results import costs
 from train.results.store import Results
-from train.results.text import paragraph, table
+from train.results.text import paragraph
 
 FIGURE = "layers.svg"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lbq_hw.markdown import table
 from train.results import costs, layers, runs
 from train.results.store import Results, Run
-from train.results.text import paragraph, table
+from train.results.text import paragraph
 
 
 @dataclass(frozen=True, kw_only=True)

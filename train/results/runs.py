@@ -7,8 +7,9 @@ from itertools import combinations
 from statistics import mean
 from typing import Any
 
+from lbq_hw.markdown import table
 from train.results.store import METHODS, Results, Run
-from train.results.text import join, paragraph, percent, points, table
+from train.results.text import join, paragraph, percent, points
 
 SHARP = (
     '"Sharpness-aware" epochs are the last ones too, their gradients taken a short way uphill from '
@@ -35,7 +36,7 @@ def accuracy(results: Results) -> str | None:
         _tested(results),
         f"All of it is from {len(runs)} run{'s' if len(runs) > 1 else ''}.",
     )
-    parts = [first, table(headings, rows, text=4)]
+    parts = [first, table(headings, rows, words=range(4))]
     if any(run.refine_epochs for run in runs.values()):
         mild = 'Epochs on "mild" images are the last ones, without AutoAugment and cutout.'
         parts.append(paragraph(mild))
@@ -65,7 +66,7 @@ def recipes(results: Results) -> str | None:
         "were not read.",
     )
     headings = ("configuration", "run", "changes", "epochs", "seed", "validation")
-    return first + "\n" + table(headings, rows, text=3)
+    return first + "\n" + table(headings, rows, words=range(3))
 
 
 _BUDGET = ("data.validation=", "train.epochs=")

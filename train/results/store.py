@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from lbq_hw import decode
+from lbq_hw.decode import DecodeError
 from train import config as configurations
 from train.checkpoint import index
 from train.config import INCIDENTAL, Config
@@ -41,7 +43,7 @@ class Run:
     """
 
     name: str
-    changes: Sequence[str]
+    changes: tuple[str, ...]
     method: str
     timesteps: int
     capacity: int
@@ -67,14 +69,14 @@ class Run:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: Path) -> Run:
-        wanted = {f.name for f in fields(cls)}
-        if values.keys() != wanted:
-            names = ", ".join(sorted(wanted ^ values.keys()))
-            raise ValueError(f"{source} must have the keys of a run; it differs in {names}")
-        if values["method"] not in METHODS:
-            known = ", ".join(METHODS)
-            raise ValueError(f"{source}: method must be one of {known}, not {values['method']!r}")
-        return cls(**values)
+        try:
+            run: Run = decode.reader(cls)(values, "run")
+            decode.require(
+                run.method in METHODS, "run.method", f"one of {', '.join(METHODS)}", run.method
+            )
+        except DecodeError as error:
+            raise ValueError(f"{source}: {error}") from None
+        return run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +176,7 @@ def collect(
     neuron, train = chosen.neuron, chosen.train
     return Run(
         name=chosen.name,
-        changes=_changes(chosen),
+        changes=tuple(_changes(chosen)),
         method=_method(chosen),
         timesteps=neuron.timesteps,
         capacity=neuron.capacity,

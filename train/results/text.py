@@ -1,21 +1,15 @@
-"""Markdown tables and numbers as the page writes them."""
+"""Paragraphs and numbers as the page writes them."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 
 def paragraph(*sentences: str) -> str:
     """Sentences on lines of at most 100 columns."""
     words = " ".join(sentence for sentence in sentences if sentence)
     return textwrap.fill(words, 100, break_long_words=False, break_on_hyphens=False) + "\n"
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
-    """The first `text` columns hold words, the others numbers."""
-    rule = ["---" if column < text else "--:" for column in range(len(headings))]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (headings, rule, *rows))
 
 
 def percent(value: float | None) -> str:

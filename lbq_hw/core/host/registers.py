@@ -8,18 +8,16 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import COUNTERS
 
-__all__ = ["COUNTERS", "Registers"]
-
-COUNTERS = ("cycles", "events", "null_events", "scanner_stalls", "neuron_stalls", "words",
-            "empty_requests")  # fmt: skip
+__all__ = ["Registers"]
 
 
 class Registers(wiring.Component):
     """Starts a run, sees its end, keeps the first error, and counts.
 
-    Of `COUNTERS` the first ``config.counters`` count; the registers of the others read 0, as do the
-    bits of a counter from ``config.counter_bits`` on.
+    Of `regions.COUNTERS` the first ``config.counters`` count; the registers of the others read 0,
+    as do the bits of a counter from ``config.counter_bits`` on.
 
     Timing. ``busy`` and ``start`` rise in the cycle after ``begin``. What ends a run or goes wrong
     in a cycle is in the registers in the next; what ticks, in the one after that.

@@ -16,12 +16,7 @@ from lbq_hw.isa.regions import Region
 
 __all__ = ["HostWrites"]
 
-_TABLES = {
-    Region.LAYERS: Table.LAYERS,
-    Region.PATHS: Table.PATHS,
-    Region.SEGMENTS: Table.SEGMENTS,
-    Region.RUNS: Table.RUNS,
-}
+_TABLES = {region: Table[region.name] for region in regions.TABLES}
 
 
 class HostWrites(wiring.Component):

@@ -4,6 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.config import granule_bits
 from lbq_hw.core.payload import LevelPlanes, PlaneWrite, WriteInfo
 from lbq_hw.core.sizes import check_power, check_size
 
@@ -54,7 +55,7 @@ class Writer(wiring.Component):
             raise ValueError(f"word must be at least the {lanes} lanes, not {word!r}")
         if not isinstance(write, WriteInfo):
             raise TypeError(f"write must be a WriteInfo, not {write!r}")
-        self._granule = granule = min(8, lanes)
+        self._granule = granule = granule_bits(lanes)
         levels = LevelPlanes(lanes=lanes, planes=planes, write=write)
         plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         super().__init__(

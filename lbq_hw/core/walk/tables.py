@@ -14,7 +14,7 @@ __all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "slice_stream"]
 
 
 class Table(enum.Enum, shape=2):
-    """The tables of the program, in the order of `isa.TABLES`."""
+    """The tables of the program: those of `isa.TABLES`."""
 
     LAYERS = 0
     PATHS = 1
@@ -24,7 +24,7 @@ class Table(enum.Enum, shape=2):
     @property
     def kind(self) -> str:
         """Its name in `isa.TABLES` and in a `CoreConfig`."""
-        return list(isa.TABLES)[self.value]
+        return self.name.lower()
 
     @property
     def record(self) -> Record:

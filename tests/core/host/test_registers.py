@@ -8,8 +8,9 @@ import random
 import pytest
 from core.harness import Bench, ones
 
-from lbq_hw.core.host.registers import COUNTERS, Registers
+from lbq_hw.core.host.registers import Registers
 from lbq_hw.isa import Error, regions
+from lbq_hw.isa.regions import COUNTERS
 from sim.models.programs import SMALL
 
 BUSY, DONE, FAILED = 1, 2, 4

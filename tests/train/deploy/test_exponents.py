@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from lbq_hw import numeric
+from lbq_hw.network import limits
 from train.deploy import exponents
-from train.quantize import MAX_EXPONENT
+from train.deploy.rounding import MAX_REFINEMENT
+from train.quantize import MAX_CHOSEN_EXPONENT
 
 
 def tensors(seed: int, paths: int, channels: int = 4) -> list[np.ndarray]:
@@ -32,11 +34,15 @@ def least_error(weights: list[np.ndarray], chosen: tuple[int, ...], bits: int) -
     return total
 
 
+def test_a_chosen_exponent_that_is_refined_is_one_that_a_network_may_have():
+    assert MAX_CHOSEN_EXPONENT + MAX_REFINEMENT <= limits.MAX_EXPONENT
+
+
 @pytest.mark.parametrize("bits", [8, 4, 2])
 @pytest.mark.parametrize("seed", range(4))
 def test_two_paths_get_the_best_exponents_as_far_as_a_grid_of_scales_tells(bits, seed):
     weights = tensors(seed, 2)
-    every = itertools.product(range(MAX_EXPONENT + 1), repeat=2)
+    every = itertools.product(range(MAX_CHOSEN_EXPONENT + 1), repeat=2)
     best = min(least_error(weights, pair, bits) for pair in every if min(pair) == 0)
     found = exponents.best(weights, bits, finest=0.0, shared=False)
     assert least_error(weights, found, bits) <= 2 ** (1 / 4) * best  # a step more is 2**(1/8)
@@ -62,7 +68,7 @@ def test_the_errors_that_are_tabled_grow_with_the_paths_and_not_as_their_power(m
 
     monkeypatch.setattr(exponents._Search, "error", error)
     exponents.best(tensors(0, 12), 8, finest=0.0, shared=False)
-    sweep = 12 * (MAX_EXPONENT + 2)
+    sweep = 12 * (MAX_CHOSEN_EXPONENT + 2)
     assert len(asked) <= 6 * sweep
 
 
@@ -70,7 +76,7 @@ def test_a_path_of_zeros_and_one_of_tiny_weights_do_no_harm():
     small, large, zero = *tensors(1, 2), np.zeros((4, 9))
     large, tiny = large + 1, small * 1e-30
     found = exponents.best([large, zero, tiny], 8, finest=0.0, shared=False)
-    assert found[0] - min(found) <= MAX_EXPONENT
+    assert found[0] - min(found) <= MAX_CHOSEN_EXPONENT
     assert min(found) == 0
 
 

@@ -15,7 +15,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer, Network, Path
 from lbq_hw.numeric import Integers
 
-FEW_BITS = 4  # weights that train about as well
+FEW_BITS = 4  # bits of a weight with which networks train about as well
 _SECOND, _POOLS = "a second path into a layer", "max-pooling"
 _LANES = (16, 8, 4)
 
@@ -23,7 +23,7 @@ _LANES = (16, 8, 4)
 def advice(
     network: Network, board: Board, *, lanes: int | None, config: CoreConfig | None
 ) -> list[str]:
-    """Sentences for who was refused: the costs of `config`, the core that was nearest to fit, the
+    """Sentences that follow a refusal: the costs of `config`, the core that was nearest to fit, the
     first change of the network that fits the board, and the first board that holds it as it is.
     """
     found = [] if config is None else _costs(config, board)

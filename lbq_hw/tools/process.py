@@ -9,8 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from lbq_hw.flow.tools import Found
-from lbq_hw.report import logs
+from lbq_hw.tools import Found, logs
 
 
 class ToolError(RuntimeError):

@@ -22,7 +22,7 @@ Source = Literal["images", "evaluation", "assumed"]
 class Activity:
     """Bit-sparse accumulations per image of each layer, in order, and where they are from.
 
-    `share` is what they are of the accumulations that set bits alone would cause.
+    `share` is their part of the accumulations that there would be if every bit were set.
     """
 
     accumulations: tuple[float, ...]
@@ -31,7 +31,7 @@ class Activity:
 
     @property
     def remark(self) -> str:
-        """What a reader must know of an estimate that rests on it; empty if images were counted."""
+        """What to say beside an estimate that rests on this; empty if images were counted."""
         percent = f"{100 * self.share:g} %"
         return {
             "images": "",

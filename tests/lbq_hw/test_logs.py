@@ -1,4 +1,4 @@
-"""Parsers on what the real tools wrote of fixtures/tiny.v."""
+"""Parsers on what the real tools wrote of tests/report/fixtures/tiny.v."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from lbq_hw.report import logs
-from lbq_hw.report.facts import Clock, Resource
+from lbq_hw.tools import logs
+from lbq_hw.tools.placed import Clock, Resource
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"
 
 
 def parsed(name: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 A tool is looked for in its variable (``YOSYS=/opt/bin/yosys``), then beside this Python, where the
 pinned wheels are, then on the PATH. The pinned ones come before the system's, so that the same
-inputs give the same bits.
+inputs give the same bits. `process` runs one, `logs` reads what it wrote, `placed` says what place
+and route found out.
 """
 
 from __future__ import annotations

@@ -7,14 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lbq_hw.report.facts import (
-    KINDS,
-    Clock,
-    CriticalPath,
-    Resource,
-    Segment,
-    Timing,
-)
+from lbq_hw.tools.placed import KINDS, Clock, CriticalPath, Resource, Segment, Timing
 
 # nextpnr's buckets by kind: the first one says how many there are. Gowin's ALUs sit in LUTs.
 _BUCKETS = {
@@ -49,7 +42,7 @@ def parse(text: str, *, name: str) -> dict[str, Any]:
 
 
 def resources(report: Mapping[str, Any]) -> tuple[Resource, ...]:
-    """Used and available from nextpnr's report, by the kinds of `facts.KINDS`."""
+    """Used and available from nextpnr's report, by the kinds of `placed.KINDS`."""
     buckets = report.get("utilization", {})
     found = []
     for kind in KINDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lbq_hw import isa
 from lbq_hw.compiler.draft import CompileError, draft
 from lbq_hw.compiler.needs import rounded
 from lbq_hw.config import CoreConfig, largest
@@ -34,10 +35,7 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
         "weight_rows": 1,
         "channels": lanes,
         "logits": lanes,
-        "layers": 1,
-        "paths": 1,
-        "segments": 1,
-        "runs": 1,
+        **dict.fromkeys(isa.TABLES, 1),
         "layer_paths": 1,
     }
     core = CoreConfig(lanes=lanes, **(least | fixed))

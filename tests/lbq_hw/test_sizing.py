@@ -1,4 +1,4 @@
-"""The fit: what it chooses, what it refuses, and how near its model is to place and route."""
+"""Sizing: what it chooses, what it refuses, and how near its model is to place and route."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import boards
-from lbq_hw import fit, resources, zoo
-from lbq_hw.activity import Activity
+from lbq_hw import resources, sizing, zoo
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
-from lbq_hw.fit import FitError, Fitted
 from lbq_hw.network import Input, Layer, Network, Path
 from lbq_hw.resources import Estimate, Memory, model
+from lbq_hw.sizing import FitError, SizedCore
+from lbq_hw.sizing.activity import Activity
 
 POINTS = resources.measured()
 
@@ -73,24 +73,24 @@ TOO_SMALL = [("digits", "icebreaker"), ("digits", "ice40-hx8k"), ("mnist-4bit", 
 def test_small_networks_fit_most_boards(model: str, name: str) -> None:
     board = boards.find(name)
     network = load(zoo.find(model))
-    fitted = fit.size(network, board)
-    compile_network(network, fitted.config)  # raises if the core lacks anything
-    assert fitted.clock_hz <= board.target_hz
-    if fitted.estimate is not None:
-        assert fitted.estimate.short(board) == []
+    sized = sizing.size(network, board)
+    compile_network(network, sized.config)  # raises if the core lacks anything
+    assert sized.clock_hz <= board.target_hz
+    if sized.estimate is not None:
+        assert sized.estimate.short(board) == []
 
 
 def test_options_are_kept() -> None:
     network = load(zoo.find("digits"))
     board = boards.find("ulx3s-85f")
-    fitted = fit.size(network, board, lanes=32, weight_bits=8, target_hz=50_000_000)
-    assert (fitted.config.lanes, fitted.config.weight_bits) == (32, 8)
-    assert fitted.clock_hz == 50_000_000
+    sized = sizing.size(network, board, lanes=32, weight_bits=8, target_hz=50_000_000)
+    assert (sized.config.lanes, sized.config.weight_bits) == (32, 8)
+    assert sized.clock_hz == 50_000_000
 
 
 def test_more_room_gives_a_faster_core() -> None:
     network = load(zoo.find("mnist"))
-    small, large = (fit.size(network, boards.find(f"ulx3s-{size}")) for size in ("12f", "85f"))
+    small, large = (sizing.size(network, boards.find(f"ulx3s-{size}")) for size in ("12f", "85f"))
     assert large.seconds <= small.seconds
     assert large.config.lanes >= small.config.lanes
 
@@ -99,8 +99,8 @@ def test_an_estimate_that_rests_on_an_assumption_says_so() -> None:
     network = load(zoo.find("digits"))
     board = boards.find("sim")
     blank = np.zeros((1, *network.input.shape), np.uint8)
-    assumed, counted = fit.size(network, board), fit.size(network, board, images=blank)
-    ends = "us an image without the link"
+    assumed, counted = sizing.size(network, board), sizing.size(network, board, images=blank)
+    ends = "us per image without the link"
     assert counted.summary.endswith(ends)
     remark = "assuming that 11 % of the bits are set: --data counts them"
     assert assumed.summary.endswith(f"{ends}, {remark}")
@@ -109,9 +109,9 @@ def test_an_estimate_that_rests_on_an_assumption_says_so() -> None:
     assert counted.to_dict()["activity"]["source"] == "images"
 
 
-def made(seconds: float, luts: int, block_rams: int) -> Fitted:
+def made(seconds: float, luts: int, block_rams: int) -> SizedCore:
     guess = Estimate(luts=luts, block_rams=block_rams, sprams=0, fmax_hz=80e6)
-    return Fitted(
+    return SizedCore(
         config=CoreConfig(),
         board="ulx3s-85f",
         clock_hz=1_000_000,
@@ -124,10 +124,11 @@ def made(seconds: float, luts: int, block_rams: int) -> Fitted:
 def test_a_core_must_gain_more_than_a_fiftieth_for_what_it_takes_more() -> None:
     board = boards.find("ulx3s-85f")
     fastest, smaller = made(1.0, 9000, 30), made(1.0002, 9000, 20)
-    assert fit._economical([fastest, smaller], board) is smaller
-    assert fit._economical([fastest, made(1.021, 4000, 10)], board) is fastest
-    assert fit._economical([fastest, made(1.0002, 9000, 30)], board) is fastest
-    assert fit._economical([fastest, smaller, made(1.019, 8000, 20)], board).estimate.luts == 8000
+    assert sizing._economical([fastest, smaller], board) is smaller
+    assert sizing._economical([fastest, made(1.021, 4000, 10)], board) is fastest
+    assert sizing._economical([fastest, made(1.0002, 9000, 30)], board) is fastest
+    smallest = made(1.019, 8000, 20)
+    assert sizing._economical([fastest, smaller, smallest], board) is smallest
 
 
 def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
@@ -154,7 +155,7 @@ def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
         "- no other board holds it"
     )
     with pytest.raises(FitError, match=f"^{re.escape(message)}$"):
-        fit.size(network, boards.find("icebreaker"))
+        sizing.size(network, boards.find("icebreaker"))
     assert time.monotonic() - began < 5
 
 

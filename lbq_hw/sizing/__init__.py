@@ -1,8 +1,9 @@
-"""Sizes the core for a board: the fastest one that the board holds, by the model of `resources`.
+"""Sizes the core for a board: the fastest one that the board holds, by `lbq_hw.resources`.
 
-Lanes, word, neuron units and queue are tried in all combinations that make sense; widths and
-memories are what the compiler proves the network needs. Cycles are estimated from accumulations,
-see `lbq_hw.activity`. Of cores that are about as fast, the one that takes least of the board wins.
+Lanes, word, summary and neuron units are tried in all combinations that make sense; widths and
+memories are what the compiler proves the network needs. Cycles are estimated from accumulations
+(`activity`). Of cores that are about as fast, the one that takes least of the board wins. Where no
+core fits, `refusal` says what would.
 """
 
 from __future__ import annotations
@@ -15,25 +16,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from boards import Board, clocks
-from lbq_hw import refusal, resources
-from lbq_hw.activity import Activity, activity
+from lbq_hw import resources
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.estimate import estimate
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
+from lbq_hw.sizing import refusal
+from lbq_hw.sizing.activity import Activity, activity
 
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
-WORTH = 0.02  # of the time of an image: a core must gain more than this for what it takes more
+WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
 
 
 class FitError(RuntimeError):
-    """A network that a board cannot hold: what is short and what would fit, one sentence a line."""
+    """A network that a board cannot hold: lines that say what is short, and what would fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class SizedCore:
     """A core for a board; all but `config` and `clock_hz` are estimates.
 
     `cycles` rest on `activity`, whose `source` says whether it is known or assumed.
@@ -57,7 +59,7 @@ class Fitted:
         text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {self.clock_hz / 1e6:g} MHz, "
         if self.estimate is not None:
             text += f"about {self.estimate.luts:,} LUTs, {self.estimate.block_rams} block RAMs, "
-        text += f"about {self.seconds * 1e6:,.0f} us an image without the link"
+        text += f"about {self.seconds * 1e6:,.0f} us per image without the link"
         return f"{text}, {remark}" if (remark := self.activity.remark) else text
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +75,7 @@ def size(
     target_hz: int | None = None,
     images: NDArray[np.uint8] | None = None,
     evaluation: Mapping[str, Any] | None = None,
-) -> Fitted:
+) -> SizedCore:
     """The core for a board; `lanes`, `weight_bits` and `target_hz` are kept if given.
 
     It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board.
@@ -88,7 +90,7 @@ def size(
         _candidates(network, board, busy.accumulations, lanes, weight_bits, problems),
         key=lambda candidate: (candidate[1], candidate[0].units, candidate[0].word),
     )
-    found: list[Fitted] = []
+    found: list[SizedCore] = []
     nearest: tuple[tuple[int, int], CoreConfig] | None = None
     fastest_hz = target_hz or board.target_hz
     for config, count in candidates:
@@ -101,7 +103,7 @@ def size(
             continue
         guess = None if board.family is None else resources.estimate(config, board)
         found.append(
-            Fitted(
+            SizedCore(
                 config=config,
                 board=board.name,
                 clock_hz=_clock(board, guess, target_hz),
@@ -118,7 +120,7 @@ def size(
     raise _refused(network, board, lanes, short, nearest[1])
 
 
-def _economical(found: Sequence[Fitted], board: Board) -> Fitted:
+def _economical(found: Sequence[SizedCore], board: Board) -> SizedCore:
     """Of the cores that are about as fast as the fastest, the one that takes least of the board."""
     limit = (1 + WORTH) * min(core.seconds for core in found)
     fast = [core for core in found if core.seconds <= limit]
