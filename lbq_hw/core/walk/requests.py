@@ -4,11 +4,16 @@ from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import EXPONENT_BITS, ScanKind, ScanRequest
+from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import PlacedRun
 
-__all__ = ["Requests"]
+__all__ = ["OF_PATH", "Requests"]
+
+OF_PATH = ("identity", "stacked", "increment", "lanes")
+"""The fields of a path that a run needs to the end; its bounds are done with after clipping."""
 
 
 class Requests(wiring.Component):
@@ -25,7 +30,9 @@ class Requests(wiring.Component):
     Members
     -------
     i : stream of `PlacedRun`
-        The path's fields of a layer's only path, if `layer_paths` is 1, even where it is not valid.
+    only : in
+        The `OF_PATH` fields of a layer's only path, in place of those of the runs, if `layer_paths`
+        is 1; they hold while the layer runs.
     o : stream of `ScanRequest`
     closed : out
         An END is taken.
@@ -46,6 +53,7 @@ class Requests(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(PlacedRun(config))),
+                "only": In(records.layout(isa.PATH, config, OF_PATH)),
                 "o": Out(stream.Signature(request)),
                 "closed": Out(1),
                 "outside": Out(1),
@@ -97,11 +105,11 @@ class Requests(wiring.Component):
     @property
     def _carried(self):
         """Fields of the path that a run takes along: none of a layer's only path, which stays."""
-        return _OF_PATH if self._config.layer_paths > 1 else ()
+        return OF_PATH if self._config.layer_paths > 1 else ()
 
     def _path(self, stage):
         """Where the fields of the path are for the run in a stage."""
-        return stage if self._carried else self.i.payload
+        return stage if self._carried else self.only
 
     def _follow(self, m, stage, before, *names):
         names = ("end", "exponent", *self._carried, *names)
@@ -113,7 +121,7 @@ class Requests(wiring.Component):
         These sums are never cut off, so that they compare as the true places. What lies beyond
         every bound is dropped here, what is left over from clipping in the next stage.
         """
-        c, placed = self._config, self.i.payload
+        c, placed, path = self._config, self.i.payload, self._path(self.i.payload)
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
         above, beside, beyond = Signal(), Signal(), Signal()
@@ -139,9 +147,9 @@ class Requests(wiring.Component):
                 clipped.low.eq(Mux(beside, placed.column_low, placed.left)),
                 clipped.high.eq(Mux(right > placed.column_high, placed.column_high, right)),
                 clipped.top.eq(placed.base + placed.top),
-                clipped.row.eq(placed.weight - Mux(placed.identity, 0, placed.left)),
+                clipped.row.eq(placed.weight - Mux(path.identity, 0, placed.left)),
             ]
-            with m.If(placed.identity):
+            with m.If(path.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
                 with m.If((above | beside | (placed.left > placed.column_high)) & ~placed.end):
                     m.d.sync += clipped.valid.eq(0)
@@ -227,6 +235,3 @@ class Requests(wiring.Component):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):
             m.d.comb += request.kind.eq(ScanKind.END)
-
-
-_OF_PATH = ("identity", "stacked", "increment", "lanes")

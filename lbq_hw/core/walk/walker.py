@@ -10,7 +10,7 @@ from lbq_hw.core.walk.fields_of_view import Windows
 from lbq_hw.core.walk.layer_loader import LayerLoader
 from lbq_hw.core.walk.loops import Advance, Loops
 from lbq_hw.core.walk.paths import Paths
-from lbq_hw.core.walk.requests import Requests
+from lbq_hw.core.walk.requests import OF_PATH, Requests
 from lbq_hw.core.walk.segments import Segments
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
 from lbq_hw.core.walk.tables import SliceTable, slice_stream
@@ -247,3 +247,5 @@ class Walker(wiring.Component):
             segments.only.number.eq(stored_tile),
             requests.clear.eq(segments.clear),
         ]
+        if self._config.layer_paths == 1:
+            m.d.comb += [requests.only[name].eq(paths.scans.data[name]) for name in OF_PATH]

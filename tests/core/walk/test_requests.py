@@ -12,7 +12,7 @@ from core.harness import Bench, ones
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.walk.requests import Requests
+from lbq_hw.core.walk.requests import OF_PATH, Requests
 from sim.models.programs import SHAPES, SMALL, without_rest
 from sim.models.traffic import Stall, never, stalls
 
@@ -104,10 +104,15 @@ def model(config: CoreConfig, runs: Iterable[dict]) -> list[list[dict[str, Any]]
 
 
 def random_runs(config: CoreConfig, seed: int, count: int = 60) -> list[dict]:
+    """Runs that have one path in common where a layer has no more."""
     source = random.Random(seed)
     runs: list[dict] = []
+    common: dict[str, int] = {}
     while len(runs) < count:
-        run = random_run(source, config)
+        run = random_run(source, config) | common
+        run["rows_last"] *= run["stacked"]
+        if config.layer_paths == 1:
+            common = {name: run[name] for name in OF_PATH}
         if cut(config, run) is not None:
             runs.append(END if source.random() < 0.2 else run)
     return [*runs, END]
@@ -120,6 +125,11 @@ def run(
     requests = Requests(config)
     bench = Bench(requests)
     bench.hold((requests.stop, stop))
+    if config.layer_paths == 1:
+        only = next(run for run in runs if not run["end"])
+        bench.hold(*((requests.only[name], only[name]) for name in OF_PATH))
+        other = {name: 1 - only[name] for name in ("identity", "stacked")}  # is not looked at
+        runs = [run if run["end"] else run | other for run in runs]
     if clear_at is not None:
         bench.script({"clear": requests.clear}, [{}] * clear_at + [{"clear": 1}])
     driver = bench.drive(requests.i, runs, stall=i_stall)
