@@ -163,7 +163,7 @@ def random_layer(*, active: float, levels: int) -> tuple[Network, NDArray[np.uin
         neuron=Neuron(capacity=5, theta=theta, reset=theta.copy(), decay=1, decay_bits=1),
     )
     network = Network(
-        name=f"{100 * active:g} % active",
+        name=f"active-{100 * active:g}-percent",
         input=Input(shape=(channels, side, side), static=False, bits=3),
         timesteps=steps,
         weight_bits=8,
