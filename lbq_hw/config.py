@@ -38,6 +38,10 @@ _RANGES = {
     "segments": (1, 1 << 16),
     "runs": (1, 1 << 16),
     "layer_paths": (1, 1 << 10),
+    "exponents": (0, 31),
+    "identities": (0, 1),
+    "stacks": (0, 1),
+    "resets": (0, 1),
     "fifo_depth": (3, 1 << 12),
     "counters": (1, 7),
     "counter_bits": (8, 40),
@@ -79,6 +83,11 @@ class CoreConfig:
     tile is padded to P channels); table entries for `layers`, `paths`, `segments`, `runs`;
     `layer_paths`, the most paths of one layer.
 
+    Abilities, left out where no network needs them: `exponents`, the largest exponent of a
+    segment; `identities`, 1 if paths may be identities; `stacks`, 1 if runs may cover several rows
+    of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
+    is their threshold.
+
     Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
     alone; `counter_bits`, the width of each, at which it wraps around.
     """
@@ -106,6 +115,10 @@ class CoreConfig:
     segments: int = 256
     runs: int = 256
     layer_paths: int = 16
+    exponents: int = 31
+    identities: int = 1
+    stacks: int = 1
+    resets: int = 1
     fifo_depth: int = 16
     counters: int = 7
     counter_bits: int = 40
@@ -181,6 +194,10 @@ class CoreConfig:
     @property
     def param_tiles(self) -> int:
         return self.channels // self.lanes
+
+    @property
+    def exponent_bits(self) -> int:
+        return max(1, self.exponents.bit_length())
 
     @property
     def row_offset_bits(self) -> int:

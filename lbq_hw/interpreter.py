@@ -255,7 +255,7 @@ class _Machine:
             keep[every] &= places <= high % word
             words, ones = np.nonzero(bits & keep)
             rows = segment["weight"] + state.tile + run["weight"] - left + ones
-            rows += (words + (begin - base - top)) << path["increment"]
+            rows += (words + (begin - base - top)) << isa.increment(self.config, path)
             rows &= (1 << self.config.weight_address_bits) - 1
             lanes.add(segment["exponent"], weights[rows])
 

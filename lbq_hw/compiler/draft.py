@@ -59,7 +59,7 @@ class Draft:
             if need.violation(config) is None:
                 continue
             value = needs.rounded(config, need.field, need.amount)
-            if self.failures or not need.field or value > largest(need.field):
+            if self.failures or value > largest(need.field):
                 return {}
             changes[need.field] = max(value, changes.get(need.field, 0))
         return changes

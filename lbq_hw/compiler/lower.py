@@ -69,7 +69,7 @@ class _Block:
 def lower(
     layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
 ) -> LoweredLayer:
-    """Turn a layer into runs and weight rows; needs P, W and the weight bits of `config`."""
+    """Turn a layer into runs and weight rows; needs of `config` P, W, weight bits and `stacks`."""
     paths: list[LoweredPath] = []
     segments: list[LoweredSegment] = []
     rows: list[Integers] = []
@@ -124,7 +124,8 @@ def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Bloc
     height, row_rows = path.kernel[0], path.kernel[1] * source.pitch
     increment = (row_rows - 1).bit_length()
     stacked = (
-        path.pool is None
+        config.stacks > 0
+        and path.pool is None
         and source.row_words == 1
         and height > 1
         and increment <= isa.MAX_INCREMENT
@@ -138,7 +139,7 @@ def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Bloc
             stacked=stacked,
             rows=windows.move(layer, path, source, taps, 0),
             columns=windows.move(layer, path, source, taps, 1),
-            increment=increment if stacked else config.word_log2,
+            increment=increment if stacked else config.word_log2 * config.stacks,
             tile_rows=height * row_rows if layer.shape[0] > config.lanes else 0,
             lanes=0,
             runs=windows.window_runs(path, source, row_rows, stacked=stacked)

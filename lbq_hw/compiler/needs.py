@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lbq_hw import isa, numeric
+from lbq_hw import numeric
 from lbq_hw.compiler import neurons
 from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
 from lbq_hw.compiler.tensors import Tensor
@@ -25,29 +25,25 @@ from lbq_hw.network import Bounds, Network
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """`what` at `place` needs at least `amount` `unit` of the CoreConfig field `field`.
-
-    `field` is empty for what no core offers; `limit` is then the most that any does.
-    """
+    """`what` at `place` needs at least `amount` `unit` of the CoreConfig field `field`."""
 
     place: str
     what: str
     unit: str
     amount: int
     field: str
-    limit: int = 0
 
     def violation(self, config: CoreConfig) -> str | None:
         """One sentence if the core has less."""
-        have = getattr(config, self.field) if self.field else self.limit
+        have = getattr(config, self.field)
         if self.amount <= have:
             return None
         text = (
             f"{self.place}: {self.what} needs {self.amount} {self.unit}, "
             f"the core has {have} ({self.amount - have} short)"
         )
-        if not self.field or self.amount > largest(self.field):
-            return f"{text}; no core has more than {largest(self.field) if self.field else have}"
+        if self.amount > largest(self.field):
+            return f"{text}; no core has more than {largest(self.field)}"
         return f"{text}; {self.field} = {rounded(config, self.field, self.amount)} would do"
 
 
@@ -104,8 +100,8 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     layer, place = lowered.layer, f"layer {lowered.layer.name!r}"
     weights = lowered.weights
 
-    def need(what: str, unit: str, amount: int, field: str, limit: int = 0) -> Need:
-        return Need(place=place, what=what, unit=unit, amount=amount, field=field, limit=limit)
+    def need(what: str, unit: str, amount: int, field: str) -> Need:
+        return Need(place=place, what=what, unit=unit, amount=amount, field=field)
 
     width = max(2, numeric.signed_width(int(weights.min()), int(weights.max())))
     yield need("a weight", "bits", width, "weight_bits")
@@ -129,7 +125,11 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield need("its max-pool", "rows or columns", max(window.kernel), "window")
     yield need("it", "paths", len(lowered.paths), "layer_paths")
     highest = max(segment.exponent for segment in lowered.segments)
-    yield need("the highest exponent", "doublings", highest, "", isa.MAX_EXPONENT)
+    yield need("the highest exponent", "doublings", highest, "exponents")
+    identities = any(path.identity for path in lowered.paths)
+    yield need("an identity shortcut", "identity", int(identities), "identities")
+    resets = not neurons.resets_by_theta(layer)
+    yield need("a reset that is not the threshold", "reset memory", int(resets), "resets")
     for path in lowered.paths:
         yield from _reach(place, path)
 

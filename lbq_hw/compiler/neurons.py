@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lbq_hw import isa, numeric
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer
@@ -20,6 +22,11 @@ def decay(layer: Layer) -> tuple[int, int]:
     while bits > 0 and m % 2 == 0:
         m, bits = m // 2, bits - 1
     return m, bits
+
+
+def resets_by_theta(layer: Layer) -> bool:
+    """Whether every channel that can spike is reset by its threshold."""
+    return layer.neuron is None or np.array_equal(layer.neuron.theta, layer.neuron.reset)
 
 
 def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:

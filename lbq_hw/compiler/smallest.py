@@ -37,12 +37,17 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
         "logits": lanes,
         **dict.fromkeys(isa.TABLES, 1),
         "layer_paths": 1,
+        "exponents": 0,
+        "identities": 0,
+        "resets": 0,
     }
     core = CoreConfig(lanes=lanes, **(least | fixed))
     drafted = draft(network, core)
     changes: dict[str, int] = {}
+    if "stacks" not in fixed:
+        changes["stacks"] = int(any(path.stacked for low in drafted.layers for path in low.paths))
     for need in drafted.needs:
-        if need.field and need.field not in fixed and need.violation(core):
+        if need.field not in fixed and need.violation(core):
             value = min(rounded(core, need.field, need.amount), largest(need.field))
             changes[need.field] = max(value, changes.get(need.field, 0))
     core = core.with_(**changes)

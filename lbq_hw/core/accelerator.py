@@ -86,12 +86,16 @@ class Accelerator(wiring.Component):
             lanes=c.lanes,
             rows=c.weight_rows,
             granule=c.granule,
+            exponent_bits=c.exponent_bits,
+            identities=c.identities > 0,
+            stacks=c.stacks > 0,
         )
         m.submodules.lanes = lanes = LaneArray(
             lanes=c.lanes,
             rows=c.weight_rows,
             weight_bits=c.weight_bits,
             acc_bits=c.acc_bits,
+            masks=c.identities > 0,
             init=self._image.get(Region.WEIGHTS, ()),
         )
         step = walker.o_step.payload.shape()
@@ -104,6 +108,7 @@ class Accelerator(wiring.Component):
             tiles=c.param_tiles,
             step=step,
             pools=c.window > 1,
+            resets=c.resets > 0,
             init=self._params(),
         )
         m.submodules.writer = writer = Writer(

@@ -12,8 +12,6 @@ from lbq_hw import isa
 from lbq_hw.config import granule_bits
 
 __all__ = [
-    "EXPONENT_BITS",
-    "INCREMENT_BITS",
     "Event",
     "LevelPlanes",
     "PlaneWrite",
@@ -22,9 +20,6 @@ __all__ = [
     "StepInfo",
     "WriteInfo",
 ]
-
-EXPONENT_BITS = isa.MAX_EXPONENT.bit_length()
-INCREMENT_BITS = isa.MAX_INCREMENT.bit_length()
 
 
 class ScanKind(enum.Enum, shape=2):
@@ -52,17 +47,28 @@ class ScanRequest(data.StructLayout):
         Bits below ``lo`` are dropped from the word ``lo_at`` of the chunk, if ``lo_en``.
     hi_en, hi_at
         Bits above ``hi`` are dropped from the word ``hi_at`` of the chunk, if ``hi_en``.
-    stacked : bit
+    stacked : bit, if `stacks`
         ``lo`` and ``hi`` apply to every word, whatever the four members above say. Implied by
         IDENTITY.
-    row, inc : unsigned
+    row : unsigned
         Bit b of word i of the chunk has the weight row ``row + (i << inc) + b``, which wraps
         around: ``row`` may stand for a negative number. IDENTITY: the weight row is ``row``.
+    inc : unsigned, if `stacks`; else it is log2 W
     exponent : unsigned
         Power of two that the events weigh. Never rises within a step.
     """
 
-    def __init__(self, *, word: int, summary: int, chunk_bits: int, row_bits: int):
+    def __init__(
+        self,
+        *,
+        word: int,
+        summary: int,
+        chunk_bits: int,
+        row_bits: int,
+        exponent_bits: int,
+        stacks: bool,
+    ):
+        several = {"stacked": 1, "inc": isa.MAX_INCREMENT.bit_length()} if stacks else {}
         super().__init__(
             {
                 "kind": ScanKind,
@@ -74,22 +80,23 @@ class ScanRequest(data.StructLayout):
                 "lo_at": ceil_log2(summary),
                 "hi_en": 1,
                 "hi_at": ceil_log2(summary),
-                "stacked": 1,
                 "row": row_bits,
-                "inc": INCREMENT_BITS,
-                "exponent": EXPONENT_BITS,
+                "exponent": exponent_bits,
             }
+            | several
         )
 
 
 class Event(data.StructLayout):
     """One cycle of the lanes: ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask ? weight : 0)``.
 
+    Without `masks`, there is one bit for all lanes.
+
     Members
     -------
     row : unsigned
         Weight row. Any value where ``mask`` is 0.
-    mask : ``lanes`` bits
+    mask : ``lanes`` bits, or 1
         Lanes that add their weight.
     clear, double : bit
         What happens to the accumulators first; never both.
@@ -97,8 +104,9 @@ class Event(data.StructLayout):
         The sums are complete after this event. Its ``mask`` is 0.
     """
 
-    def __init__(self, *, lanes: int, row_bits: int):
-        super().__init__({"row": row_bits, "mask": lanes, "clear": 1, "double": 1, "end": 1})
+    def __init__(self, *, lanes: int, row_bits: int, masks: bool):
+        mask = lanes if masks else 1
+        super().__init__({"row": row_bits, "mask": mask, "clear": 1, "double": 1, "end": 1})
 
 
 class PlaneWrite(data.StructLayout):

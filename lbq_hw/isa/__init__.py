@@ -49,7 +49,8 @@ one row is one word. The event of bit i of word ``base + frame + top + j`` uses 
 
     segment.weight + tile + run.weight + (j << increment) + i - left       modulo 2**address bits
 
-where `increment` is log2 W, or for a stacked path log2 of the weight rows of one kernel row.
+where `increment` is log2 W, or for a stacked path log2 of the weight rows of one kernel row. A core
+without `stacks` knows only the former, and its records say 0.
 A run of an `identity` path gives one event if ``row_low <= top <= row_high and column_low <= left
 <= column_high``: its lane mask is the `lanes` bits from ``left + tile number * P`` on of row
 `top`, its weight row ``segment.weight + tile``; no event if the mask is 0.
@@ -70,11 +71,12 @@ record.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from lbq_hw.config import CoreConfig
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record
 
-MAX_EXPONENT = 31
-"""Largest exponent of a segment: that of its path, its plane and its limb together."""
 MAX_INCREMENT = 15
 """Largest log2 of the weight rows from one word of a run to the next."""
 
@@ -171,8 +173,12 @@ PATH = Record(
     "path",
     "How the field of view of one path moves over its source tensor.",
     (
-        _flag("identity", "plane bits are the lane mask; see Runs"),
-        _flag("stacked", "rows of the source are one word each and a run covers several"),
+        _upto("identity", "plane bits are the lane mask; see Runs", lambda c: c.identities),
+        _upto(
+            "stacked",
+            "rows of the source are one word each and a run covers several",
+            lambda c: c.stacks,
+        ),
         _row("row_init", "row at the layer's start, in words from the plane's first"),
         _row("row_window", "words to the next row before max-pooling: stride * words of a row"),
         _row("row_step", "words to the next output row: row_window * the max-pool's stride"),
@@ -184,11 +190,16 @@ PATH = Record(
         _bits("column_low", "first bit that counts"),
         _bits("column_high", "last bit that counts"),
         _upto(
-            "increment", "log2 of the weight rows from one word of a run to the next", MAX_INCREMENT
+            "increment",
+            "log2 of the weight rows from one word of a run to the next; 0 if no path may be "
+            "stacked: log2 W then",
+            lambda c: MAX_INCREMENT if c.stacks else 0,
         ),
         _words("frame_words", "words from one timestep to the next; 0: a static source"),
         _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
-        _upto("lanes", "lanes in the mask of an identity", lambda c: c.lanes),
+        _upto(
+            "lanes", "lanes in the mask of an identity", lambda c: c.lanes if c.identities else 0
+        ),
         _below("run_first", "its first RUN record", "runs"),
         _below("run_last", "its last", "runs"),
     ),
@@ -200,7 +211,7 @@ SEGMENT = Record(
     "One bit plane of one path (of an identity: and one limb of its weights).",
     (
         _below("path", "number of its path, counted from the layer's first", "layer_paths"),
-        _upto("exponent", "its events count 2**exponent", MAX_EXPONENT),
+        _upto("exponent", "its events count 2**exponent", lambda c: c.exponents),
         _below("base", "first word of the plane at timestep 0", "plane_words"),
         _below("weight", "first weight row", "weight_rows"),
     ),
@@ -213,7 +224,11 @@ RUN = Record(
         _row("row", "first row, from the topmost of the field of view, in words"),
         _column("column", "first bit, from the leftmost of the field of view"),
         _bits("length_last", "bits, minus 1"),
-        _below("rows_last", "rows, minus 1; 0 unless the path is stacked", "side"),
+        _upto(
+            "rows_last",
+            "rows, minus 1; 0 unless the path is stacked",
+            lambda c: c.side - 1 if c.stacks else 0,
+        ),
         _below("weight", "weight row of the first bit, from the segment's", "weight_rows"),
     ),
 )
@@ -230,7 +245,8 @@ PARAM = Record(
         ),
         _signed(
             "reset",
-            "subtracted after any spike, modulo 2**membrane_bits",
+            "subtracted after any spike, modulo 2**membrane_bits; not looked at in a core without "
+            "`resets`, which subtracts theta",
             lambda c: c.membrane_bits,
         ),
     ),
@@ -238,6 +254,11 @@ PARAM = Record(
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
 """The tables of a program, each by the name of the `CoreConfig` field that sizes it."""
+
+
+def increment(config: CoreConfig, path: Mapping[str, int]) -> int:
+    """log2 of the weight rows from one word of a path's run to the next."""
+    return path["increment"] if config.stacks else config.word_log2
 
 
 class Error(Code):

@@ -22,7 +22,7 @@ MAX_LAYERS = 512
 MAX_PATHS = 256
 """Paths into one layer."""
 MAX_EXPONENT = 15
-"""Exponent of a path. That of a segment in a program goes up to `lbq_hw.isa.MAX_EXPONENT`."""
+"""Exponent of a path. That of a segment in a program goes up to the core's `exponents`."""
 MAX_FRACTION_BITS = 16
 MAX_DECAY_BITS = 16
 MAX_PARAMETER = 1 << 53

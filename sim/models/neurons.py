@@ -140,7 +140,13 @@ def random_traffic(
 
 
 def build(
-    *, lanes: int, units: int, planes: int, decay_bits: int, params: np.ndarray | None = None
+    *,
+    lanes: int,
+    units: int,
+    planes: int,
+    decay_bits: int,
+    params: np.ndarray | None = None,
+    resets: bool = True,
 ) -> NeuronArray:
     step = StepInfo(
         lanes=lanes,
@@ -161,5 +167,6 @@ def build(
         timesteps=TIMESTEPS,
         tiles=TILES,
         step=step,
+        resets=resets,
         init=words,
     )

@@ -39,6 +39,8 @@ SHAPES = [
     SMALL.with_(lanes=4, word=8, summary=1, units=4, layer_paths=4, decay_bits=0, fraction_bits=0),
     SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=128, channels=8, layer_paths=1),
     SMALL.with_(timesteps=1, window=1, layer_paths=1),
+    SMALL.with_(exponents=5, identities=0, stacks=0, resets=0),
+    SMALL.with_(layer_paths=1, exponents=2, identities=0, stacks=0, resets=0),
 ]
 
 
@@ -62,7 +64,7 @@ class Draw:
         config, draw = self.config, self.random
         paths = [self.path() for _ in range(draw.randint(1, min(2, config.layer_paths)))]
         exponents = sorted(
-            (draw.randint(0, isa.MAX_EXPONENT) for _ in range(draw.randint(1, 3))), reverse=True
+            (draw.randint(0, config.exponents) for _ in range(draw.randint(1, 3))), reverse=True
         )
         segments = [self.segment(len(paths), exponent) for exponent in exponents]
         planes, plane = draw.randint(1, config.planes), draw.randint(0, 4)
@@ -108,13 +110,13 @@ class Draw:
 
     def path(self) -> int:
         config, draw = self.config, self.random
-        stacked = int(draw.random() < 0.3)
+        stacked = int(draw.random() < 0.3) * config.stacks
         runs = [self.run(stacked) for _ in range(draw.randint(1, 3))]
         low, left = draw.randint(0, 4), draw.randint(0, 20)
         return self.add(
             "paths",
             {
-                "identity": int(not stacked and draw.random() < 0.3),
+                "identity": int(not stacked and draw.random() < 0.3) * config.identities,
                 "stacked": stacked,
                 "row_init": draw.randint(-9, 9),
                 "row_window": draw.randint(-3, 9),
@@ -126,7 +128,8 @@ class Draw:
                 "column_step": draw.randint(-9, 20),
                 "column_low": left,
                 "column_high": max(0, left + draw.randint(-1, 60)),
-                "increment": draw.choice((config.word_log2, draw.randint(0, isa.MAX_INCREMENT))),
+                "increment": config.stacks
+                * draw.choice((config.word_log2, draw.randint(0, isa.MAX_INCREMENT))),
                 "frame_words": draw.randint(0, 12),
                 "tile_rows": self.most("paths", "tile_rows", 99),
                 "lanes": self.most("paths", "lanes", 99),

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from lbq_hw import isa
+from lbq_hw.config import largest
 from lbq_hw.core.payload import ScanKind
 
 END = {"kind": ScanKind.END}
@@ -19,7 +19,7 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
         bits = words[request["chunk"] * sizes["summary"] + index]
         if not (request["want"] >> index & 1 and bits):
             continue
-        whole = request["stacked"] or request["kind"] is ScanKind.IDENTITY
+        whole = request.get("stacked") or request["kind"] is ScanKind.IDENTITY
         low = request["lo"] if whole or (request["lo_en"] and request["lo_at"] == index) else 0
         high = (
             request["hi"]
@@ -31,13 +31,18 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
             found.append([bit - low for bit in taken])
         else:
             span = 1 << (sizes["rows"] - 1).bit_length()
-            start = request["row"] + index * 2 ** request["inc"]
+            inc = request.get("inc", sizes["word"].bit_length() - 1)
+            start = request["row"] + index * 2**inc
             found.append([(start + bit) % span for bit in taken])
     return found
 
 
 def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
-    """The events of the requests; a null event has no row."""
+    """The events of the requests; a null event has no row.
+
+    A scanner without identities has one mask bit for all lanes.
+    """
+    every = (1 << sizes["lanes"]) - 1 if sizes.get("identities", True) else 1
     events: list[dict] = []
     level: int | None = None  # exponent of the last event of the step
 
@@ -58,7 +63,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
         for places in spots(request, words, sizes):
             if request["kind"] is ScanKind.CONV:
                 for row in places:
-                    emit(request["exponent"], row, (1 << sizes["lanes"]) - 1)
+                    emit(request["exponent"], row, every)
             elif places:
                 emit(request["exponent"], request["row"], sum(1 << lane for lane in places))
     return events
@@ -84,7 +89,8 @@ def random_words(source: random.Random, sizes: dict) -> list[int]:
 def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
     """Requests with exponents that fall, by 0, 1 or many, and the end."""
     word, summary = sizes["word"], sizes["summary"]
-    exponent = source.choice((0, 3, 17, isa.MAX_EXPONENT))
+    highest = (1 << sizes.get("exponent_bits", 5)) - 1
+    exponent = min(source.choice((0, 3, 17, largest("exponents"))), highest)
     for _ in range(source.randrange(8)):
         exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
         low, high = sorted(source.randrange(word) for _ in range(2))
@@ -102,7 +108,9 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
             inc=source.randrange(16),
             exponent=exponent,
         )
-        if source.random() < 0.3:
+        if not sizes.get("stacks", True):
+            del request["stacked"], request["inc"]
+        if source.random() < 0.3 and sizes.get("identities", True):
             request["kind"] = ScanKind.IDENTITY
             request["want"] = 1 << source.randrange(summary)
             request["lo"] = low - low % sizes.get("granule", 1)

@@ -214,12 +214,13 @@ class _Walker:
         if path["identity"]:
             hi = (lo + path["lanes"] - 1) % word
         size = config.summary
+        stacks = {"stacked": path["stacked"], "inc": path["increment"]} if config.stacks else {}
         found = []
         for span in range(begin // size, end // size + 1):
             row = weight
             if not path["identity"]:
                 row += run["weight"] - left
-                row += (span * size - (base + top)) * (1 << path["increment"])
+                row += (span * size - (base + top)) * (1 << isa.increment(self.config, path))
             words = [a for a in range(span * size, (span + 1) * size) if begin <= a <= end]
             found.append(
                 {
@@ -232,10 +233,9 @@ class _Walker:
                     "lo_at": begin % size,
                     "hi_en": int(end in words),
                     "hi_at": end % size,
-                    "stacked": path["stacked"],
                     "row": row % (1 << config.weight_address_bits),
-                    "inc": path["increment"],
                     "exponent": segment["exponent"],
                 }
+                | stacks
             )
         return found

@@ -40,6 +40,8 @@ class LaneArray(wiring.Component):
         Weight rows. An event with mask 0 may have any row.
     weight_bits, acc_bits : int
         Signed widths of a weight and of an accumulator.
+    masks : bool
+        Whether an event may be of some of the lanes.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -54,7 +56,16 @@ class LaneArray(wiring.Component):
         An event or a sum is on its way.
     """
 
-    def __init__(self, *, lanes: int, rows: int, weight_bits: int, acc_bits: int, init=()):
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        rows: int,
+        weight_bits: int,
+        acc_bits: int,
+        masks: bool = True,
+        init=(),
+    ):
         check_size("lanes", lanes)
         check_size("rows", rows)
         check_size("weight_bits", weight_bits, least=2)
@@ -66,10 +77,11 @@ class LaneArray(wiring.Component):
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
         sums = data.ArrayLayout(signed(acc_bits), lanes)
+        event = Event(lanes=lanes, row_bits=row_bits, masks=masks)
         weights = memory.WritePort.Signature(addr_width=row_bits, shape=row_shape, granularity=1)
         super().__init__(
             {
-                "i_event": In(stream.Signature(Event(lanes=lanes, row_bits=row_bits))),
+                "i_event": In(stream.Signature(event)),
                 "o_sum": Out(stream.Signature(sums, always_ready=True)),
                 "room": In(1),
                 "weights": Out(weights),
@@ -94,7 +106,7 @@ class LaneArray(wiring.Component):
         read, write = store.read, store.write
 
         event = self.i_event.payload
-        count = len(event.mask)
+        count = len(self.weights.data)
         # Copies of one register, each for some of the lanes.
         copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
         advance = copies[0]
@@ -133,10 +145,11 @@ class LaneArray(wiring.Component):
             start = Mux(adding.double, total << 1, total)[: len(total)]
             start &= (~adding.clear).replicate(len(total))
             moves = copies[lane // LANES_A_COPY]
+            bit = lane % len(event.mask)
             with m.If(moves):
                 m.d.sync += [
-                    fetched.mask[lane].eq(event.mask[lane]),
-                    weight.eq(Mux(fetched.mask[lane], row[lane], 0)),
+                    fetched.mask[bit].eq(event.mask[bit]),
+                    weight.eq(Mux(fetched.mask[bit], row[lane], 0)),
                 ]
             with m.If(moves & adding.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)

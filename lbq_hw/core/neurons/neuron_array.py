@@ -56,6 +56,8 @@ class NeuronArray(wiring.Component):
         Layout of a step; planes, decay bits and largest shift follow from it.
     pools : bool
         Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
+    resets : bool
+        Whether channels have a reset of their own: else theta is subtracted.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -89,6 +91,7 @@ class NeuronArray(wiring.Component):
         tiles: int,
         step: StepInfo,
         pools: bool = True,
+        resets: bool = True,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -107,6 +110,7 @@ class NeuronArray(wiring.Component):
         self._groups = lanes // units
         self._timesteps = timesteps
         self._pools = pools
+        self._resets = resets
         self._init = [list(word) for word in init]
         self._unit_sizes = {
             "acc_bits": acc_bits,
@@ -196,6 +200,7 @@ class NeuronArray(wiring.Component):
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
             depth=self._depth,
+            resets=self._resets,
             init=self._init,
         )
         connect(m, flipped(self.params), parameters.write)
@@ -217,8 +222,8 @@ class NeuronArray(wiring.Component):
             m.d.comb += [
                 unit.acc.eq(acc),
                 unit.bias.eq(bias.data[i]),
-                unit.theta.eq(thresholds.data[2 * i]),
-                unit.reset.eq(thresholds.data[2 * i + 1]),
+                unit.theta.eq(thresholds.data[i].theta),
+                unit.reset.eq(thresholds.data[i].reset if self._resets else unit.theta),
                 unit.decay.eq(decay),
                 unit.shift.eq(layer.shift),
                 unit.capacity.eq(layer.capacity),

@@ -19,6 +19,8 @@ class Parameters(wiring.Component):
     ----------
     units, membrane_bits, depth : int
         Channels of a word, signed width of a value, number of words.
+    resets : bool
+        Whether resets are kept; what is written of them is dropped if not.
     init : iterable of words
         As ``write`` takes them; words left out are 0.
 
@@ -27,49 +29,47 @@ class Parameters(wiring.Component):
     write : write port of ``3 * units`` values, one enable a value
         Bias, theta, reset of the first unit, then of the next.
     bias : read port of ``units`` values
-    thresholds : read port of ``2 * units`` values
-        Theta and reset of the first unit, then of the next.
+    thresholds : read port of ``units`` structures: ``theta``, and ``reset`` if `resets`
     """
 
-    def __init__(self, *, units: int, membrane_bits: int, depth: int, init=()):
+    def __init__(
+        self, *, units: int, membrane_bits: int, depth: int, resets: bool = True, init=()
+    ):
         self._depth = depth
         self._init = [list(word) for word in init]
-        addr_width = ceil_log2(depth)
+        addr_width, value = ceil_log2(depth), signed(membrane_bits)
+        self._kept = ("theta", "reset") if resets else ("theta",)
+        threshold = data.StructLayout(dict.fromkeys(self._kept, value))
+        write = memory.WritePort.Signature(
+            addr_width=addr_width, shape=data.ArrayLayout(value, 3 * units), granularity=1
+        )
 
-        def values(count):
-            return data.ArrayLayout(signed(membrane_bits), count * units)
+        def read(shape):
+            words = data.ArrayLayout(shape, units)
+            return Out(memory.ReadPort.Signature(addr_width=addr_width, shape=words))
 
-        def read(count):
-            return memory.ReadPort.Signature(addr_width=addr_width, shape=values(count))
-
-        write = memory.WritePort.Signature(addr_width=addr_width, shape=values(3), granularity=1)
-        super().__init__({"write": Out(write), "bias": Out(read(1)), "thresholds": Out(read(2))})
+        super().__init__({"write": Out(write), "bias": read(value), "thresholds": read(threshold)})
 
     def elaborate(self, _platform):
         m = Module()
-        given = self.write
-        m.submodules.bias = bias = memory.Memory(
-            shape=self.bias.data.shape(),
-            depth=self._depth,
-            init=[word[0::3] for word in self._init],
-            attrs=APART,
-        )
-        m.submodules.theta = theta = memory.Memory(
-            shape=self.thresholds.data.shape(),
-            depth=self._depth,
-            init=[[x for i, x in enumerate(word) if i % 3] for word in self._init],
-            attrs=APART,
-        )
-        bias_write, theta_write = bias.write_port(granularity=1), theta.write_port(granularity=1)
-        wiring.connect(m, wiring.flipped(self.bias), bias.read_port())
-        wiring.connect(m, wiring.flipped(self.thresholds), theta.read_port())
-        others = [i for i in range(len(given.data)) if i % 3]
-        m.d.comb += [
-            bias_write.addr.eq(given.addr),
-            bias_write.en.eq(given.en[0::3]),
-            Cat(bias_write.data).eq(Cat(given.data[i] for i in range(0, len(given.data), 3))),
-            theta_write.addr.eq(given.addr),
-            theta_write.en.eq(Cat(given.en[i] for i in others)),
-            Cat(theta_write.data).eq(Cat(given.data[i] for i in others)),
-        ]
+        for name, port, values in (
+            ("bias", self.bias, (0,)),
+            ("theta", self.thresholds, range(1, 1 + len(self._kept))),
+        ):
+            kept = [i for i in range(len(self.write.data)) if i % 3 in values]
+            m.submodules[name] = store = memory.Memory(
+                shape=data.ArrayLayout(self.write.data[0].shape(), len(kept)),
+                depth=self._depth,
+                init=[[word[i] for i in kept] for word in self._init],
+                attrs=APART,
+            )
+            read, write = store.read_port(), store.write_port(granularity=1)
+            m.d.comb += [
+                read.addr.eq(port.addr),
+                read.en.eq(port.en),
+                Cat(port.data).eq(Cat(read.data)),
+                write.addr.eq(self.write.addr),
+                write.en.eq(Cat(self.write.en[i] for i in kept)),
+                Cat(write.data).eq(Cat(self.write.data[i] for i in kept)),
+            ]
         return m

@@ -40,6 +40,10 @@ class Scanner(wiring.Component):
     granule : int
         Power of two that divides ``lo`` of every IDENTITY request; the larger, the smaller the
         shifter. 1 takes any.
+    exponent_bits : int
+        Bits of an exponent.
+    identities, stacks : bool
+        Whether there are IDENTITY requests, and stacked ones.
     chunk_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
@@ -61,6 +65,9 @@ class Scanner(wiring.Component):
         words: int,
         rows: int,
         granule: int = 1,
+        exponent_bits: int = 5,
+        identities: bool = True,
+        stacks: bool = True,
         chunk_queue: int = 2,
         word_queue: int = 17,
     ):
@@ -70,6 +77,7 @@ class Scanner(wiring.Component):
         check_power("granule", granule)
         check_size("words", words)
         check_size("rows", rows)
+        check_size("exponent_bits", exponent_bits)
         check_size("chunk_queue", chunk_queue, least=2)
         check_size("word_queue", word_queue, least=3)
         if lanes > word:
@@ -83,11 +91,18 @@ class Scanner(wiring.Component):
         self._granule = granule
         self._chunk_queue = chunk_queue
         self._word_queue = word_queue
-        self._entry = Word(word=word, row_bits=row_bits)
-        self._request = ScanRequest(
-            word=word, summary=summary, chunk_bits=chunk_bits, row_bits=row_bits
+        self._entry = Word(
+            word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities
         )
-        self._event = Event(lanes=lanes, row_bits=row_bits)
+        self._request = ScanRequest(
+            word=word,
+            summary=summary,
+            chunk_bits=chunk_bits,
+            row_bits=row_bits,
+            exponent_bits=exponent_bits,
+            stacks=stacks,
+        )
+        self._event = Event(lanes=lanes, row_bits=row_bits, masks=identities)
         self._word_port = memory.ReadPort.Signature(addr_width=address_bits(words), shape=word)
         self._flag_port = memory.ReadPort.Signature(addr_width=chunk_bits, shape=summary)
         super().__init__(

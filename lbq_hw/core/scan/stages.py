@@ -10,7 +10,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.payload import EXPONENT_BITS, Event, ScanKind, ScanRequest
+from lbq_hw.core.payload import Event, ScanKind, ScanRequest
 
 __all__ = ["EventMaker", "FlagFetch", "Word", "WordFetch"]
 
@@ -51,21 +51,18 @@ def encode(lowest: Value) -> Value:
 class Word(data.StructLayout):
     """A word with events to make: set bits of a row, the lanes of an identity, or a step's end.
 
-    `many` tells that there are several set bits to make events of.
+    `many` tells that there are several set bits to make events of; `lo` and `identity` are there
+    if there are `identities`.
     """
 
-    def __init__(self, *, word: int, row_bits: int):
-        super().__init__(
-            {
-                "bits": word,
-                "lo": ceil_log2(word),
-                "row": row_bits,
-                "exponent": EXPONENT_BITS,
-                "identity": 1,
-                "end": 1,
-                "many": 1,
-            }
-        )
+    def __init__(self, *, word: int, row_bits: int, exponent_bits: int, identities: bool):
+        lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
+        common = {"bits": word, "row": row_bits, "exponent": exponent_bits, "end": 1, "many": 1}
+        super().__init__(common | lanes)
+
+    @property
+    def identities(self) -> bool:
+        return "identity" in self.members
 
 
 class FlagFetch(wiring.Component):
@@ -143,6 +140,8 @@ class WordFetch(wiring.Component):
         held_free = Signal()
 
         is_end = chunk.kind == ScanKind.END
+        identities = held.shape().identities
+        single = held.end | held.identity if identities else held.end
         want = Signal.like(chunk.want)
         lowest = Signal.like(chunk.want)
         rest = Signal.like(chunk.want)
@@ -155,7 +154,7 @@ class WordFetch(wiring.Component):
             index.eq(encode(lowest)),
             empty.eq(~held.end & ~held.bits.any()),
             self.o.payload.eq(held),
-            self.o.payload.many.eq(~(held.identity | held.end) & at_least(m, 2, held.bits)),
+            self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
             self.o.valid.eq(held_valid & ~empty),
             held_free.eq(~held_valid | self.o.ready),
             read_free.eq(~read_valid | held_free),
@@ -165,9 +164,10 @@ class WordFetch(wiring.Component):
             self.i.ready.eq(read_free & (is_end | ~at_least(m, 2, want))),
         ]
 
-        identity = read.kind == ScanKind.IDENTITY
+        identity = read.kind == ScanKind.IDENTITY if identities else Const(0)
         end = read.kind == ScanKind.END
-        everywhere = read.stacked | identity
+        stacks = "stacked" in read.shape().members
+        everywhere = identity | read.stacked if stacks else identity
         cut_low = everywhere | (read.lo_en & (read.lo_at == read_index))
         cut_high = everywhere | (read.hi_en & (read.hi_at == read_index))
         # Shifted ones: comparisons with every bit's number would become as many carry chains.
@@ -181,7 +181,8 @@ class WordFetch(wiring.Component):
             m.d.comb += keep_high.eq(ones >> ~read.hi)
         offset = Signal.like(read.row)
         with m.If(~identity):
-            m.d.comb += offset.eq(read_index << read.inc)
+            inc = read.inc if stacks else ceil_log2(len(held.bits))
+            m.d.comb += offset.eq(read_index << inc)
 
         with m.If(issue):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, chunk.want & ~rest))
@@ -191,12 +192,12 @@ class WordFetch(wiring.Component):
             m.d.sync += [
                 held_valid.eq(read_valid),
                 held.bits.eq(self.word.data & keep_low & keep_high),
-                held.lo.eq(read.lo),
                 held.row.eq(read.row + offset),
-                held.exponent.eq(read.exponent & ~end.replicate(EXPONENT_BITS)),
-                held.identity.eq(identity),
+                held.exponent.eq(Mux(end, 0, read.exponent)),
                 held.end.eq(end),
             ]
+            if identities:
+                m.d.sync += [held.lo.eq(read.lo), held.identity.eq(identity)]
         return m
 
 
@@ -219,7 +220,7 @@ class EventMaker(wiring.Component):
         word_valid = Signal()
         word_free = Signal()
         first = Signal()
-        due = Signal(EXPONENT_BITS)
+        due = Signal.like(word.exponent)
         made = Signal(layout)
         made_valid = Signal()
         made_free = Signal()
@@ -230,25 +231,19 @@ class EventMaker(wiring.Component):
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
         last = ~doubling & ~word.many
-        unit = ceil_log2(self._granule)
-        place = Cat(made.lo[unit:])
-        lanes = Signal.like(self.o.payload.mask)
         m.d.comb += [
             made_free.eq(~made_valid | self.o.ready),
             word_free.eq(~word_valid | (made_free & last)),
             self.i.ready.eq(word_free),
-            lanes.eq(made.bits >> (place << unit)),
             self.o.valid.eq(made_valid),
-            self.o.payload.row.eq(made.row),
-            self.o.payload.mask.eq(~null.replicate(len(lanes))),
+            self.o.payload.row.eq(made.row + encode(made.bits)),
+            self.o.payload.mask.eq(~null.replicate(len(self.o.payload.mask))),
             self.o.payload.clear.eq(clear),
             self.o.payload.double.eq(double),
             self.o.payload.end.eq(made.end),
         ]
-        with m.If(made.identity):
-            m.d.comb += self.o.payload.mask.eq(lanes & ~null.replicate(len(lanes)))
-        with m.Else():
-            m.d.comb += self.o.payload.row.eq(made.row + encode(made.bits))
+        if layout.identities:
+            self._mask(m, made, null)
 
         with m.If(word_free):
             m.d.sync += word_valid.eq(self.i.valid)
@@ -274,6 +269,16 @@ class EventMaker(wiring.Component):
                 null.eq(doubling | word.end),
                 made.end.eq(word.end & ~doubling),
             ]
-            with m.If(~word.identity):
+            with m.If(~word.identity if layout.identities else 1):
                 m.d.sync += made.bits.eq(lowest)
         return m
+
+    def _mask(self, m, made, null):
+        """The bits of an identity are its lanes."""
+        event, unit = self.o.payload, ceil_log2(self._granule)
+        place = Cat(made.lo[unit:])
+        lanes = Signal.like(event.mask)
+        m.d.comb += lanes.eq(made.bits >> (place << unit))
+        with m.If(made.identity):
+            m.d.comb += event.row.eq(made.row)
+            m.d.comb += event.mask.eq(lanes & ~null.replicate(len(lanes)))

@@ -1,15 +1,16 @@
 """Where windows and runs are: what passes from windows to segments, and on to requests."""
 
-from amaranth import signed
+from typing import NamedTuple
+
+from amaranth import Const, Value, signed
 from amaranth.lib import data
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.payload import EXPONENT_BITS, INCREMENT_BITS
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.paths import SCAN_FIELDS
 
-__all__ = ["FetchedSegment", "PathState", "PlacedRun", "further", "offset_bits"]
+__all__ = ["FetchedSegment", "PathKind", "PathState", "PlacedRun", "further", "offset_bits"]
 
 
 def offset_bits(config: CoreConfig) -> int:
@@ -20,6 +21,25 @@ def offset_bits(config: CoreConfig) -> int:
 def further(offset, words):
     """An offset in words plus some more, which stays beyond the plane memory once it is there."""
     return (offset + words)[: len(offset)] | (offset & (1 << (len(offset) - 1)))
+
+
+class PathKind(NamedTuple):
+    """What the runs of a path are: values of these fields of its record."""
+
+    identity: Value
+    stacked: Value
+    increment: Value
+    lanes: Value
+
+    @classmethod
+    def of(cls, config: CoreConfig, path: data.View) -> "PathKind":
+        """Those of `path`, and constants where the core has one case."""
+        return cls(
+            identity=path.identity if config.identities else Const(0),
+            stacked=path.stacked if config.stacks else Const(0),
+            increment=path.increment if config.stacks else Const(config.word_log2),
+            lanes=path.lanes,
+        )
 
 
 class PathState(data.StructLayout):
@@ -65,7 +85,7 @@ class FetchedSegment(data.StructLayout):
                 "end": 1,
                 "base": config.plane_address_bits,
                 "weight": config.weight_address_bits,
-                "exponent": EXPONENT_BITS,
+                "exponent": config.exponent_bits,
                 "path": records.layout(isa.PATH, config, SCAN_FIELDS),
                 "state": PathState(config),
             }
@@ -93,7 +113,7 @@ class PlacedRun(data.StructLayout):
     """
 
     def __init__(self, config: CoreConfig):
-        run = isa.RUN.slots(config)
+        run, path = isa.RUN.slots(config), isa.PATH.slots(config)
         super().__init__(
             {
                 "end": 1,
@@ -108,10 +128,10 @@ class PlacedRun(data.StructLayout):
                 "column_high": config.column_bits - 1,
                 "identity": 1,
                 "stacked": 1,
-                "increment": INCREMENT_BITS,
-                "lanes": config.lanes.bit_length(),
+                "increment": path["increment"].width,
+                "lanes": path["lanes"].width,
                 "number": address_bits(config.param_tiles),
                 "weight": config.weight_address_bits,
-                "exponent": EXPONENT_BITS,
+                "exponent": config.exponent_bits,
             }
         )

@@ -6,13 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.payload import EXPONENT_BITS, ScanKind, ScanRequest
+from lbq_hw.core.payload import ScanKind, ScanRequest
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.places import PlacedRun
+from lbq_hw.core.walk.places import PathKind, PlacedRun
 
 __all__ = ["OF_PATH", "Requests"]
 
-OF_PATH = ("identity", "stacked", "increment", "lanes")
+OF_PATH = PathKind._fields
 """The fields of a path that a run needs to the end; its bounds are done with after clipping."""
 
 
@@ -49,6 +49,8 @@ class Requests(wiring.Component):
             summary=config.summary,
             chunk_bits=config.summary_address_bits,
             row_bits=config.weight_address_bits,
+            exponent_bits=config.exponent_bits,
+            stacks=config.stacks > 0,
         )
         super().__init__(
             {
@@ -84,7 +86,7 @@ class Requests(wiring.Component):
         row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
-        token = {"valid": 1, "end": 1, "exponent": EXPONENT_BITS}
+        token = {"valid": 1, "end": 1, "exponent": c.exponent_bits}
         path = {name: len(placed[name]) for name in self._carried}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
         chunks = {
@@ -108,8 +110,8 @@ class Requests(wiring.Component):
         return OF_PATH if self._config.layer_paths > 1 else ()
 
     def _path(self, stage):
-        """Where the fields of the path are for the run in a stage."""
-        return stage if self._carried else self.only
+        """The path of the run in a stage."""
+        return PathKind.of(self._config, stage if self._carried else self.only)
 
     def _follow(self, m, stage, before, *names):
         names = ("end", "exponent", *self._carried, *names)
@@ -228,9 +230,9 @@ class Requests(wiring.Component):
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
             request.hi_en.eq(~cut.goes_on),
-            request.stacked.eq(path.stacked),
-            request.inc.eq(path.increment),
         ]
+        if self._config.stacks:
+            m.d.comb += [request.stacked.eq(path.stacked), request.inc.eq(path.increment)]
         for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):

@@ -8,7 +8,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.paths import SCAN_FIELDS
-from lbq_hw.core.walk.places import FetchedSegment, PlacedRun
+from lbq_hw.core.walk.places import FetchedSegment, PathKind, PlacedRun
 
 __all__ = ["RunFetch"]
 
@@ -75,6 +75,7 @@ class RunFetch(wiring.Component):
             data.StructLayout({name: placed[name] for name in placed if name in of_run + carried})
         )
         asked_path, path = (asked, offer) if several else (given.path, given.path)
+        identity, stacked = PathKind.of(c, asked_path).identity, PathKind.of(c, path).stacked
         last, next_run, illegal = Signal(), Signal(run_bits), Signal()
         m.d.comb += [
             last.eq(~asked.valid | asked.end | (asked.run == asked.run_last)),
@@ -82,7 +83,7 @@ class RunFetch(wiring.Component):
             next_run.eq(Mux(last, given.path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
             self.runs.addr.eq(next_run),
-            illegal.eq(offered.bad | (~path.stacked & (offer.rows_last != 0))),
+            illegal.eq(offered.bad | (~stacked & (offer.rows_last != 0))),
             self.o.valid.eq(offered.valid & (offer.end | ~(illegal | self.dropping))),
         ]
         for name in placed:
@@ -99,7 +100,7 @@ class RunFetch(wiring.Component):
                 offer.left.eq(asked.col + run.column),
                 offer.rows_last.eq(run.rows_last),
                 offer.length_last.eq(run.length_last),
-                offer.weight.eq(asked.weight + Mux(asked_path.identity, 0, run.weight)),
+                offer.weight.eq(asked.weight + Mux(identity, 0, run.weight)),
             ]
             m.d.sync += [offer[name].eq(asked[name]) for name in carried]
         self._drop(m, move & offered.valid & ~offer.end & illegal, offered.index)

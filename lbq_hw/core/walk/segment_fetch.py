@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.payload import EXPONENT_BITS
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.path_states import SLOTS
 from lbq_hw.core.walk.paths import SCAN_FIELDS
@@ -83,7 +82,7 @@ class SegmentFetch(wiring.Component):
                     "end": 1,
                     "base": c.plane_address_bits,
                     "weight": c.weight_address_bits,
-                    "exponent": EXPONENT_BITS,
+                    "exponent": c.exponent_bits,
                 }
             )
         )

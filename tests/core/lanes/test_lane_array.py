@@ -39,6 +39,24 @@ def test_sums_equal_golden_under_random_stalls(sizes: dict, rate: float) -> None
     assert sums.payloads == expected
 
 
+def test_without_masks_one_bit_is_for_all_lanes() -> None:
+    source = random.Random(3)
+    sizes = {"lanes": 8, "rows": 16}
+    weights = random_weights(source, **sizes, weight_bits=8)
+    events = random_events(source, 60, **sizes)
+    every = [event | {"mask": 255 * (event["mask"] & 1)} for event in events]
+    lanes = LaneArray(
+        **sizes, weight_bits=8, acc_bits=22, masks=False, init=packed(weights, 8)
+    )
+    bench = Bench(lanes)
+    bench.drive(lanes.i_event, [event | {"mask": event["mask"] & 1} for event in events])
+    bench.permit(lanes.room)
+    expected = golden(every, weights, 22)
+    sums = bench.monitor(lanes.o_sum, len(expected))
+    bench.run(extra=5)
+    assert sums.payloads == expected
+
+
 def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> None:
     source = random.Random(1)
     events = random_events(source, 40, lanes=4, rows=8)

@@ -72,6 +72,17 @@ def test_levels_and_logits_equal_golden_under_random_stalls(sizes: dict, kind: d
     run_array(build(**sizes, params=params), traffic, rate=0.3)
 
 
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_without_resets_the_threshold_is_subtracted(sizes: dict) -> None:
+    source = random.Random(str(sizes))
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    golden = np.stack([params[0], params[1], params[1]])  # what is written as reset is not looked at
+    layer = random_layer(source, sizes, LAYERS["several timesteps"])
+    traffic = random_traffic(source, layer, golden, **shape)
+    run_array(build(**sizes, params=params, resets=False), traffic, rate=0.3)
+
+
 def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
     source = random.Random(11)
     params = random_params(source, sizes["lanes"])

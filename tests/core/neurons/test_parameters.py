@@ -21,12 +21,16 @@ def packed(word: list[int]) -> int:
     return sum((value & (1 << BITS) - 1) << BITS * i for i, value in enumerate(word))
 
 
+@pytest.mark.parametrize("resets", [True, False])
 @pytest.mark.parametrize("units", [1, 2, 4])
-def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(units: int) -> None:
+def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(
+    units: int, resets: bool
+) -> None:
     source = random.Random(units)
     words = [random_word(source, units) for _ in range(4)]  # the others are 0
-    block = Parameters(units=units, membrane_bits=BITS, depth=DEPTH, init=words)
+    block = Parameters(units=units, membrane_bits=BITS, depth=DEPTH, resets=resets, init=words)
     words += [[0] * 3 * units for _ in range(DEPTH - len(words))]
+    kept = (1, 2) if resets else (1,)
     script: list[dict] = []
     expected: list[tuple[int | None, int | None]] = [(None, None)]
     shown: list[int | None] = [None, None]
@@ -39,7 +43,7 @@ def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(units: i
             if source.random() < 0.7:
                 step |= {f"{name}_en": 1, f"{name}_addr": at}
                 part = words[at][0::3] if name == "bias" else [
-                    value for i, value in enumerate(words[at]) if i % 3
+                    value for i, value in enumerate(words[at]) if i % 3 in kept
                 ]  # fmt: skip
                 shown[port] = packed(part)
         pairs = enumerate(zip(word, words[addr], strict=True))

@@ -28,6 +28,10 @@ SIZES = [
     {"lanes": 16, "word": 32, "summary": 16, "words": 64, "rows": 512, "chunk_queue": 3},
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
     {"lanes": 32, "word": 128, "summary": 8, "words": 64, "rows": 1 << 10, "word_queue": 5},
+    {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "exponent_bits": 2}
+    | {"identities": False, "stacks": False},
+    {"lanes": 8, "word": 32, "summary": 4, "words": 64, "rows": 512, "identities": False},
+    {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "stacks": False},
 ]
 
 

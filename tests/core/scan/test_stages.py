@@ -20,6 +20,8 @@ SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
     {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100},
     {"lanes": 16, "word": 16, "summary": 1, "words": 24, "rows": 1 << 12},
+    {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "exponent_bits": 2}
+    | {"identities": False, "stacks": False},
 ]
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
@@ -27,11 +29,19 @@ RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
     word, row_bits = sizes["word"], address_bits(sizes["rows"])
     chunk_bits = address_bits(sizes["words"] // sizes["summary"])
+    exponent_bits, identities = sizes.get("exponent_bits", 5), sizes.get("identities", True)
     request = ScanRequest(
-        word=word, summary=sizes["summary"], chunk_bits=chunk_bits, row_bits=row_bits
+        word=word,
+        summary=sizes["summary"],
+        chunk_bits=chunk_bits,
+        row_bits=row_bits,
+        exponent_bits=exponent_bits,
+        stacks=sizes.get("stacks", True),
     )
-    entry = Word(word=word, row_bits=row_bits)
-    return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits)
+    entry = Word(
+        word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities
+    )
+    return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities)
 
 
 def work(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[int]]:
@@ -140,23 +150,25 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
         if not request["want"] >> index & 1:
             continue
         low, high = 0, sizes["word"] - 1
-        if request["stacked"] or identity or (request["lo_en"] and request["lo_at"] == index):
+        every = identity or request.get("stacked")
+        if every or (request["lo_en"] and request["lo_at"] == index):
             low = request["lo"]
-        if request["stacked"] or identity or (request["hi_en"] and request["hi_at"] == index):
+        if every or (request["hi_en"] and request["hi_at"] == index):
             high = request["hi"]
         word = words[request["chunk"] * sizes["summary"] + index]
         kept = sum(1 << bit for bit in range(low, high + 1) if word >> bit & 1)
-        row = request["row"] + (0 if identity else index << request["inc"])
+        inc = request.get("inc", sizes["word"].bit_length() - 1)
+        row = request["row"] + (0 if identity else index << inc)
+        lanes = {"lo": request["lo"], "identity": int(identity)}
         found.append(
             {
                 "bits": kept,
-                "lo": request["lo"],
                 "row": row % (1 << address_bits(sizes["rows"])),
                 "exponent": request["exponent"],
-                "identity": int(identity),
                 "end": 0,
                 "many": int(not identity and kept.bit_count() > 1),
             }
+            | (lanes if sizes.get("identities", True) else {})
         )
     return found
 
@@ -218,7 +230,7 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
     for entry in given:
         exponent = 0 if entry["end"] else entry["exponent"]
         nulls = 0 if level is None else max(0, level - exponent - 1)
-        made = 1 if entry["end"] or entry["identity"] else entry["bits"].bit_count()
+        made = 1 if entry["end"] or entry.get("identity") else entry["bits"].bit_count()
         counts.append(nulls + made)
         level = None if entry["end"] else exponent
     assert sum(counts) == len(expected)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from core.harness import Bench, ones
 
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walk.requests import OF_PATH, Requests
@@ -22,8 +23,8 @@ CLOSE = {"kind": ScanKind.END}
 
 def random_run(source: random.Random, config: CoreConfig) -> dict[str, int]:
     """A run of which something may count, in the plane memory."""
-    identity = int(source.random() < 0.3)
-    stacked = int(not identity and source.random() < 0.4)
+    identity = int(source.random() < 0.3) * config.identities
+    stacked = int(not identity and source.random() < 0.4) * config.stacks
     top_low, left_low = source.randint(0, 5), source.randint(0, 20)
     return {
         "end": 0,
@@ -38,11 +39,11 @@ def random_run(source: random.Random, config: CoreConfig) -> dict[str, int]:
         "column_high": left_low + source.randint(0, 40),
         "identity": identity,
         "stacked": stacked,
-        "increment": source.randrange(16),
-        "lanes": source.randint(1, config.lanes),
+        "increment": source.randrange(16) * config.stacks,
+        "lanes": source.randint(1, config.lanes) * config.identities,
         "number": source.randrange(config.param_tiles) % 3,
         "weight": source.randrange(config.weight_rows),
-        "exponent": source.randrange(32),
+        "exponent": source.randint(0, config.exponents),
     }
 
 
@@ -67,12 +68,13 @@ def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
     if run["identity"]:
         hi = (lo + run["lanes"] - 1) % config.word
     size, found = config.summary, []
+    stacks = {"stacked": run["stacked"], "inc": run["increment"]} if config.stacks else {}
     for chunk in range(begin // size, end // size + 1):
         words = range(max(begin, chunk * size), min(end, chunk * size + size - 1) + 1)
         row = run["weight"]
         if not run["identity"]:
             row -= run["left"]
-            row += (chunk * size - run["base"] - run["top"]) * 2 ** run["increment"]
+            row += (chunk * size - run["base"] - run["top"]) * 2 ** isa.increment(config, run)
         found.append(
             {
                 "kind": ScanKind.IDENTITY if run["identity"] else ScanKind.CONV,
@@ -84,11 +86,10 @@ def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
                 "lo_at": begin % size,
                 "hi_en": int(end in words),
                 "hi_at": end % size,
-                "stacked": run["stacked"],
                 "row": row % (1 << config.weight_address_bits),
-                "inc": run["increment"],
                 "exponent": run["exponent"],
             }
+            | stacks
         )
     return found
 
