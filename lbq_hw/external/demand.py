@@ -19,7 +19,7 @@ from lbq_hw.compiler import patches, weights
 from lbq_hw.compiler.windows import ONE_PIXEL
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import INPUT, Layer, Network, Path, Window
-from lbq_hw.numeric import plane_count
+from lbq_hw.numeric import plane_count, signed_width, sum_bounds
 
 Levels = Mapping[str, NDArray[Any]]
 
@@ -41,14 +41,17 @@ class Block:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerDemand:
-    """One layer: `steps` of one output row and one tile; `segments` by path; `blocks` of a tile."""
+    """One layer: `steps` of each output row of one tile; `segments` by path; `blocks` of a tile;
+    `partial_bits`, signed, which the sums of its convolutions are proven to fit.
+    """
 
     name: str
     tiles: int
     rows: int
-    steps: int
+    steps: NDArray[np.int64]
     segments: tuple[int, ...]
     nulls: float
+    partial_bits: int
     blocks: tuple[Block, ...]
     resident: tuple[Block, ...]
     """Blocks that stay while their layer runs: those of identities, which are small."""
@@ -70,11 +73,10 @@ def demands(
     tensors = dict(levels)
     if how is not None:
         tensors[INPUT] = how.gather(np.asarray(levels[INPUT]))
-    capacity = {layer.name: layer.capacity for layer in gathered.layers}
-    planes = {name: plane_count(most) for name, most in capacity.items()}
-    planes[INPUT] = gathered.input.bits
+    most = {layer.name: layer.capacity for layer in gathered.layers}
+    most[INPUT] = gathered.input.capacity
     return tuple(
-        _layer(layer, gathered.is_static(layer), gathered.timesteps, tensors, planes, config,
+        _layer(layer, gathered.is_static(layer), gathered.timesteps, tensors, most, config,
                block_rows)
         for layer in gathered.layers
     )  # fmt: skip
@@ -85,10 +87,11 @@ def _layer(
     static: bool,
     timesteps: int,
     tensors: Levels,
-    planes: dict[str, int],
+    most: dict[str, int],
     config: CoreConfig,
     block_rows: int,
 ) -> LayerDemand:
+    planes = {name: plane_count(level) for name, level in most.items()}
     pool = layer.pool or ONE_PIXEL
     _, height, width = layer.output_shape
     positions = _over(np.ones(layer.shape[1:]), pool, (height, width))
@@ -112,12 +115,24 @@ def _layer(
         name=layer.name,
         tiles=weights.tile_count(layer.shape[0], config.lanes),
         rows=height,
-        steps=round(times * float(positions.sum()) / height),
+        steps=(times * positions.sum(axis=1)).astype(np.int64),
         segments=tuple(planes[path.source] for path in layer.paths),
         nulls=5.0 if resident else 1.0,
+        partial_bits=_partial_bits(layer, most),
         blocks=tuple(blocks),
         resident=tuple(resident),
     )
+
+
+def _partial_bits(layer: Layer, most: dict[str, int]) -> int:
+    """Passes that leave partial sums have no identity: it comes with the last."""
+    low = high = np.zeros(layer.shape[0], np.int64)
+    for path in layer.paths:
+        if not path.is_identity:
+            taps = path.pool.taps if path.pool else 1
+            least, largest = sum_bounds(path.weight, taps * most[path.source])
+            low, high = low + (least << path.exponent), high + (largest << path.exponent)
+    return signed_width(int(low.min()), int(high.max()))
 
 
 def _conv(

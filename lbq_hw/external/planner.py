@@ -80,11 +80,12 @@ def plan(
     for demand in layers:
         options = choices(demand, room)
         if not options:
-            need = demand.steps * room.groups
+            need = int(demand.steps.max()) * room.groups
             raise PlanError(
                 f"layer {demand.name!r}: {len(demand.blocks) + len(demand.resident)} blocks of "
-                f"weight rows exceed the {room.slots} of the core, and the partial sums of one "
-                f"output row need {need} words, the core has {room.partial_words}"
+                f"weight rows exceed the {room.slots} of the core, and partial sums of one output "
+                f"row need {need} words of {demand.partial_bits} bits, the core has "
+                f"{room.partial_words} of {room.partial_bits}"
             )
         best = None
         for choice in options:
@@ -137,7 +138,7 @@ def _add(state: _State, made: Pass, demand: LayerDemand, config: CoreConfig) -> 
         slices = config.lanes * isa.PARAM.slices(config)
         schedule.write(Item(slices=slices, after=free))
     row_slices = regions.slices(config)[Region.WEIGHTS]
-    taken = {slot for slot in state.where.values()}
+    taken = set(state.where.values())
     for index in made.fetch:
         block = made.uses[index]
         slot = min(

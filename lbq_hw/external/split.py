@@ -22,14 +22,17 @@ PASS_CYCLES = 90
 class Room:
     """What a core has for passes.
 
-    `slots` of weight rows, each for one block; `partial_words`, each the partial sums of one group
-    of `units` channels; `groups` of a tile; `streams` of events, at 2 an estimate.
+    `slots` of weight rows, each for one block; `partial_words`, each the partial sums, of
+    `partial_bits`, of one group of channels; `groups` of a tile; `streams` of events; `halves`:
+    parts are half of the slots and nothing stays, for comparison.
     """
 
     slots: int
     partial_words: int
+    partial_bits: int
     groups: int
     streams: int = 1
+    halves: bool = False
 
     def __post_init__(self) -> None:
         for name in ("slots", "groups", "streams"):
@@ -69,17 +72,26 @@ def choices(demand: LayerDemand, room: Room) -> list[Choice]:
     found = []
     if few + many <= room.slots:
         found.append(Choice(bands=1, resident=few + many, part=0))
-    band_rows = room.partial_words // (demand.steps * room.groups)
-    if not band_rows:
+    band_rows = room.partial_words // (int(demand.steps.max()) * room.groups)
+    if not band_rows or demand.partial_bits > room.partial_bits:
         return found
     bands = -(-demand.rows // min(band_rows, demand.rows))
-    for part in range(1, (room.slots - few) // 2 + 1):
+    for part in _sizes((room.slots - few) // 2, only_most=room.halves):
         # With one band nothing is used twice, so nothing need stay.
-        most = room.slots - 2 * part if bands > 1 else few
-        step = max(1, part // 2)
-        for resident in range(few, min(most, few + many - part) + 1, step):
-            found.append(Choice(bands=bands, resident=resident, part=part))
+        most = room.slots - 2 * part if bands > 1 and not room.halves else few
+        most = min(most, few + many - part)
+        for resident in sorted({few, (few + most) // 2, most}):
+            if few <= resident <= most:
+                found.append(Choice(bands=bands, resident=resident, part=part))
     return found
+
+
+def _sizes(most: int, *, only_most: bool) -> list[int]:
+    """Blocks of a part that are tried: 1, 2, 3, 4, 6, 8, 12, ... and the most."""
+    tried = {1 << log for log in range(most.bit_length())}
+    tried |= {3 << log for log in range(most.bit_length())}
+    tried = {most} if only_most else tried | {most}
+    return [size for size in sorted(tried) if 0 < size <= most]
 
 
 def passes(demand: LayerDemand, choice: Choice, room: Room) -> list[Pass]:
@@ -125,7 +137,7 @@ def _tile(demand: LayerDemand, choice: Choice, room: Room, tile: int) -> Iterato
 def estimate(demand: LayerDemand, made: Pass, room: Room) -> int:
     """Estimated cycles of a pass: as long as its lanes, scanner, walker or neurons alone."""
     first, end = made.band
-    steps = demand.steps * (end - first)
+    steps = int(demand.steps[first:end].sum())
     events = sum(float(block.events[first:end].sum()) for block in made.uses)
     nulls = demand.nulls if any(block in demand.resident for block in made.uses) else 1.0
     paths = len({block.path for block in made.uses})
