@@ -30,9 +30,9 @@ _EPILOG = """
 examples:
   python -m lbq_hw.external --data folder/of/cifar10
       ResNet-20 of the zoo, 8 bits, 128 lanes of a ULX3S-85F
-  python -m lbq_hw.external --data DIR --weight-bits 4 --weight-rows 2560 --partial-words 512
+  python -m lbq_hw.external --data DIR --weight-bits 4 --weight-rows 1024 --partial-bits 17
   python -m lbq_hw.external --data DIR --board tang-nano-20k --narrow 2 --timesteps 1 --lanes 32 \\
-      --weight-bits 4 --weight-rows 1024 --partial-words 1024
+      --units 2 --weight-bits 4 --partial-bits 17
 
 columns of the table:
   bands     of output rows; a band's partial sums fit in --partial-words
@@ -86,18 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--halves", action="store_true", help="a weight memory of two halves, for comparison")
     add("--dataset", help="default: the one the model was trained on")
     add("--data", metavar="DIR", help="folder of the dataset's official files")
-    add("--levels", metavar="FILE", help="keep the levels of the image in an .npz file")
     add("--json", action="store_true", help="one JSON object instead of a table")
     return parser
 
 
 def _levels(network: Network, args: argparse.Namespace) -> dict[str, Any]:
-    """Levels of all tensors for the first test image, from the golden model or from a file."""
-    if args.levels:
-        try:
-            return dict(np.load(args.levels))
-        except FileNotFoundError:
-            pass
+    """Levels of all tensors for the first test image."""
     raw = load_dataset(network, args.dataset, args.data, 1).images
     result = golden.run(network, raw, keep="levels")
     found = {INPUT: network.input.quantize(raw)[:, 0]}
@@ -105,8 +99,6 @@ def _levels(network: Network, args: argparse.Namespace) -> dict[str, Any]:
         output = result.traces[layer.name].output
         assert output is not None
         found[layer.name] = np.asarray(output)[:, 0]
-    if args.levels:
-        np.savez_compressed(args.levels, allow_pickle=False, **found)
     return found
 
 

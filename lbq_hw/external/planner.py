@@ -8,6 +8,7 @@ from typing import Any
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.external import tape
 from lbq_hw.external.demand import LayerDemand
 from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.external.schedule import Item, Schedule
@@ -76,6 +77,7 @@ def plan(
 ) -> tuple[LayerPlan, ...]:
     """Cut each layer in the way that ends first, given those before; PlanError if none does."""
     state = _State(Schedule(timing), [-1] * room.slots)
+    state.schedule.write(Item(slices=len(tape.head(config, 0).payload)))
     found = []
     for demand in layers:
         options = choices(demand, room)

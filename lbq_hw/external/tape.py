@@ -4,7 +4,7 @@ An item is 32-bit slices, lowest byte first: an address, a count with a pass, th
 
     address   region in bits 31:28, below it entry and slice, as in the host port
     count     slices of payload in bits 15:0; `after` in bits 31:16: the item waits until this many
-              passes are done, modulo 2**16
+              passes are done
     payload   slices, each for the address after the one before; behind the last slice of an entry
               comes the first of the next
     CRC-32    of all slices before it in the item, as in zlib
@@ -27,7 +27,7 @@ HEAD, PASS, END = (number << regions.SHIFT for number in (13, 14, 15))
 """Addresses of the items that write no memory."""
 WRITTEN = (*regions.TABLES, Region.WEIGHTS, Region.PARAMS)
 """Regions that an item may write."""
-MOST_SLICES = (1 << 16) - 1
+MOST_SLICES = MOST_PASSES = (1 << 16) - 1
 
 
 class TapeError(ValueError):
@@ -47,7 +47,9 @@ class TapeItem:
             raise ValueError(
                 f"an item must have at most {MOST_SLICES} slices, not {len(self.payload)}"
             )
-        count = len(self.payload) | (self.after & 0xFFFF) << 16
+        if self.after > MOST_PASSES:
+            raise ValueError(f"a tape must have at most {MOST_PASSES} passes, not {self.after}")
+        count = len(self.payload) | self.after << 16
         data = _bytes((self.address, count, *self.payload))
         return data + zlib.crc32(data).to_bytes(4, "little")
 
@@ -70,18 +72,22 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
 
     What comes before an error has been given: the core, too, has executed it by then.
     """
-    place = 0
-    passes = 0
+    place = slices = passes = 0
     while True:
         item, place = _item(data, place)
         kind = item.address >> regions.SHIFT
-        if (item.address == HEAD) != (place == len(head(config, 0).encode())):
+        if item.address in (PASS, END) and (item.payload or item.after):
+            raise TapeError("PASS and END must have neither payload nor pass to wait for")
+        if (item.address == HEAD) != (not slices):
             raise TapeError("HEAD must be the first item, and no other")
         if item.address == HEAD:
-            if item.payload[:2] != head(config, 0).payload[:2]:
+            slices = item.payload[-1]
+            if item.payload != head(config, slices).payload:
                 raise TapeError("the tape is for another core")
             continue
         if item.address == END:
+            if place != 4 * slices:
+                raise TapeError(f"END must end at slice {slices}, not {place // 4}")
             return
         if item.address == PASS:
             passes += 1

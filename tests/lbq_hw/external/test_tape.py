@@ -80,6 +80,25 @@ def test_an_item_that_waits_for_what_comes_after_it_is_refused() -> None:
         list(tape.decode(CORE, tape.encode(CORE, [late])))
 
 
+def test_passes_and_the_end_bring_nothing() -> None:
+    for bad in (TapeItem(address=tape.PASS, payload=(1,)), TapeItem(address=tape.END, after=1)):
+        with pytest.raises(
+            TapeError, match=r"^PASS and END must have neither payload nor pass to wait for$"
+        ):
+            list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_an_end_that_is_not_where_the_head_says_is_refused() -> None:
+    early = [*ITEMS, TapeItem(address=tape.END)]
+    with pytest.raises(TapeError, match=r"^END must end at slice 28, not 25$"):
+        list(tape.decode(CORE, tape.encode(CORE, early)))
+
+
+def test_an_item_that_waits_for_too_many_passes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^a tape must have at most 65535 passes, not 65536$"):
+        TapeItem(address=WEIGHTS, payload=(0,), after=65536).encode()
+
+
 def test_an_item_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^an item must have at most 65535 slices, not 65536$"):
         TapeItem(address=WEIGHTS, payload=(0,) * 65536).encode()
