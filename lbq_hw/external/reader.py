@@ -1,0 +1,105 @@
+"""When words of external memory arrive: the automaton of the memory reader, exactly.
+
+The memory is read by the page. A page read is never paused: it begins only when the FIFO has room
+for the whole page, and then brings one word per cycle. Between two pages the controller may
+refresh. Refreshes are due at fixed cycles after the start of an inference, and are made at the next
+decision. So all times follow from the cycles in which words are taken, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderTiming:
+    """Numbers of one controller and clock, all in cycles unless said otherwise.
+
+    `word_bits`: 16 or 32. `page_words`: words that one page read brings. `fifo_pages`: pages that
+    the FIFO holds. `first`: from the decision to the cycle in which the first word of the page can
+    be taken. `rest`: from the last word to the next decision. `refresh`: from a decision for a
+    refresh to the next decision. `interval`: from one refresh that is due to the next.
+    """
+
+    word_bits: int = 16
+    page_words: int = 512
+    fifo_pages: int = 2
+    first: int = 8
+    rest: int = 2
+    refresh: int = 10
+    interval: int = 600
+
+    def __post_init__(self) -> None:
+        if self.word_bits not in (16, 32):
+            raise ValueError(f"word_bits must be 16 or 32, not {self.word_bits!r}")
+        for name in ("page_words", "fifo_pages", "interval"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+
+    @property
+    def words_per_slice(self) -> int:
+        """Memory words of one 32-bit slice of the tape."""
+        return 32 // self.word_bits
+
+    @property
+    def rate(self) -> float:
+        """Words per cycle while nothing waits."""
+        page = self.first + self.page_words + self.rest
+        return self.page_words / (page * (1 + self.refresh / self.interval))
+
+
+ULX3S = ReaderTiming()
+"""16 bits, pages of 512 words, CAS latency 3, refreshes every 7.5 us at 80 MHz."""
+TANG_NANO_20K = ReaderTiming(word_bits=32, page_words=256, interval=900)
+"""32 bits, pages of 256 words, refreshes every 15 us at 60 MHz."""
+
+
+class WordStream:
+    """The words of the tape in their order; `take` says in which cycles they are taken."""
+
+    def __init__(self, timing: ReaderTiming) -> None:
+        self._timing = timing
+        self._taken = 0  # words
+        self._free = 0  # cycle of the controller's next decision
+        self._due = timing.interval
+        self._begin = 0  # cycle in which the first word of the page can be taken
+        self._ends: list[int] = []  # cycles in which the last words of the last pages were taken
+
+    def copy(self) -> WordStream:
+        other = WordStream(self._timing)
+        other.__dict__.update(self.__dict__)
+        other._ends = list(self._ends)
+        return other
+
+    def take(self, cycle: int, words: int) -> int:
+        """Take `words` words, the first not before `cycle`; the cycle in which the last is taken.
+
+        One word per cycle is taken, as soon as it is there.
+        """
+        size = self._timing.page_words
+        while words:
+            place = self._taken % size
+            if not place:
+                self._open_page()
+            count = min(words, size - place)
+            last = max(cycle, self._begin + place) + count - 1
+            if place + count == size:
+                self._ends = [*self._ends, last][-self._timing.fifo_pages :]
+            self._taken += count
+            words -= count
+            cycle = last + 1
+        return cycle - 1
+
+    def _open_page(self) -> None:
+        timing = self._timing
+        full = len(self._ends) == timing.fifo_pages
+        room = self._ends[0] + 1 if full else 0
+        now = self._free
+        while self._due <= now or now < room:
+            if self._due <= now:
+                now += timing.refresh
+                self._due += timing.interval
+            else:
+                now = min(room, self._due)
+        self._begin = now + timing.first
+        self._free = self._begin + timing.page_words + timing.rest

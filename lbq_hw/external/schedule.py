@@ -1,0 +1,79 @@
+"""When passes run and blocks are fetched: the tape, read once, behind compute.
+
+The tape is a list of items. The reader executes them in their order; an item that writes where
+passes still read waits until these are done. A pass begins when the pass before it is done and the
+reader has come to its PASS item. Exact, given the cycles of each pass; see docs/external-memory.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lbq_hw.external.reader import ReaderTiming, WordStream
+
+ITEM_SLICES = 3
+"""Of an item beside its payload: two of head, one of CRC."""
+GATE = 2
+"""Cycles from the last word of a head to the first of its payload, if nothing waits."""
+EFFECT = 2
+"""Cycles from the last word of an item to the cycle in which a pass may begin, or the next item's
+head may be taken."""
+
+
+class OrderError(ValueError):
+    """An item waits for a pass that waits for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """`slices` of payload that may be written once `after` passes are done."""
+
+    slices: int
+    after: int = 0
+
+
+@dataclass
+class Schedule:
+    """The state after some passes: cycles count from the start of the inference."""
+
+    timing: ReaderTiming
+    cycle: int = 0
+    """Cycle in which the reader may take its next word."""
+    ends: list[int] = field(default_factory=list)
+    """Cycles in which the passes are done."""
+    waited: int = 0
+    """Cycles in which no pass ran."""
+    slices: int = 0
+    """Of the tape, taken so far."""
+
+    def __post_init__(self) -> None:
+        self._stream = WordStream(self.timing)
+
+    def copy(self) -> Schedule:
+        other = Schedule(self.timing, self.cycle, list(self.ends), self.waited, self.slices)
+        other._stream = self._stream.copy()
+        return other
+
+    def write(self, item: Item) -> None:
+        """An item that writes."""
+        if item.after > len(self.ends):
+            raise OrderError(
+                f"an item waits for pass {item.after - 1}, but only {len(self.ends)} passes "
+                f"come before it on the tape"
+            )
+        gate = self._take(self.cycle, 2) + GATE
+        if item.after:
+            gate = max(gate, self.ends[item.after - 1] + 1)
+        self.cycle = self._take(gate, item.slices + 1) + EFFECT
+
+    def run(self, cycles: int) -> None:
+        """A PASS item, and the pass."""
+        self.cycle = self._take(self.cycle, ITEM_SLICES) + EFFECT
+        free = self.ends[-1] if self.ends else 0
+        start = max(free, self.cycle)
+        self.waited += start - free
+        self.ends.append(start + cycles)
+
+    def _take(self, cycle: int, slices: int) -> int:
+        self.slices += slices
+        return self._stream.take(cycle, slices * self.timing.words_per_slice)

@@ -1,0 +1,146 @@
+"""Layers as passes: bands of output rows, tiles, input parts; and which blocks stay in memory.
+
+A pass is one LAYER record: one tile (or all of them, where all blocks fit), one band, some blocks.
+Passes of one band and tile follow each other, and all but the last leave partial sums. Of a tile's
+blocks some stay in the weight memory while the tile runs (*resident*), and the last pass of each
+band uses them; the others stream through it, band by band, forward and backward in turn, so that a
+band begins with the part that the band before ended with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lbq_hw.external.demand import Block, LayerDemand
+
+PASS_CYCLES = 90
+"""Estimate: from the start of a pass to its first event, and from its last event to its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What a core has for passes.
+
+    `slots` of weight rows, each for one block; `partial_words`, each the partial sums, of
+    `partial_bits`, of one group of channels; `groups` of a tile; `streams` of events; `halves`:
+    parts are half of the slots and nothing stays, for comparison.
+    """
+
+    slots: int
+    partial_words: int
+    partial_bits: int
+    groups: int
+    streams: int = 1
+    halves: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("slots", "groups", "streams"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pass:
+    """One LAYER record: `fetch`, blocks that come before it on the tape, as numbers of `uses`;
+    `keep`, whether the blocks it uses are needed later too, one flag for each of `uses`.
+    """
+
+    layer: str
+    tile: int
+    band: tuple[int, int]
+    uses: tuple[Block, ...]
+    fetch: tuple[int, ...]
+    keep: tuple[bool, ...]
+    takes: bool
+    leaves: bool
+    cycles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How a layer is cut: `bands`, `resident` blocks, blocks of a `part` (0: one pass per tile)."""
+
+    bands: int
+    resident: int
+    part: int
+
+
+def choices(demand: LayerDemand, room: Room) -> list[Choice]:
+    """Every way to cut a layer that the core has room for; empty if there is none."""
+    few, many = len(demand.resident), len(demand.blocks)
+    found = []
+    if few + many <= room.slots:
+        found.append(Choice(bands=1, resident=few + many, part=0))
+    band_rows = room.partial_words // (int(demand.steps.max()) * room.groups)
+    if not band_rows or demand.partial_bits > room.partial_bits:
+        return found
+    bands = -(-demand.rows // min(band_rows, demand.rows))
+    for part in _sizes((room.slots - few) // 2, only_most=room.halves):
+        # With one band nothing is used twice, so nothing need stay.
+        most = room.slots - 2 * part if bands > 1 and not room.halves else few
+        most = min(most, few + many - part)
+        for resident in sorted({few, (few + most) // 2, most}):
+            if few <= resident <= most:
+                found.append(Choice(bands=bands, resident=resident, part=part))
+    return found
+
+
+def _sizes(most: int, *, only_most: bool) -> list[int]:
+    """Blocks of a part that are tried: 1, 2, 3, 4, 6, 8, 12, ... and the most."""
+    tried = {1 << log for log in range(most.bit_length())}
+    tried |= {3 << log for log in range(most.bit_length())}
+    tried = {most} if only_most else tried | {most}
+    return [size for size in sorted(tried) if 0 < size <= most]
+
+
+def passes(demand: LayerDemand, choice: Choice, room: Room) -> list[Pass]:
+    """The passes of a layer in their order."""
+    found: list[Pass] = []
+    for tile in range(demand.tiles):
+        found += _tile(demand, choice, room, tile)
+    return found
+
+
+def _tile(demand: LayerDemand, choice: Choice, room: Room, tile: int) -> Iterator[Pass]:
+    stays = (*demand.resident, *demand.blocks[: choice.resident - len(demand.resident)])
+    streamed = demand.blocks[choice.resident - len(demand.resident) :]
+    count = -(-len(streamed) // choice.part) if choice.part else 0
+    parts = [streamed[i * len(streamed) // count : (i + 1) * len(streamed) // count]
+             for i in range(count)]  # fmt: skip
+    there: set[int] = set()
+    for band in range(choice.bands):
+        rows = band * demand.rows // choice.bands, (band + 1) * demand.rows // choice.bands
+        ordered = parts[::-1] if band % 2 else parts
+        final = band == choice.bands - 1
+        for number, part in enumerate(ordered or [()]):
+            last = number == max(0, len(ordered) - 1)
+            uses = (*part, *stays) if last else tuple(part)
+            keep = tuple(not final and last for _ in uses)
+            fetch = tuple(i for i, block in enumerate(uses) if id(block) not in there)
+            there |= {id(block) for block in uses}
+            there -= {id(b) for b, kept in zip(uses, keep, strict=True) if not kept}
+            made = Pass(
+                layer=demand.name,
+                tile=tile,
+                band=rows,
+                uses=uses,
+                fetch=fetch,
+                keep=keep,
+                takes=number > 0,
+                leaves=not last,
+                cycles=0,
+            )
+            yield replace(made, cycles=estimate(demand, made, room))
+
+
+def estimate(demand: LayerDemand, made: Pass, room: Room) -> int:
+    """Estimated cycles of a pass: as long as its lanes, scanner, walker or neurons alone."""
+    first, end = made.band
+    steps = int(demand.steps[first:end].sum())
+    events = sum(float(block.events[first:end].sum()) for block in made.uses)
+    nulls = demand.nulls if any(block in demand.resident for block in made.uses) else 1.0
+    paths = len({block.path for block in made.uses})
+    requests = sum(block.requests for block in made.uses)
+    least = steps * max(requests + 1, paths + 2, room.groups)
+    return PASS_CYCLES + round(max(events + nulls * steps, least) / room.streams)

@@ -1,0 +1,77 @@
+"""Plans: the choice that ends first, budgets that add up, and refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from networks import random_images, random_network
+
+from lbq_hw import interpreter
+from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.config import CoreConfig
+from lbq_hw.external import ULX3S, PlanError, Room, demands, plan
+from lbq_hw.external.__main__ import main
+from lbq_hw.external.demand import LayerDemand
+from lbq_hw.network import INPUT
+
+
+def asked(seed: int, *, channels: int) -> tuple[tuple[LayerDemand, ...], CoreConfig]:
+    network = random_network(seed, channels=channels)
+    config = smallest_for(network, lanes=8)
+    (raw,) = random_images(network, 1, seed)
+    done = interpreter.run(compile_network(network, config), raw)
+    levels = {INPUT: network.input.quantize(raw[None])[:, 0], **done.levels}
+    return demands(network, config, levels, block_rows=8), config
+
+
+def room(slots: int, words: int) -> Room:
+    return Room(slots=slots, partial_words=words, partial_bits=32, groups=4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
+    layers, config = asked(seed, channels=20)
+    planned = plan(layers, config, room(4, 4096), ULX3S)
+    assert planned[-1].end == sum(layer.compute + layer.wait for layer in planned)
+    for layer, demand in zip(planned, layers, strict=True):
+        assert layer.fetched >= layer.rows
+        assert layer.rows == demand.tiles * sum(
+            block.rows for block in (*demand.blocks, *demand.resident)
+        )
+
+
+def test_more_weight_rows_are_not_slower() -> None:
+    layers, config = asked(5, channels=24)
+    small, large = (plan(layers, config, room(slots, 4096), ULX3S) for slots in (4, 64))
+    assert large[-1].end <= small[-1].end
+
+
+def test_a_layer_that_cannot_be_cut_is_refused_with_what_is_short() -> None:
+    layers, config = asked(5, channels=24)
+    most = max(layers, key=lambda demand: len(demand.blocks))
+    with pytest.raises(PlanError) as caught:
+        plan([most], config, room(2, 0), ULX3S)
+    count, steps = len(most.blocks) + len(most.resident), int(most.steps.max())
+    assert str(caught.value) == (
+        f"layer {most.name!r}: {count} blocks of weight rows exceed the 2 of the core, and "
+        f"partial sums of one output row need {4 * steps} words of {most.partial_bits} bits, "
+        f"the core has 0 of 32"
+    )
+
+
+def test_the_command_prints_the_budget_of_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--model", "digits", "--lanes", "8", "--weight-rows", "64", "--block-rows", "8"]
+    assert main([*args, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    total = sum(layer["compute_cycles"] + layer["wait_cycles"] for layer in facts["layers"])
+    assert facts["cycles"] == total
+    assert facts["bytes"] == sum(layer["bytes"] for layer in facts["layers"])
+    assert facts["block_rams"]["of"] == 208
+    assert main(args) == 0
+    assert "images/s" in capsys.readouterr().out
+
+
+def test_the_command_names_a_board_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--board", "ulx3s-86f"]) == 2
+    assert capsys.readouterr().err.startswith("error: no board 'ulx3s-86f'")

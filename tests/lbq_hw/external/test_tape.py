@@ -1,0 +1,104 @@
+"""The bytes of a tape: a round trip, and everything that is refused."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.external import tape
+from lbq_hw.external.tape import TapeError, TapeItem
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
+
+CORE = CoreConfig()
+WEIGHTS = regions.address(CORE, Region.WEIGHTS, 3)
+ITEMS = [
+    TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF)),
+    TapeItem(address=tape.PASS),
+    TapeItem(address=WEIGHTS, payload=(4,), after=1),
+    TapeItem(address=tape.PASS),
+]
+
+
+def test_a_tape_comes_back_as_it_was() -> None:
+    data = tape.encode(CORE, ITEMS)
+    assert len(data) == 1024
+    assert list(tape.decode(CORE, data)) == ITEMS
+
+
+def test_an_item_has_its_bytes_lowest_first() -> None:
+    made = TapeItem(address=0x50000018, payload=(0x11223344,), after=2).encode()
+    assert made[:12].hex() == "18000050" + "01000200" + "44332211"
+    assert made[12:].hex() == "ff4fa87d"
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_tape_with_wrong_bits_is_refused(seed: int) -> None:
+    draw, data = random.Random(seed), bytearray(tape.encode(CORE, ITEMS))
+    used = len(data.rstrip(b"\0"))
+    for _ in range(draw.randint(1, 3)):
+        data[draw.randrange(used)] ^= 1 << draw.randrange(8)
+    if bytes(data) != tape.encode(CORE, ITEMS):
+        with pytest.raises(TapeError):
+            list(tape.decode(CORE, bytes(data)))
+
+
+def test_a_memory_of_zeros_or_ones_is_no_tape() -> None:
+    for data in (bytes(1024), b"\xff" * 1024):
+        with pytest.raises(TapeError, match=r"^the item at byte 0 has a wrong CRC$|ends within"):
+            list(tape.decode(CORE, data))
+
+
+def test_a_short_tape_is_refused() -> None:
+    data = tape.encode(CORE, ITEMS)
+    with pytest.raises(TapeError, match=r"^the tape ends within the item at byte 24$"):
+        list(tape.decode(CORE, data[:40]))
+
+
+def test_a_tape_for_another_core_is_refused() -> None:
+    with pytest.raises(TapeError, match=r"^the tape is for another core$"):
+        list(tape.decode(CORE.with_(lanes=8), tape.encode(CORE, ITEMS)))
+
+
+def test_a_tape_without_head_is_refused() -> None:
+    with pytest.raises(TapeError, match=r"^HEAD must be the first item, and no other$"):
+        list(tape.decode(CORE, ITEMS[0].encode()))
+
+
+@pytest.mark.parametrize("region", [Region.REGISTERS, Region.PLANES, Region.LOGITS])
+def test_an_item_that_writes_elsewhere_is_refused(region: Region) -> None:
+    address = region << regions.SHIFT
+    with pytest.raises(TapeError, match=rf"^an item must not have address {address:#010x}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [TapeItem(address=address, payload=(1,))])))
+
+
+def test_an_item_that_waits_for_what_comes_after_it_is_refused() -> None:
+    late = TapeItem(address=WEIGHTS, payload=(4,), after=1)
+    with pytest.raises(TapeError, match=r"^an item waits for pass 0, which comes after it$"):
+        list(tape.decode(CORE, tape.encode(CORE, [late])))
+
+
+def test_passes_and_the_end_bring_nothing() -> None:
+    for bad in (TapeItem(address=tape.PASS, payload=(1,)), TapeItem(address=tape.END, after=1)):
+        with pytest.raises(
+            TapeError, match=r"^PASS and END must have neither payload nor pass to wait for$"
+        ):
+            list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_an_end_that_is_not_where_the_head_says_is_refused() -> None:
+    early = [*ITEMS, TapeItem(address=tape.END)]
+    with pytest.raises(TapeError, match=r"^END must end at slice 28, not 25$"):
+        list(tape.decode(CORE, tape.encode(CORE, early)))
+
+
+def test_an_item_that_waits_for_too_many_passes_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^a tape must have at most 65535 passes, not 65536$"):
+        TapeItem(address=WEIGHTS, payload=(0,), after=65536).encode()
+
+
+def test_an_item_that_is_too_long_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^an item must have at most 65535 slices, not 65536$"):
+        TapeItem(address=WEIGHTS, payload=(0,) * 65536).encode()
