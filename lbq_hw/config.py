@@ -42,6 +42,9 @@ _RANGES = {
     "identities": (0, 1),
     "stacks": (0, 1),
     "resets": (0, 1),
+    "external": (0, 32),
+    "partial_words": (0, 1 << 16),
+    "partial_bits": (0, 32),
     "fifo_depth": (3, 1 << 12),
     "counters": (1, 7),
     "counter_bits": (8, 40),
@@ -88,6 +91,9 @@ class CoreConfig:
     of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
     is their threshold.
 
+    External memory: `external`, bits of its words, 16 or 32 (0: the core has none; else W = P);
+    `partial_words` of L partial sums of `partial_bits` (0: none; a multiple of P / L).
+
     Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
     alone; `counter_bits`, the width of each, at which it wraps around.
     """
@@ -119,6 +125,9 @@ class CoreConfig:
     identities: int = 1
     stacks: int = 1
     resets: int = 1
+    external: int = 0
+    partial_words: int = 0
+    partial_bits: int = 0
     fifo_depth: int = 16
     counters: int = 7
     counter_bits: int = 40
@@ -140,12 +149,35 @@ class CoreConfig:
                     f"{small} must be at most {large} ({getattr(self, large)}), "
                     f"not {getattr(self, small)!r}"
                 )
+        self._check_external()
         for name, unit in (("plane_words", "summary"), ("channels", "lanes"), ("logits", "lanes")):
             if getattr(self, name) % getattr(self, unit):
                 raise ValueError(
                     f"{name} must be a multiple of {unit} ({getattr(self, unit)}), "
                     f"not {getattr(self, name)!r}"
                 )
+
+    def _check_external(self) -> None:
+        if self.external not in (0, 16, 32):
+            raise ValueError(f"external must be 0, 16 or 32, not {self.external!r}")
+        if self.external and self.word != self.lanes:
+            raise ValueError(
+                f"word must be lanes ({self.lanes}) with external memory, not {self.word!r}"
+            )
+        if self.external and self.layers & (self.layers - 1):
+            raise ValueError(
+                f"layers must be a power of two with external memory, not {self.layers!r}"
+            )
+        if self.partial_words % self.groups:
+            raise ValueError(
+                f"partial_words must be a multiple of lanes / units ({self.groups}), "
+                f"not {self.partial_words!r}"
+            )
+        if bool(self.partial_words) != bool(self.partial_bits):
+            raise ValueError(
+                f"partial_words and partial_bits must both be 0 or neither, "
+                f"not {self.partial_words!r} and {self.partial_bits!r}"
+            )
 
     @property
     def granule(self) -> int:

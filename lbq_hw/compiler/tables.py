@@ -127,6 +127,8 @@ class Tables:
             "out_frame": output.frame_words if output else 0,
             "out_pitch": output.pitch if output else 0,
             "out_chunk": min(self.config.lanes, output.pitch).bit_length() - 1 if output else 0,
+            "partial_in": 0,
+            "partial_out": 0,
             "reserved": 0,
             **ranges,
         }

@@ -8,7 +8,7 @@ from typing import Any
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import tape
+from lbq_hw.isa import tape
 from lbq_hw.external.demand import LayerDemand
 from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.external.schedule import Item, Schedule

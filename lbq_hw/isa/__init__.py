@@ -159,12 +159,17 @@ LAYER = Record(
         _below("path_last", "its last", "paths"),
         _below("segment_first", "its first SEGMENT record", "segments"),
         _below("segment_last", "its last", "segments"),
-        Field(
-            name="reserved",
-            meaning="0: partial sums in, out; weights in external memory; 5 more",
-            most=0,
-            bits=8,
+        _upto(
+            "partial_in",
+            "the sums begin with those that the pass before has left",
+            lambda c: int(c.partial_words > 0),
         ),
+        _upto(
+            "partial_out",
+            "the sums are left for the next pass: no levels, no logits",
+            lambda c: int(c.partial_words > 0),
+        ),
+        Field(name="reserved", meaning="0", most=0, bits=6),
     ),
     ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),
 )
@@ -275,3 +280,8 @@ class Error(Code):
     WEIGHT = 8, "an event has a weight row outside its memory"
     LOGIT = 9, "there are more logits than their memory holds"
     PARAM = 10, "a parameter tile lies outside its memory"
+    TAPE = 11, "an item of the tape is illegal, or the tape is for another core"
+    CRC = 12, "an item of the tape has a wrong CRC"
+    ORDER = 13, "the tape and the passes wait for each other"
+    MEMORY = 14, "started while the external memory is not calibrated"
+    PARTIAL = 15, "a pass has more steps than there is room for partial sums"

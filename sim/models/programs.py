@@ -104,6 +104,8 @@ class Draw:
                 "path_last": paths[-1],
                 "segment_first": segments[0],
                 "segment_last": segments[-1],
+                "partial_in": 0,
+                "partial_out": 0,
                 "reserved": 0,
             },
         )

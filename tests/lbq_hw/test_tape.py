@@ -7,8 +7,8 @@ import random
 import pytest
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import tape
-from lbq_hw.external.tape import TapeError, TapeItem
+from lbq_hw.isa import tape
+from lbq_hw.isa.tape import TapeError, TapeItem
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
