@@ -38,6 +38,7 @@ def test_the_files_of_the_page_are_small():
 RUN = store.Run(
     name="cifar10-resnet20-t2-fast",
     changes=["train.ema=0.999"],
+    dataset="cifar10",
     method="lbq",
     timesteps=2,
     capacity=5,
@@ -89,7 +90,7 @@ def measured():
     network = file.load(zoo.find("digits"))
     raw = random_images(network, 4)
     found = measure.measure(network, raw, np.zeros(4, np.int64))
-    facts = measure.report("digits.lbq", network, "digits", found)
+    facts = measure.report("digits.lbq", network, "cifar10", found)
     facts["golden"] = measure.compare_with_golden(network, raw[:3], found)
     return facts | {"float_accuracy": 97.3, "accuracy": 97.25}
 
@@ -135,12 +136,13 @@ def test_a_run_and_its_integer_networks_share_rows(folder, measured):
     full, short = "300 epochs, batch 256", "50 epochs, from t2"
     late = f"{short}, last 5 mild, last 7 sharpness-aware"
     few_bits = "4 bit, trained so"
+    two = "cifar10", "LBQ(5), T = 2"
     assert rows_of(text)[2:] == [
-        ["LBQ(5), T = 2", "t2", "8 bit", full, "0", "97.30", "97.25", "-0.05", "97.45"],
-        ["LBQ(5), T = 2", "t2", "6 bit", full, "0", "97.30", "97.20", "-0.10", "97.45"],
-        ["LBQ(5), T = 2", "seed1", "float", full, "1", "97.30", "", "", "97.45"],
-        ["LBQ(5), T = 2", "t2-4bit", few_bits, late, "0", "97.30", "97.00", "-0.30", "97.45"],
-        ["LBQ(5), T = 1", "t1", "float", short, "0", "97.10", "", "", "97.28"],
+        [*two, "t2", "8 bit", full, "0", "97.30", "97.25", "-0.05", "97.45"],
+        [*two, "t2", "6 bit", full, "0", "97.30", "97.20", "-0.10", "97.45"],
+        [*two, "seed1", "float", full, "1", "97.30", "", "", "97.45"],
+        [*two, "t2-4bit", few_bits, late, "0", "97.30", "97.00", "-0.30", "97.45"],
+        ["cifar10", "LBQ(5), T = 1", "t1", "float", short, "0", "97.10", "", "", "97.28"],
     ]
     text = unwrapped(text)
     assert "on 4 test images, in torch; on the first 3 all logits were equal to golden's" in text
@@ -148,6 +150,29 @@ def test_a_run_and_its_integer_networks_share_rows(folder, measured):
     assert 'Epochs on "mild" images are the last ones' in text
     assert '"Sharpness-aware" epochs are the last ones too' in text
     assert "the last weights themselves give 97.42 % (t2) in float" in text
+
+
+def test_runs_of_another_dataset_follow_and_have_the_papers_accuracy_of_that_dataset(folder):
+    other = replace(RUN, dataset="cifar100", accuracy=83.1, last_weights=None)
+    rows = {
+        "a": other,
+        "b": replace(other, timesteps=1),
+        "c": replace(other, capacity=2),
+        "d": replace(other, method="v1"),
+        "e": replace(other, dataset="mnist"),
+        "f": replace(RUN, timesteps=1),
+    }
+    for name, row in rows.items():
+        store.save(row, folder / "runs" / f"{name}.json")
+    text = page.SECTIONS["accuracy"].make(store.load(folder))
+    assert [(row[0], row[2], row[-1]) for row in rows_of(text)[2:]] == [
+        ("cifar10", "f", "97.28"),
+        ("cifar100", "c", ""),
+        ("cifar100", "a", "82.82"),
+        ("cifar100", "b", "82.38"),
+        ("cifar100", "d", ""),
+        ("mnist", "e", ""),
+    ]
 
 
 def test_a_network_of_another_run_than_its_name_says_is_refused(folder, measured, capsys):
@@ -184,6 +209,44 @@ def test_costs_are_those_of_the_counts(folder, measured):
     theirs = [row[0] for row in rows_of(text) if row[1] == "paper"]
     capacities = [f"LBQ({n})" for n in (2, 5, 10, 20)]
     assert theirs == ["ANN", *capacities, *capacities]
+
+
+def test_a_network_of_another_dataset_has_rows_of_its_own(folder, measured):
+    other = measured | {"dataset": "cifar100", "float_accuracy": 83.0, "accuracy": 83.1}
+    write(folder / "measured" / "a.json", other)
+    write(folder / "measured" / "b.json", measured)
+    results = store.load(folder)
+    text = page.SECTIONS["costs"].make(results)
+    own, named = "LBQ(5), 8-bit weights", "LBQ(5), 8-bit weights, cifar100"
+    priced = [(row[0], row[2]) for row in rows_of(text) if row[0].startswith(own)]
+    assert priced[:4] == [(own, "97.25"), (own, "97.25"), (named, "83.10"), (named, "83.10")]
+    assert [name for name, _ in priced[4:]] == [own, own, named, named, own, named]
+    assert "All rows are of cifar10 unless they name another dataset." in unwrapped(text)
+    assert layers.described(results) == measured
+
+
+def test_an_ann_of_another_dataset_is_not_beside_the_papers(folder, measured):
+    write(folder / "measured" / "t2.json", measured)
+    ann = replace(RUN, method="ann", accuracy=97.4)
+    store.save(ann, folder / "runs" / "ann.json")
+    store.save(replace(ann, dataset="cifar100", accuracy=80.0), folder / "runs" / "ann100.json")
+    text = page.SECTIONS["costs"].make(store.load(folder))
+    assert [row[2] for row in rows_of(text) if row[:2] == ["ANN", "ours"]] == ["97.40"]
+    assert "another dataset" not in text
+
+
+def test_levels_of_another_dataset_stand_beside_the_papers(folder, measured):
+    levels = measured["levels"] | {"gamma_cv": 1.25}
+    other = measured | {"dataset": "cifar100", "levels": levels}
+    write(folder / "measured" / "a.json", other)
+    assert page.SECTIONS["layers"].make(store.load(folder)) is None
+    write(folder / "measured" / "b.json", measured)
+    fewer = other | {"weight_bits": 4, "levels": levels | {"gamma_cv": 9.0}}
+    write(folder / "measured" / "c.json", fewer)
+    rows = rows_of(page.SECTIONS["layers"].make(store.load(folder)))
+    assert rows[0] == ["", "ours", "paper", "ours, cifar100"]
+    own = f"{measured['levels']['gamma_cv']:.2f}"
+    assert ["coefficient of variation of gamma", own, "0.74", "1.25"] in rows
 
 
 def test_the_papers_savings_follow_from_its_counts():
@@ -298,6 +361,7 @@ def test_other_neurons_of_a_method_are_rows_of_their_own(folder):
         {"epochs": 60},
         {"refine_epochs": 20},
         {"sam_epochs": 9},
+        {"dataset": "cifar100"},
         {"init": "t2"},
         {"changes": ["train.lr=0.2"]},
     ],
@@ -344,6 +408,20 @@ def test_commands_repeat_what_the_runs_changed(folder):
         f"{start} --set neuron.gamma0=0.25 --data DIR/cifar10 --out runs/ablation/t2-finer",
     ]
     assert "    make ablation DATA=DIR ARGS='--set train.epochs=30'" in lines
+    start = "The official batches lie in DIR/cifar10;"
+    assert lines[0] == f"{start} NAME is a run's and DATASET its dataset."
+
+
+def test_commands_name_the_folder_of_each_dataset(folder):
+    store.save(RUN, folder / "runs" / "t2.json")
+    other = replace(RUN, name="cifar100-resnet20-t2-sam", changes=[], dataset="cifar100")
+    store.save(other, folder / "runs" / "c100.json")
+    text = page.SECTIONS["commands"].make(store.load(folder))
+    assert (
+        "    python -m train --config cifar100-resnet20-t2-sam --data DIR/cifar100 "
+        "--out runs/c100\n" in text
+    )
+    assert unwrapped(text).startswith("The official batches lie in DIR/cifar10 and DIR/cifar100;")
 
 
 def test_a_note_stands_under_its_section(folder):
@@ -388,6 +466,7 @@ def test_a_run_of_each_ablation_becomes_its_row(tmp_path, name, method):
     assert (run.method, run.epochs, run.seed, run.accuracy) == (method, 3, 4, 90.5)
     assert (run.seconds, run.ranges) == (6.1, {"gamma_min": 0.5 / 3})
     assert run.changes == ("train.epochs=3", "train.seed=4")
+    assert run.dataset == "cifar10"
 
 
 def test_the_command_writes_a_row_that_is_read_back(folder, tmp_path, capsys):

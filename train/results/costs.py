@@ -15,7 +15,7 @@ from lbq_hw.energy import (
     INT32_ADD_PJ,
 )
 from lbq_hw.markdown import table
-from train.results.store import Results
+from train.results.store import PAPERS, Results
 from train.results.text import millions, paragraph, percent
 
 TIMESTEPS = 2  # of the paper's tables
@@ -23,7 +23,9 @@ OURS = {"lbq_with_padding": "ours, padding taps counted", "lbq": "ours, not coun
 
 
 def name(net: Mapping[str, Any]) -> str:
-    return f"LBQ({net['capacity']}), {net['weight_bits']}-bit weights"
+    """What a row calls a network: its dataset too, where it is not that of the paper's tables."""
+    words = [f"LBQ({net['capacity']})", f"{net['weight_bits']}-bit weights"]
+    return ", ".join(words if net["dataset"] == PAPERS else [*words, net["dataset"]])
 
 
 def section(results: Results) -> str | None:
@@ -31,6 +33,7 @@ def section(results: Results) -> str | None:
     nets = results.nets(timesteps=TIMESTEPS)
     if not nets:
         return None
+    others = any(net["dataset"] != PAPERS for net in nets)
     capacities = sorted({*map(int, results.paper["lbq"]), *(net["capacity"] for net in nets)})
     energy = ("", "", "accuracy", "FP MACs, M", "ACs, M", "formation ops, M", "mJ", "ANN / LBQ")
     saving = ("", "", "unary ACs, M", "bit-sparse ACs, M", "saved")
@@ -45,6 +48,7 @@ def section(results: Results) -> str | None:
                 'event: "not counted" has its taps left out of the fan-out, which is what the core',
                 'executes; "counted" takes one mean fan-out for all positions of a tensor.',
                 "Of several runs of one network, that of the best float accuracy is shown.",
+                f"All rows are of {PAPERS} unless they name another dataset." if others else "",
             ),
             table(energy, _energy_rows(results, nets, capacities), words=range(2)),
             paragraph("What bit planes save, counted in the same two ways:"),
@@ -68,7 +72,8 @@ def _energy_rows(
     ann = results.paper["ann"]
     yield "ANN", "paper", percent(ann["accuracy"]), millions(ann["fp_macs"]), "", "", _mj(ann), ""
     ours = nets[0]["energy"]["paper"]["ann"]
-    trained = [run.accuracy for run in results.runs.values() if run.method == "ann"]
+    anns = [run for run in results.runs.values() if run.method == "ann" and run.dataset == PAPERS]
+    trained = [run.accuracy for run in anns]
     accuracy = percent(mean(trained) if trained else None)
     yield "ANN", "ours", accuracy, millions(ours["fp_macs"]), "", "", _mj(ours), ""
     for capacity in capacities:

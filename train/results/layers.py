@@ -7,7 +7,7 @@ from typing import Any
 
 from lbq_hw.markdown import table
 from train.results import costs
-from train.results.store import Results
+from train.results.store import PAPERS, Results
 from train.results.text import paragraph
 
 FIGURE = "layers.svg"
@@ -23,9 +23,17 @@ _SUMMARY = {
 
 
 def described(results: Results) -> Mapping[str, Any] | None:
-    """The network of the figure: the paper's T and N, the most weight bits."""
-    nets = results.nets(timesteps=costs.TIMESTEPS, capacity=5)
-    return next((net for net in nets if "levels" in net), None)
+    """The network of the figure: the paper's dataset, T and N, the most weight bits."""
+    return _widest(results).get(PAPERS)
+
+
+def _widest(results: Results) -> dict[str, Mapping[str, Any]]:
+    """By dataset, the network of the paper's T and N with the most weight bits."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for net in results.nets(timesteps=costs.TIMESTEPS, capacity=5):
+        if "levels" in net:
+            found.setdefault(net["dataset"], net)
+    return found
 
 
 def facts(net: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,9 +48,12 @@ def section(results: Results) -> str | None:
     if net is None:
         return None
     layers = facts(net)["layers"]
-    ours, theirs = net["levels"], results.paper["layers"]
+    columns = {"ours": net["levels"], "paper": results.paper["layers"]}
+    for dataset, other in _widest(results).items():
+        if dataset != PAPERS:
+            columns[f"ours, {dataset}"] = other["levels"]
     summary = [
-        (label, f"{ours[key]:.{digits}f}", f"{theirs[key]:.{digits}f}")
+        (label, *(f"{levels[key]:.{digits}f}" for levels in columns.values()))
         for key, (label, digits) in _SUMMARY.items()
     ]
     tails = all(layer.get("lambda") is not None for layer in layers)
@@ -61,7 +72,7 @@ def section(results: Results) -> str | None:
                 "" if tails else _tail_range(net, results),
             ),
             f"![gamma by layer; entropy against active ratio; levels by layer]({picture})\n",
-            table(("", "ours", "paper"), summary),
+            table(("", *columns), summary),
             table(headings, rows),
         )
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lbq_hw.markdown import table
 from train.results import costs, layers, runs
 from train.results.store import Results, Run
-from train.results.text import paragraph
+from train.results.text import join, paragraph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ def page(results: Results) -> str:
     if unknown:
         raise ValueError(f"notes.json must have keys of {', '.join(SECTIONS)}, not {unknown!r}")
     parts = [
-        "# Results: ResNet-20 on CIFAR-10\n",
+        "# Results: ResNet-20 on CIFAR-10 and CIFAR-100\n",
         f"<!-- made by python -m train.results docs/{folder}; change the JSON, not this file -->\n",
         paragraph(
             "Ours beside the paper's. Every number comes from the JSON files in",
@@ -90,7 +90,7 @@ def _commands(results: Results) -> str | None:
     lines = [_command(run, f"runs/{name}") for name, run in runs]
     lines += [
         "python -m train.export runs/NAME --out NAME.lbq",
-        "python -m train.measure NAME.lbq --data DIR/cifar10 --run runs/NAME "
+        "python -m train.measure NAME.lbq --data DIR/DATASET --run runs/NAME "
         f"--compare-golden 50 --out {folder}/measured/NAME.json",
         f"python -m train.results {folder}/runs --collect runs/NAME",
     ]
@@ -105,14 +105,15 @@ def _commands(results: Results) -> str | None:
         lines.append(f"python -m train.results {folder}/ablation --collect runs/ablation/*")
     lines += [f"make bench-gpu ARGS='--json {folder}/bench-gpu.json'"] if results.bench else []
     lines.append(f"python -m train.results {folder}")
-    first = "DIR is the folder with cifar10, which holds the official batches; NAME is a run's."
+    folders = join([f"DIR/{name}" for name in sorted({run.dataset for _, run in runs})])
+    first = f"The official batches lie in {folders}; NAME is a run's and DATASET its dataset."
     return paragraph(first) + "\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def _command(run: Run, out: str) -> str:
     words = [f"python -m train --config {run.name}", *(f"--set {c}" for c in run.changes)]
     words += [f"--set train.init=runs/{run.init}"] if run.init else []
-    return " ".join([*words, "--data DIR/cifar10", f"--out {out}"])
+    return " ".join([*words, f"--data DIR/{run.dataset}", f"--out {out}"])
 
 
 SECTIONS = {

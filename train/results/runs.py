@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from lbq_hw.markdown import table
-from train.results.store import METHODS, Results, Run
+from train.results.store import METHODS, PAPERS, Results, Run
 from train.results.text import join, paragraph, percent, points
 
 SHARP = (
@@ -23,7 +23,8 @@ def accuracy(results: Results) -> str | None:
     if not results.runs:
         return None
     runs = dict(sorted(results.runs.items(), key=lambda item: _rank(item[1])))
-    headings = ("", "run", "weights", "training", "seed", "float", "integer", "difference", "paper")
+    settings = ("dataset", "", "run", "weights", "training", "seed")
+    headings = (*settings, "float", "integer", "difference", "paper")
     rows = [row for name in runs for row in _accuracy_rows(name, results)]
     last = [
         f"{run.last_weights:.2f} % ({name})"
@@ -36,7 +37,7 @@ def accuracy(results: Results) -> str | None:
         _tested(results),
         f"All of it is from {len(runs)} run{'s' if len(runs) > 1 else ''}.",
     )
-    parts = [first, table(headings, rows, words=range(4))]
+    parts = [first, table(headings, rows, words=range(5))]
     if any(run.refine_epochs for run in runs.values()):
         mild = 'Epochs on "mild" images are the last ones, without AutoAugment and cutout.'
         parts.append(paragraph(mild))
@@ -95,14 +96,16 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
             integer = percent(net["accuracy"])
             difference = points(net["accuracy"] - run.accuracy)
         weights = f"{bits} bit{', trained so' if run.weight_bits else ''}" if bits else "float"
-        words = _label(run), name, weights, _training(run), str(run.seed)
+        words = run.dataset, _label(run), name, weights, _training(run), str(run.seed)
         yield *words, percent(run.accuracy), integer, difference, theirs
 
 
 def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
     """The paper's accuracy of this network, trained as it trains."""
     if run.method == "lbq" and run.capacity == 5:
-        return paper["accuracy"].get(str(run.timesteps))
+        return paper["accuracy"].get(run.dataset, {}).get(str(run.timesteps))
+    if run.dataset != PAPERS:
+        return None
     if run.method == "lbq":
         known = paper["lbq"].get(str(run.capacity)) if run.timesteps == 2 else None
         return known and known["accuracy"]
@@ -110,10 +113,11 @@ def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
 
 
 def _rank(run: Run) -> tuple[Any, ...]:
-    """T = 2, the paper's first, then by what it is."""
+    """CIFAR-10 and T = 2, the paper's first, then by what it is."""
+    images = run.dataset != PAPERS, run.dataset
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
     size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
-    return *method, *size, run.seed, run.refine_epochs, run.sam_epochs
+    return *images, *method, *size, run.seed, run.refine_epochs, run.sam_epochs
 
 
 def _label(run: Run) -> str:
@@ -183,7 +187,7 @@ def _by_variant(runs: Iterable[Run]) -> dict[tuple[str, ...], dict[str, list[Run
 
 def _budget(run: Run) -> tuple[str, ...]:
     """All that a row has in common with the others."""
-    common = ("epochs", "batch", "lr", "ema", "init", "refine_epochs", "sam_epochs")
+    common = ("dataset", "epochs", "batch", "lr", "ema", "init", "refine_epochs", "sam_epochs")
     own = [c for c in run.changes if not c.startswith(("neuron.", "train.seed="))]
     return *(f"{key}={getattr(run, key)}" for key in common), *own
 

@@ -26,6 +26,7 @@ METHODS = {
     "quantized-ann": "Quantized ANN, N + 1 levels",
     "ann": "ANN, ReLU",
 }
+PAPERS = "cifar10"  # dataset of the paper's tables, but that of accuracy, which has several
 VALIDATION = "validation"  # folder of runs that were tested on images held out
 RANGES = ("gamma_min", "gamma_max", "lambda_min", "lambda_max")
 
@@ -34,16 +35,18 @@ RANGES = ("gamma_min", "gamma_max", "lambda_min", "lambda_max")
 class Run:
     """A finished training run: its settings and the accuracy of its last epoch in float32.
 
-    Members: `name` of the configuration and `changes` to it, each ``key=value``; `method`, a key of
-    `METHODS`; `weight_bits`, 0 for float weights; `init`, the run whose weights it began with, or
-    ""; `refine_epochs` and `sam_epochs`, the last ones, on mildly augmented images and with
-    sharpness-aware steps; `ema`, the decay of averaged weights, which are then the ones evaluated,
-    or 0, and `last_weights`, what the others gave; `seconds` of training; `ranges`, the least and
-    greatest gamma and lambda of its layers, where it has them.
+    Members: `name` of the configuration and `changes` to it, each ``key=value``; `dataset`, by the
+    name that `lbq_hw.datasets` has for it; `method`, a key of `METHODS`; `weight_bits`, 0 for float
+    weights; `init`, the run whose weights it began with, or ""; `refine_epochs` and `sam_epochs`,
+    the last ones, on mildly augmented images and with sharpness-aware steps; `ema`, the decay of
+    averaged weights, which are then the ones evaluated, or 0, and `last_weights`, what the others
+    gave; `seconds` of training; `ranges`, the least and greatest gamma and lambda of its layers,
+    where it has them.
     """
 
     name: str
     changes: tuple[str, ...]
+    dataset: str
     method: str
     timesteps: int
     capacity: int
@@ -98,17 +101,19 @@ class Results:
     notes: Mapping[str, str]
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Measured networks with these values, one per T, N and width: of several, the one that is
-        best in float. Most weight bits first, then by capacity.
+        """Measured networks with these values, one per dataset, T, N and width: of several, the one
+        that is best in float. By dataset, the paper's first; most weight bits first, then by
+        capacity.
         """
         found = [
             net
             for net in self.measured.values()
             if all(net[key] == value for key, value in wanted.items())
         ]
-        best: dict[tuple[int, ...], Mapping[str, Any]] = {}
+        best: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         for net in sorted(found, key=lambda net: net["float_accuracy"] or 0.0):
-            best[-net["weight_bits"], net["capacity"], net["timesteps"]] = net
+            size = -net["weight_bits"], net["capacity"], net["timesteps"]
+            best[net["dataset"] != PAPERS, net["dataset"], *size] = net
         return [best[key] for key in sorted(best)]
 
     def nets_of(self, run: str) -> list[Mapping[str, Any]]:
@@ -177,6 +182,7 @@ def collect(
     return Run(
         name=chosen.name,
         changes=tuple(_changes(chosen)),
+        dataset=chosen.data.name,
         method=_method(chosen),
         timesteps=neuron.timesteps,
         capacity=neuron.capacity,
