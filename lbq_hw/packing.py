@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ def write(packed: Mapping[str, Packed]) -> str:
     )
 
 
-def read(text: object) -> dict[str, Packed]:
+def read(text: Any) -> dict[str, Packed]:
     """What `write` wrote. DecodeError where it is anything else."""
     text = string(text, "packed")
     try:
@@ -62,9 +63,8 @@ def read(text: object) -> dict[str, Packed]:
     return {name: _read_one(value, f"packed[{name!r}]") for name, value in found.items()}
 
 
-def _read_one(value: object, place: str) -> Packed:
+def _read_one(value: Any, place: str) -> Packed:
     check_keys(value, place, ("bits", "shape"))
-    assert isinstance(value, Mapping)
     bits = integer(value["bits"], f"{place}.bits")
     require(_MIN_BITS <= bits <= MAX_BITS, f"{place}.bits", f"{_MIN_BITS}..{MAX_BITS}", bits)
     shape = list_of(integer, 4)(value["shape"], f"{place}.shape")
