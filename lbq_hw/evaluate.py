@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import counts, energy, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive
+from lbq_hw.arguments import add_dataset, positive, spoken
 from lbq_hw.counts import Counts, LayerCounts
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
@@ -98,8 +98,8 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.evaluate") -> int:
+    options = _parser(prog).parse_args(arguments)
     try:
         network = file.load(zoo.find(options.model))
         dataset = load_dataset(network, options.dataset, options.data, options.limit)
@@ -115,12 +115,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.evaluate",
+        prog=prog,
         description="Run an integer network bit for bit on a dataset's test images: accuracy, "
         "operations by layer, energy.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

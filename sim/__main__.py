@@ -15,6 +15,7 @@ from rich.table import Table
 
 import boards
 from lbq_hw import file, sizing, zoo
+from lbq_hw.arguments import spoken
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -41,11 +42,11 @@ utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m sim",
+        prog=prog,
         description="Simulate the core with a network's program and compare it with golden.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")

@@ -17,6 +17,7 @@ from rich.table import Table
 from torch import nn
 
 from lbq_hw import datasets, file, numeric
+from lbq_hw.arguments import spoken
 from lbq_hw.network import Network
 from train import checkpoint
 from train import config as configurations
@@ -144,15 +145,17 @@ def _print(export: Export, rows: list[dict[str, Any]], path: Path) -> None:
         console.print(f"note: {note}", style="yellow", markup=False)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m train.export") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m train.export",
+        prog=prog,
         description="Fold norms, absorb gammas and write the integer network of a trained run.",
-        epilog=_EXAMPLES,
+        epilog=spoken(_EXAMPLES, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "run", type=Path, help="a run folder of python -m train, or an .npz of arrays by name"
+        "run",
+        type=Path,
+        help=f"a run folder of {spoken('python -m train', prog)}, or an .npz of arrays by name",
     )
     parser.add_argument("--config", metavar="NAME", help="what an .npz holds the weights of")
     parser.add_argument(

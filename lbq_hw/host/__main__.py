@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import golden, package
-from lbq_hw.arguments import positive
+from lbq_hw.arguments import positive, spoken
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import load_dataset
@@ -48,8 +48,8 @@ class Measured:
     repeats: int
 
 
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") -> int:
+    args = _parser(prog).parse_args(argv)
     try:
         packed = package.read(args.package)
         dataset = load_dataset(packed.network, args.dataset, args.data, args.images)
@@ -166,11 +166,11 @@ def _show(facts: dict[str, Any]) -> None:
     Console().print(table)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.host",
+        prog=prog,
         description="Upload a package's network to its board, run a dataset's test images on it.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--port", required=True, help="serial port, or what sim.board prints")
