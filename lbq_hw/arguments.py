@@ -70,6 +70,8 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         "--dataset", help=f"default: the one the model was trained on; one of {known}"
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
+        "--data",
+        metavar="PATH",
+        help="folder of the dataset's files (digits needs none), or an .npz file of one's own",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")

@@ -85,7 +85,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     steps.add_argument("--json", action="store_true", help="print one JSON object at the end")
     images = parser.add_argument_group("images to check with")
     images.add_argument("--dataset", help="default: the one the model was trained on")
-    images.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     images.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
     return parser
 
@@ -103,6 +104,7 @@ def _job(args: argparse.Namespace) -> flow.Job:
         tries=args.tries,
         dataset=args.dataset,
         data=args.data,
+        raw=args.raw,
         images=args.images,
     )
     folder = args.build_dir or Path("build") / f"{board.name}-{name}"

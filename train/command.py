@@ -30,6 +30,10 @@ examples:
   python -m train --config cifar10-resnet20-t2-fast --set data.validation=5000
       to choose a recipe: 5000 training images are held out, the same in every run, and tested
       on; the test images are not read
+  python -m train --config mnist --set data.name=images --set data.size=28 \\
+      --set data.channels=1 --data pictures --out runs/mine
+      PNG and JPEG files of your own, in pictures/train/CLASS and pictures/test/CLASS; data.name=npz
+      takes a file with the arrays train_images, train_labels, test_images and test_labels
   torchrun --nproc-per-node 4 -m train --config cifar10-resnet20-t2
       the same run shared by four GPUs: the batch is the global one
 
@@ -48,7 +52,10 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
     parser.add_argument("--config", metavar="NAME", help="a shipped configuration, or a file")
     parser.add_argument("--list", action="store_true", help="show the shipped configurations")
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder of the dataset's files (data/DATASET)"
+        "--data",
+        type=Path,
+        metavar="PATH",
+        help="folder of the dataset's files (data/DATASET), or an .npz file of one's own",
     )
     parser.add_argument(
         "--download", action="store_true", help="fetch dataset files that are missing"

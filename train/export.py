@@ -186,8 +186,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
     parser.add_argument(
         "--data",
         type=Path,
-        metavar="DIR",
-        help="the dataset's folder, to compare network and model on training images; default: on "
+        metavar="PATH",
+        help="the dataset's folder or .npz file, to compare network and model on training images; default: on "
         "made-up ones",
     )
     parser.add_argument(
@@ -243,9 +243,8 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path]:
 
 def _samples(config: Config, folder: Path, count: int = 32) -> NDArray[np.uint8]:
     """Training images to compare on, spread over the split, since files may be sorted by class."""
-    temporal = datasets.info(config.data.name).temporal
-    frames = {"timesteps": config.neuron.timesteps, "size": config.data.size} if temporal else {}
-    images = datasets.load(config.data.name, folder, split="train", **frames).images
+    options = config.data.options(config.neuron.timesteps)
+    images = datasets.load(config.data.name, folder, split="train", **options).images
     return images[np.linspace(0, len(images) - 1, count).astype(int)]
 
 
@@ -265,14 +264,24 @@ def _load_npz(args: argparse.Namespace) -> Loaded:
     if not args.config:
         raise ValueError(f"{args.run} needs --config: which network its arrays belong to")
     config = configurations.load(args.config, args.set)
-    info = datasets.info(config.data.name)
+    spec, classes = _input_of(config, args.data)
+    model = checkpoint.build(config, spec, classes).eval()
+    checkpoint.load_npz(model, args.run)
+    return model, config, spec, {}
+
+
+def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
+    """The input of a network, and its number of classes; of one's own data, its files tell."""
+    name = config.data.name
+    if datasets.is_own(name):
+        options = config.data.options(config.neuron.timesteps)
+        found = datasets.load(name, folder, split="train", **options)
+        return config.data.spec(found.shape, static=not found.temporal), found.classes
+    info = datasets.info(name)
     channels, height, width = info.shape
     if info.temporal and config.data.size is not None:
         height = width = config.data.size
-    spec = config.data.spec((channels, height, width), static=not info.temporal)
-    model = checkpoint.build(config, spec, info.classes).eval()
-    checkpoint.load_npz(model, args.run)
-    return model, config, spec, {}
+    return config.data.spec((channels, height, width), static=not info.temporal), info.classes
 
 
 if __name__ == "__main__":
