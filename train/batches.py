@@ -95,7 +95,7 @@ def _datasets(
     if not config.data.validation and not datasets.is_divided(name, root):
         raise RunError(
             f"{root} does not tell training and test images apart: hold some of them out with "
-            "--set data.validation=N, or divide them as lbq_hw/datasets/own.py says"
+            "--set data.validation=N, or divide them into train and test"
         )
     if not world.first:
         world.agree(True)

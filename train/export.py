@@ -187,8 +187,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--data",
         type=Path,
         metavar="PATH",
-        help="the dataset's folder or .npz file, to compare network and model on training images; default: on "
-        "made-up ones",
+        help="the dataset's folder or .npz file, to compare network and model on training images; "
+        "default: on made-up ones",
     )
     parser.add_argument(
         "--most-different",

@@ -97,7 +97,7 @@ def test_data_that_is_not_divided_must_be_held_out(arrays, tmp_path, capsys):
     assert train([*arguments, "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == (
         f"train: {path} does not tell training and test images apart: hold some of them out with "
-        "--set data.validation=N, or divide them as lbq_hw/datasets/own.py says\n"
+        "--set data.validation=N, or divide them into train and test\n"
     )
     held = ["--set", "data.validation=100", "--out", str(tmp_path / "run")]
     assert train([*arguments, *held]) == 0
