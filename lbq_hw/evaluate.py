@@ -53,7 +53,7 @@ integer price list (0.1 pJ an addition, 0.2 pJ an 8-bit multiplication) beside a
 class Evaluation:
     """The class of each image, the percent that is right (None without labels), the cost."""
 
-    classes: NDArray[np.int64]
+    classes: tuple[int, ...]
     accuracy: float | None
     counts: Counts
 
@@ -76,7 +76,7 @@ def evaluate(
 
     classes = golden.run(network, images, batch=batch, observe=observe).classes
     accuracy = None if labels is None else 100.0 * float(np.mean(classes == labels))
-    return Evaluation(classes=classes, accuracy=accuracy, counts=counter.counts())
+    return Evaluation(classes=tuple(classes.tolist()), accuracy=accuracy, counts=counter.counts())
 
 
 def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
     """
     cost = evaluation.counts
     prices = energy.report(cost)
-    unlabelled = {} if evaluation.accuracy is not None else {"classes": evaluation.classes.tolist()}
+    unlabelled = {} if evaluation.accuracy is not None else {"classes": list(evaluation.classes)}
     return {
         "model": model,
         "digest": file.digest(network),

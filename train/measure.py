@@ -81,7 +81,9 @@ def measure(
     # numpy's argmax, as golden's: the first of equal logits, which torch does not promise
     classes = found.argmax(axis=1)
     accuracy = 100.0 * float(np.mean(classes == labels))
-    evaluation = Evaluation(classes=classes, accuracy=accuracy, counts=counter.counts())
+    evaluation = Evaluation(
+        classes=tuple(classes.tolist()), accuracy=accuracy, counts=counter.counts()
+    )
     return Measurement(evaluation=evaluation, histograms=histograms, logits=found)
 
 
