@@ -8,12 +8,17 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import ScanKind, ScanRequest
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.places import PathKind, PlacedRun
+from lbq_hw.core.walk.places import (
+    KIND_FIELDS,
+    SCAN_FIELDS,
+    PathKind,
+    PlacedRun,
+    carry,
+    item_members,
+    path_of,
+)
 
-__all__ = ["OF_PATH", "Requests"]
-
-OF_PATH = PathKind._fields
-"""The fields of a path that a run needs to the end; its bounds are done with after clipping."""
+__all__ = ["Requests"]
 
 
 class Requests(wiring.Component):
@@ -31,8 +36,8 @@ class Requests(wiring.Component):
     -------
     i : stream of `PlacedRun`
     only : in
-        The `OF_PATH` fields of a layer's only path, in place of those of the runs, if `layer_paths`
-        is 1; they hold while the layer runs.
+        The `SCAN_FIELDS` of the layer's only path, where paths do not ride along; stable while the
+        layer runs.
     o : stream of `ScanRequest`
     closed : out
         An END is taken.
@@ -55,7 +60,7 @@ class Requests(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(PlacedRun(config))),
-                "only": In(records.layout(isa.PATH, config, OF_PATH)),
+                "only": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
                 "o": Out(stream.Signature(request)),
                 "closed": Out(1),
                 "outside": Out(1),
@@ -87,7 +92,6 @@ class Requests(wiring.Component):
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
         token = {"valid": 1, "end": 1, "exponent": c.exponent_bits}
-        path = {name: len(placed[name]) for name in self._carried}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
         chunks = {
             "chunk": c.summary_address_bits,
@@ -98,24 +102,20 @@ class Requests(wiring.Component):
         }
         clipped = {"base": len(placed.base), "first": word_bits, "last": word_bits}
         clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
-        return (
-            data.StructLayout(token | path | clipped),
-            data.StructLayout(token | path | chunks | bits | {"offset": row_bits}),
-            data.StructLayout(token | path | chunks | bits | {"fresh": 1, "goes_on": 1}),
+        stages = (
+            token | clipped,
+            token | chunks | bits | {"offset": row_bits},
+            token | chunks | bits | {"fresh": 1, "goes_on": 1},
         )
+        return [data.StructLayout(item_members(c, stage, KIND_FIELDS)) for stage in stages]
 
-    @property
-    def _carried(self):
-        """Fields of the path that a run takes along: none of a layer's only path, which stays."""
-        return OF_PATH if self._config.layer_paths > 1 else ()
-
-    def _path(self, stage):
-        """The path of the run in a stage."""
-        return PathKind.of(self._config, stage if self._carried else self.only)
+    def _kind(self, stage):
+        """The kind of path of the run in a stage."""
+        return PathKind.of(self._config, path_of(stage, self.only))
 
     def _follow(self, m, stage, before, *names):
-        names = ("end", "exponent", *self._carried, *names)
-        m.d.sync += [stage[name].eq(before[name]) for name in names]
+        m.d.sync += [stage[name].eq(before[name]) for name in ("end", "exponent", *names)]
+        m.d.sync += carry(stage, path_of(before, self.only))
 
     def _clip(self, m, move, clipped):
         """Cut off what does not count of a run.
@@ -123,7 +123,8 @@ class Requests(wiring.Component):
         These sums are never cut off, so that they compare as the true places. What lies beyond
         every bound is dropped here, what is left over from clipping in the next stage.
         """
-        c, placed, path = self._config, self.i.payload, self._path(self.i.payload)
+        c, placed = self._config, self.i.payload
+        path, kind = path_of(placed, self.only), self._kind(placed)
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
         above, beside, beyond = Signal(), Signal(), Signal()
@@ -131,34 +132,34 @@ class Requests(wiring.Component):
         m.d.comb += [
             bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
-            above.eq(placed.top < placed.row_low),
-            beside.eq(placed.left < placed.column_low),
+            above.eq(placed.top < path.row_low),
+            beside.eq(placed.left < path.column_low),
             beyond.eq(
                 bottom[-1]
                 | right[-1]
-                | (~above & placed.top[len(placed.row_low) :].any())
-                | (~beside & placed.left[len(placed.column_low) :].any())
+                | (~above & placed.top[len(path.row_low) :].any())
+                | (~beside & placed.left[len(path.column_low) :].any())
             ),
         ]
         with m.If(move):
             self._follow(m, clipped, placed, "base")
             m.d.sync += [
                 clipped.valid.eq(self.i.valid & (placed.end | ~(beyond | self.stop))),
-                clipped.first.eq(Mux(above, placed.row_low, placed.top)),
-                clipped.last.eq(Mux(bottom > placed.row_high, placed.row_high, bottom)),
-                clipped.low.eq(Mux(beside, placed.column_low, placed.left)),
-                clipped.high.eq(Mux(right > placed.column_high, placed.column_high, right)),
+                clipped.first.eq(Mux(above, path.row_low, placed.top)),
+                clipped.last.eq(Mux(bottom > path.row_high, path.row_high, bottom)),
+                clipped.low.eq(Mux(beside, path.column_low, placed.left)),
+                clipped.high.eq(Mux(right > path.column_high, path.column_high, right)),
                 clipped.top.eq(placed.base + placed.top),
-                clipped.row.eq(placed.weight - Mux(path.identity, 0, placed.left)),
+                clipped.row.eq(placed.weight - Mux(kind.identity, 0, placed.left)),
             ]
-            with m.If(path.identity):
+            with m.If(kind.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
-                with m.If((above | beside | (placed.left > placed.column_high)) & ~placed.end):
+                with m.If((above | beside | (placed.left > path.column_high)) & ~placed.end):
                     m.d.sync += clipped.valid.eq(0)
 
     def _range(self, m, move, clipped, ranged):
         """Find the chunks of a run: their number, and how far the first begins from its row."""
-        c, path = self._config, self._path(clipped)
+        c, kind = self._config, self._kind(clipped)
         address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
         empty, outside = Signal(), Signal()
         first, last = Signal(address), Signal(address)
@@ -178,7 +179,7 @@ class Requests(wiring.Component):
                     clipped.valid & (clipped.end | ~(empty | outside | self.outside | self.stop))
                 ),
                 ranged.lo.eq(low_bit),
-                ranged.hi.eq(Mux(path.identity, low_bit + path.lanes - 1, high_bit)),
+                ranged.hi.eq(Mux(kind.identity, low_bit + kind.lanes - 1, high_bit)),
                 ranged.chunk.eq(first_chunk),
                 ranged.more.eq(last_chunk - first_chunk),
                 ranged.lo_at.eq(first[: c.summary_log2]),
@@ -197,8 +198,8 @@ class Requests(wiring.Component):
 
         `goes_on` tells that `more` is not 0: a comparison would be late for all that waits for it.
         """
-        path = self._path(ranged)
-        ahead = (ranged.offset << path.increment)[: len(ranged.row)]
+        kind = self._kind(ranged)
+        ahead = (ranged.offset << kind.increment)[: len(ranged.row)]
         with m.If(move):
             names = ("chunk", "more", "lo_at", "hi_at", "lo", "hi")
             self._follow(m, cut, ranged, *names)
@@ -206,7 +207,7 @@ class Requests(wiring.Component):
                 cut.valid.eq(ranged.valid),
                 cut.fresh.eq(1),
                 cut.goes_on.eq(ranged.more != 0),
-                cut.row.eq(ranged.row + Mux(path.identity, 0, ahead)),
+                cut.row.eq(ranged.row + Mux(kind.identity, 0, ahead)),
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [
@@ -214,25 +215,25 @@ class Requests(wiring.Component):
                 cut.goes_on.eq(cut.more != 1),
                 cut.chunk.eq(cut.chunk + 1),
                 cut.more.eq(cut.more - 1),
-                cut.row.eq(cut.row + (self._config.summary << self._path(cut).increment)),
+                cut.row.eq(cut.row + (self._config.summary << self._kind(cut).increment)),
             ]
 
     def _offer(self, m, cut):
         """The request of the chunk that is next."""
-        request, path = self.o.payload, self._path(cut)
+        request, kind = self.o.payload, self._kind(cut)
         every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)
         to_high = Mux(cut.goes_on, every, (2 << cut.hi_at) - 1)
         m.d.comb += [
             self.o.valid.eq(cut.valid),
             self.closed.eq(cut.valid & cut.end & self.o.ready),
-            request.kind.eq(Mux(path.identity, ScanKind.IDENTITY, ScanKind.CONV)),
+            request.kind.eq(Mux(kind.identity, ScanKind.IDENTITY, ScanKind.CONV)),
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
             request.hi_en.eq(~cut.goes_on),
         ]
         if self._config.stacks:
-            m.d.comb += [request.stacked.eq(path.stacked), request.inc.eq(path.increment)]
+            m.d.comb += [request.stacked.eq(kind.stacked), request.inc.eq(kind.increment)]
         for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):

@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.walk.fields_of_view import Windows
+from lbq_hw.core.walk.fields_of_view import FieldsOfView
 from lbq_hw.core.walk.layer_loader import LayerLoader
 from lbq_hw.core.walk.loops import Advance, Loops
-from lbq_hw.core.walk.paths import Paths
-from lbq_hw.core.walk.requests import OF_PATH, Requests
+from lbq_hw.core.walk.path_loader import PathLoader
+from lbq_hw.core.walk.path_store import path_store
+from lbq_hw.core.walk.requests import Requests
 from lbq_hw.core.walk.segments import Segments
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
 from lbq_hw.core.walk.tables import SliceTable, slice_stream
@@ -21,8 +22,9 @@ __all__ = ["Walker"]
 class Walker(wiring.Component):
     """Executes the LAYER records from 0 on: emits the scan requests and the StepInfo of each step.
 
-    Blocks: `LayerLoader` and `Paths` (records) -> `Loops` (which step is next) -> `StepInfos`, and
-    `Windows` (where each path looks) -> `Segments` (runs) -> `Requests`.
+    Blocks: `LayerLoader` and `PathLoader` (records) -> `Loops` (which step is next) -> `StepInfos`,
+    and `FieldsOfView` (where each path looks) -> `Segments` (runs) -> `Requests`. `OnePath` or
+    `ManyPaths` hold the paths of the layer.
 
     Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo a step. A StepInfo
     is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of them
@@ -62,6 +64,10 @@ class Walker(wiring.Component):
     i_stop : in
     o_request : stream of `ScanRequest`
     o_step : stream of `StepInfo`
+    o_layer_info : out, `LayerInfo`
+        Of the layer that runs or ran last. It holds from the first StepInfo of the layer to the
+        cycle of ``i_resume``, and after the last layer to that of the next ``i_start``; so until
+        everything of the layer is written.
     o_busy, o_done, layer_done : out
         ``o_done`` stays until the next start.
     o_layer : out
@@ -74,10 +80,11 @@ class Walker(wiring.Component):
         self._config = config
         self._table = SliceTable(config, layers=layers, paths=paths)
         self._layers = LayerLoader(config)
-        self._paths = Paths(config)
+        self._paths = PathLoader(config)
+        self._store = path_store(config)(config)
         self._loops = Loops(config)
         self._infos = StepInfos(config)
-        self._windows = Windows(config)
+        self._fields = FieldsOfView(config, holds=self._store.holds)
         self._segments = Segments(config, segments=segments, runs=runs)
         self._requests = Requests(config)
         at_bits = max(address_bits(getattr(config, name)) for name in isa.TABLES)
@@ -89,6 +96,7 @@ class Walker(wiring.Component):
                 "i_stop": In(1),
                 "o_request": Out(self._requests.o.signature),
                 "o_step": Out(self._infos.o.signature),
+                "o_layer_info": Out(self._layers.info.shape()),
                 "o_busy": Out(1),
                 "o_done": Out(1),
                 "layer_done": Out(1),
@@ -106,12 +114,12 @@ class Walker(wiring.Component):
         m = Module()
         layers, paths, loops = self._layers, self._paths, self._loops
         infos, segments, requests = self._infos, self._segments, self._requests
-        path = Signal.like(self._windows.path)
+        path = Signal.like(self._fields.path)
         steps = Signal(range(4 * STEPS_AHEAD))  # opened, END not taken yet
         stopped, refused = Signal(), Signal()
         self._connect(m)
         m.d.comb += [
-            self._windows.path.eq(path),
+            self._fields.path.eq(path),
             segments.stop.eq(stopped | requests.outside),
             requests.stop.eq(stopped),
         ]
@@ -155,14 +163,14 @@ class Walker(wiring.Component):
         return m
 
     def _make_steps(self, m, path):
-        """The windows of all paths move, one a cycle; their new states make the next step."""
+        """The fields of view of all paths move, one per cycle: then the next step is there."""
         layers, loops, infos = self._layers, self._loops, self._infos
-        windows, segments = self._windows, self._segments
+        segments, store = self._segments, self._store
         with m.State("MOVE"):
             with m.If(segments.failed):
                 m.next = "DRAIN"
-            with m.Elif(segments.free & infos.room):
-                m.d.comb += windows.go.eq(1)
+            with m.Elif(store.free & infos.room):
+                m.d.comb += self._fields.go.eq(1)
                 m.d.sync += path.eq(path + 1)
                 with m.If(path == layers.paths_last):
                     m.next = "SETTLE"
@@ -204,13 +212,15 @@ class Walker(wiring.Component):
         m.submodules.paths = paths = self._paths
         m.submodules.loops = loops = self._loops
         m.submodules.infos = infos = self._infos
-        m.submodules.windows = windows = self._windows
+        m.submodules.store = store = self._store
+        m.submodules.fields = fields = self._fields
         m.submodules.segments = segments = self._segments
         m.submodules.requests = requests = self._requests
         connect(m, layers.table, table.layers)
         connect(m, paths.table, table.paths)
-        connect(m, windows.moves, paths.moves)
-        connect(m, segments.scans, paths.scans)
+        connect(m, paths.o, store.load)
+        connect(m, fields.paths, store.move)
+        connect(m, segments.paths, store.fetch)
         connect(m, segments.o, requests.i)
         connect(m, requests.o, flipped(self.o_request))
         connect(m, infos.o, flipped(self.o_step))
@@ -218,11 +228,10 @@ class Walker(wiring.Component):
             m.d.comb += block.i_record.valid.eq(self.i_record.valid)
             m.d.comb += block.i_record.payload.eq(self.i_record.payload)
 
-        layer, tile, stored_tile = layers.layer, loops.state.tile, Signal.like(loops.state.tile)
-        with m.If(windows.done):
-            m.d.sync += stored_tile.eq(tile)
+        layer = layers.layer
         m.d.comb += [
             layers.number.eq(self.o_layer),
+            self.o_layer_info.eq(layers.info),
             paths.start.eq(layers.there),
             paths.first.eq(layer.path_first),
             paths.last.eq(layer.path_last),
@@ -234,18 +243,14 @@ class Walker(wiring.Component):
             infos.go.eq(loops.go),
             infos.following.eq(loops.following),
             infos.state.eq(loops.state),
-            windows.kind.eq(loops.kind),
+            fields.kind.eq(loops.kind),
             segments.begin.eq(layers.there),
             segments.segment_first.eq(layer.segment_first),
             segments.segment_last.eq(layer.segment_last),
             segments.paths_last.eq(layers.paths_last),
-            segments.store.eq(windows.done),
-            segments.store_at.eq(windows.done_path),
-            segments.state.eq(windows.state),
-            segments.state.number.eq(tile),
-            segments.only.eq(windows.only),
-            segments.only.number.eq(stored_tile),
+            store.tile.eq(loops.state.tile),
+            store.open.eq(segments.open),
+            segments.only.eq(store.only),
+            requests.only.eq(store.only),
             requests.clear.eq(segments.clear),
         ]
-        if self._config.layer_paths == 1:
-            m.d.comb += [requests.only[name].eq(paths.scans.data[name]) for name in OF_PATH]
