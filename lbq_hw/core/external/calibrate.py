@@ -52,8 +52,9 @@ class Calibrate(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        port, bits = self.port, self._chip.address_bits
-        address = Signal(bits, init=-self.WORDS)
+        port = self.port
+        begin = self._chip.words - self.WORDS
+        address = Signal(self._chip.address_bits, init=begin)
         expected = pattern(address, self._chip.data_bits)
         setting = Signal(range(Capture.SETTINGS))
         first, last = Signal.like(setting), Signal.like(setting)
@@ -63,7 +64,7 @@ class Calibrate(wiring.Component):
         m.d.comb += [
             port.write.payload.address.eq(address),
             port.write.payload.data.eq(expected),
-            port.read.payload.address.eq(-self.WORDS),
+            port.read.payload.address.eq(begin),
             port.read.payload.more.eq(self.WORDS - 1),
             chosen.eq((first + last) >> 1),
             self.capture.eq(setting),
@@ -72,7 +73,7 @@ class Calibrate(wiring.Component):
         def count():
             m.d.sync += address.eq(address + 1)
             with m.If(address.all()):
-                m.d.sync += address.eq(-self.WORDS)
+                m.d.sync += address.eq(begin)
 
         with m.FSM():
             with m.State("WRITE"):
