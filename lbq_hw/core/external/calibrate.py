@@ -60,7 +60,9 @@ class Calibrate(wiring.Component):
         first, last = Signal.like(setting), Signal.like(setting)
         found, over, right = Signal(), Signal(), Signal()
         chosen = Signal.like(setting)
+        word, came = Signal(self._chip.data_bits), Signal()
 
+        m.d.sync += [word.eq(port.words.payload), came.eq(port.words.valid & port.words.ready)]
         m.d.comb += [
             port.write.payload.address.eq(address),
             port.write.payload.data.eq(expected),
@@ -89,9 +91,9 @@ class Calibrate(wiring.Component):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
-                with m.If(port.words.valid):
+                with m.If(came):
                     count()
-                    with m.If(port.words.payload != expected):
+                    with m.If(word != expected):
                         m.d.sync += right.eq(0)
                     with m.If(address.all()):
                         m.next = "JUDGE"

@@ -52,7 +52,7 @@ class SelfTest(wiring.Component):
         port, bits = self.port, self._chip.data_bits
         address = Signal(self._chip.address_bits)
         inverted, differs, at_last = Signal(), Signal(), Signal()
-        expected = Signal(bits)
+        expected, word, came = Signal(bits), Signal(bits), Signal()
         m.d.comb += [
             expected.eq(pattern(address, bits) ^ inverted.replicate(bits)),
             at_last.eq(address == self.last),
@@ -62,7 +62,9 @@ class SelfTest(wiring.Component):
             port.read.payload.more.eq(self.last),
         ]
         m.d.sync += [
-            differs.eq(port.words.valid & port.words.ready & (port.words.payload != expected)),
+            word.eq(port.words.payload),
+            came.eq(port.words.valid & port.words.ready),
+            differs.eq(came & (word != expected)),
             self.differing.eq(self.differing + differs),
         ]
 
@@ -87,7 +89,7 @@ class SelfTest(wiring.Component):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
-                with m.If(port.words.valid):
+                with m.If(came):
                     count()
                     with m.If(at_last):
                         m.d.sync += inverted.eq(~inverted)
