@@ -70,6 +70,7 @@ class Sequencer(wiring.Component):
     def __init__(self, *, chip: Chip, clock_hz: int):
         self._chip = chip
         self._cycles = chip.cycles(clock_hz)
+        masks = chip.data_bits // 8
         super().__init__(
             {
                 "reading": In(1),
@@ -84,7 +85,7 @@ class Sequencer(wiring.Component):
                 "command": Out(Command),
                 "ba": Out(chip.bank_bits),
                 "a": Out(chip.pin_bits),
-                "dqm": Out(chip.data_bits // 8),
+                "dqm": Out(masks, init=(1 << masks) - 1),
                 "dq_o": Out(chip.data_bits),
                 "dq_oe": Out(1),
             }
