@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from core.external.simulated import DRAIN, SMALL_16, Memory, run
+from core.external.simulated import READ as ASK
 
-from lbq_hw.core.external.chips import CHIPS, TANG_NANO_20K, ULX3S
+from lbq_hw.core.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
 from sim.sdram import MODEL, contents, parameters
+from sim.verilator import build_bench
+from sim.verilog import convert
 
 NONE, ACTIVATE, READ, REFRESH, TERMINATE, PRECHARGE, WRITE, MODE = range(8)
 ASLEEP, DRIVEN, MASKED = 8, 16, 32
@@ -209,8 +214,53 @@ def test_an_access_time_beyond_what_the_model_keeps_is_refused(programs: dict[st
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)
-def test_parameters_are_those_of_the_model(chip) -> None:
+def test_parameters_are_those_of_the_model(chip: Chip) -> None:
     text = MODEL.read_text("utf-8")
     for name in parameters(chip, 80_000_000):
         assert f"parameter {name} = " in text
     assert parameters(chip, 80_000_000)["PERIOD"] == 12_500
+
+
+def verilated(chip: Chip, file: Path, words: int, cache: Path) -> list[list[str]]:
+    """Lines of sdram.cpp after a read of the first words of a file."""
+    text = convert(Memory(chip=chip, clock_hz=80_000_000), name="memory")
+    text += MODEL.read_text(encoding="utf-8")
+    bench = Path(__file__).with_name("sdram.cpp")
+    program = build_bench(text, bench, top="memory", cache=cache)
+    command = [str(program), "0", str(words), str(chip.address_bits), f"+sdram_file={file}"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def fnv(words: list[int]) -> str:
+    value = 14695981039346656037
+    for word in words:
+        value = (value ^ word) * 1099511628211 % (1 << 64)
+    return f"{value:016x}"
+
+
+@pytest.mark.slow
+def test_verilator_sees_what_icarus_sees(tmp_path: Path) -> None:
+    words = [address * 40503 & 0xFFFF for address in range(SMALL_16.words)]
+    file = tmp_path / "words"
+    file.write_bytes(contents(words, SMALL_16))
+    lines = verilated(SMALL_16, file, 3000, tmp_path)
+    done = run([(ASK, 0, 2999), (DRAIN,)], words=words)
+    assert [line[0] for line in lines] == ["ready", "asked", "done"]
+    assert int(lines[0][2]) == done.capture
+    assert lines[2][2] == fnv(words[:3000])
+    assert done.words == words[:3000]
+    spent = int(lines[2][1]) - int(lines[1][1])
+    assert spent == done.cycles("word")[-1] - done.cycles("asked")[0] + 1
+
+
+@pytest.mark.slow
+def test_a_whole_chip_of_32_megabytes_is_filled_and_read_at_97_percent(tmp_path: Path) -> None:
+    file = tmp_path / "words"
+    file.write_bytes(random.Random(1).randbytes(2 * ULX3S.words))
+    count = 1_000_000
+    lines = verilated(ULX3S, file, count, tmp_path)
+    data = file.read_bytes()[: 2 * count]
+    words = [high << 8 | low for high, low in zip(data[::2], data[1::2], strict=True)]
+    assert lines[2][2] == fnv(words)
+    assert count / (int(lines[2][1]) - int(lines[1][1])) >= 0.97

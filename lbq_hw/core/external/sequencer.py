@@ -14,7 +14,7 @@ _FULL_PAGE, _SINGLE_WRITES = 7, 1 << 9  # of the mode register
 
 
 class Command(enum.Enum, shape=3):
-    """A command: which of row strobe, column strobe and write enable, from bit 0 on, are asserted."""
+    """A command: row strobe, column strobe and write enable, from bit 0 on, as asserted."""
 
     NONE = 0b000
     ACTIVATE = 0b001
@@ -106,13 +106,17 @@ class Sequencer(wiring.Component):
         rest = Signal(range(max(cycles.rp, cycles.rcd, cycles.rfc, cycles.mrd)))
         hold = Signal(range(max(cycles.ras, cycles.wr)))  # cycles before the row may be closed
         opened = Signal(len(row))  # with its bank
+        unwanted = Signal()  # the open row is to be closed
         crossed = Signal()  # the word before was the last of its row
         wakes = -(-cycles.power_up // cycles.refresh)
         wake = Signal(range(wakes + 1), init=wakes)
         first = Signal(range(_FIRST_REFRESHES + 1), init=_FIRST_REFRESHES)
         ready = Signal()
 
-        m.d.comb += tick.eq(timer == 0)
+        m.d.comb += [
+            tick.eq(timer == 0),
+            unwanted.eq(due | ((self.reading | self.writing) & (row != opened))),
+        ]
         m.d.sync += [
             timer.eq(Mux(tick, cycles.refresh - 1, timer - 1)),
             due.eq(due | tick),
@@ -161,14 +165,13 @@ class Sequencer(wiring.Component):
                     activate()
             with m.State("OPEN"), m.If(rest == 0):
                 m.d.sync += [self.a.eq(column), self.ba.eq(row), self.dq_o.eq(self.data)]
-                with m.If(due | ((self.reading | self.writing) & (row != opened))):
-                    with m.If(hold == 0):
-                        precharge()
-                with m.Elif(self.reading & self.free):
+                with m.If(unwanted & (hold == 0)):
+                    precharge()
+                with m.Elif(~unwanted & self.reading & self.free):
                     m.d.comb += self.read.eq(1)
                     m.d.sync += self.command.eq(Command.READ)
                     m.next = "BURST"
-                with m.Elif(self.writing & self.quiet):
+                with m.Elif(~unwanted & self.writing & self.quiet):
                     m.d.comb += self.written.eq(1)
                     m.d.sync += self.dq_oe.eq(1)
                     m.next = "WRITE"

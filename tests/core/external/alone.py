@@ -76,4 +76,3 @@ def place(name: str, chip: Chip, clock_hz: int, folder: Path) -> dict[str, Any]:
 def used(report: dict[str, Any], bucket: str) -> int:
     """Cells of a kind that the design takes."""
     return report["utilization"].get(bucket, {"used": 0})["used"]
-

@@ -27,7 +27,9 @@ _START = re.compile(r"reg (\\\$auto\$verilog_backend\S+ ) *= 0;")
 BENCH = Path(__file__).with_name("bench.v")
 # The chips with a shorter wait and fewer rows: what is left is the same.
 SMALL_16 = dataclasses.replace(chips.ULX3S, name="small 16", row_bits=5, power_up=20_000_000)
-SMALL_32 = dataclasses.replace(chips.TANG_NANO_20K, name="small 32", row_bits=5, power_up=20_000_000)
+SMALL_32 = dataclasses.replace(
+    chips.TANG_NANO_20K, name="small 32", row_bits=5, power_up=20_000_000
+)
 
 
 class Memory(wiring.Component):
@@ -136,7 +138,11 @@ def run(
             memory.write_bytes(contents(words, chip))
             arguments.append(f"+sdram_file={memory}")
         done = subprocess.run(
-            ["vvp", "-n", str(program), *arguments], check=True, capture_output=True, text=True, timeout=300
+            ["vvp", "-n", str(program), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
     return Run([line.split() for line in done.stdout.splitlines() if line.strip()])
 

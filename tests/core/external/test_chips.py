@@ -33,7 +33,9 @@ def test_no_cycle_is_wasted_at_80_mhz() -> None:
     assert cycles.power_up == 16_000
 
 
-@pytest.mark.parametrize(("clock_hz", "cas"), [(100_000_000, 2), (100_000_001, 3), (133_333_333, 3)])
+@pytest.mark.parametrize(
+    ("clock_hz", "cas"), [(100_000_000, 2), (100_000_001, 3), (133_333_333, 3)]
+)
 def test_the_latency_is_the_least_that_the_clock_allows(clock_hz: int, cas: int) -> None:
     assert ULX3S.cycles(clock_hz).cas == cas
 

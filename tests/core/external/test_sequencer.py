@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 
 import pytest
@@ -52,9 +53,7 @@ def test_the_chip_is_brought_up_in_the_order_of_its_data_sheet() -> None:
     times = [cycle for cycle, _ in done[:10]]
     assert times[0] >= cycles.power_up
     assert times[1] - times[0] == cycles.rp
-    assert {after - before for before, after in zip(times[1:9], times[2:10], strict=True)} == {
-        cycles.rfc
-    }
+    assert {after - before for before, after in itertools.pairwise(times)} == {cycles.rfc}
     assert history["a"][times[0]] == 1 << 10
     assert history["a"][times[9]] == 1 << 9 | cycles.cas << 4 | 7
     assert history["ba"][times[9]] == 0
@@ -69,7 +68,7 @@ def test_refreshes_come_at_their_intervals_while_nothing_else_happens() -> None:
     sequencer = Sequencer(chip=QUICK, clock_hz=CLOCK)
     history = watch(sequencer, [{}] * 4000)
     times = [cycle for cycle, command in commands(history) if command is Command.REFRESH][8:]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
     assert gaps == [sequencer.cycles.refresh] * len(gaps)
     assert len(gaps) > 12
 
@@ -87,7 +86,7 @@ def test_refreshes_are_never_further_apart_than_the_chip_allows(seed: int) -> No
     history = watch(sequencer, steps)
     times = [cycle for cycle, command in commands(history) if command is Command.REFRESH][8:]
     most = QUICK.refresh * CLOCK // 10**12
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(times)]
     assert max(gaps) <= most
     # As many as in so many cycles without traffic, but for one on its way.
     assert abs(len(gaps) - (times[-1] - times[0]) // sequencer.cycles.refresh) <= 1
@@ -123,7 +122,7 @@ def test_a_change_of_row_and_a_refresh_cost_the_stated_cycles() -> None:
     reads = [cycle for cycle, read in enumerate(history["read"]) if read]
     refreshed = {cycle for cycle, command in commands(history) if command is Command.REFRESH}
     gaps = {False: set(), True: set()}
-    for before, after in zip(reads, reads[1:], strict=False):
+    for before, after in itertools.pairwise(reads):
         if after - before > 1:
             gaps[any(before < cycle <= after for cycle in refreshed)].add(after - before - 1)
     assert gaps[False] == {cycles.rp + cycles.rcd}
