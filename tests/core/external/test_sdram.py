@@ -116,7 +116,7 @@ def test_the_first_word_comes_after_the_stated_cycles_and_the_others_follow(dela
 
 def test_writes_to_an_open_row_are_taken_every_three_cycles() -> None:
     wrote = run([(WRITE, n, n) for n in range(20)]).cycles("wrote")
-    assert [after - before for before, after in itertools.pairwise(wrote)] == [3] * 16
+    assert [after - before for before, after in itertools.pairwise(wrote[3:])] == [3] * 16
 
 
 def throughput(chip: Chip, clock_hz: int, count: int) -> float:

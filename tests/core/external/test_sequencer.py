@@ -53,7 +53,7 @@ def test_the_chip_is_brought_up_in_the_order_of_its_data_sheet() -> None:
     times = [cycle for cycle, _ in done[:10]]
     assert times[0] >= cycles.power_up
     assert times[1] - times[0] == cycles.rp
-    assert {after - before for before, after in itertools.pairwise(times)} == {cycles.rfc}
+    assert {after - before for before, after in itertools.pairwise(times[1:])} == {cycles.rfc}
     assert history["a"][times[0]] == 1 << 10
     assert history["a"][times[9]] == 1 << 9 | cycles.cas << 4 | 7
     assert history["ba"][times[9]] == 0
