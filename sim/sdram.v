@@ -139,7 +139,7 @@ module sdram #(
         at_rise = KEPT;
         at_fall = KEPT;
         for (i = 0; i < KEPT; i = i + 1) begin
-            if (2 * access <= (2 * i + 1) * PERIOD && (2 * i - 1) * PERIOD <= 2 * hold) at_fall = i;
+            if (2 * access <= (2 * i + 1) * PERIOD && 2 * i * PERIOD <= 2 * hold + PERIOD) at_fall = i;
             if (2 * access <= (2 * i + 2) * PERIOD && 2 * i * PERIOD <= 2 * hold) at_rise = i;
         end
         if ($value$plusargs("sdram_file=%s", name)) begin

@@ -1,4 +1,7 @@
-"""How a block uses the external memory: requests to read, words that come, words to write."""
+"""How a block uses the external memory: requests to read, words that come, words to write.
+
+A word in this room is a data word: what the data pins of the chip carry in a cycle.
+"""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
