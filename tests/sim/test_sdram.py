@@ -18,7 +18,7 @@ from sim.verilator import build_bench
 from sim.verilog import convert
 
 NONE, ACTIVATE, READ, REFRESH, TERMINATE, PRECHARGE, WRITE, MODE = range(8)
-ASLEEP, DRIVEN, MASKED = 8, 16, 32
+ASLEEP, DRIVEN, MASKED, UNKNOWN = 8, 16, 32, 64
 ALL = 1 << 10
 Step = tuple[int, int, int, int]
 
@@ -101,6 +101,7 @@ CHECKS = {
     "write data": (ROW + do(WRITE, 1), "bank 1"),
     "auto precharge": (ROW + do(READ, 1, ALL), "bank 1"),
     "clock enable": (START + do(ASLEEP), "all banks"),
+    "unknown command": (START + do(UNKNOWN), "all banks"),
 }
 
 
@@ -121,7 +122,7 @@ def test_a_violation_ends_the_simulation_with_its_name(
 NAMES = (
     "tRCD", "tRP", "tRAS", "tRC", "tRFC", "tRRD", "tWR", "tMRD", "refresh interval",
     "power-up wait", "power-up order", "CAS latency", "mode register", "bank open", "bank closed",
-    "bus turnaround", "write data", "auto precharge", "clock enable",
+    "bus turnaround", "write data", "auto precharge", "clock enable", "unknown command",
 )  # fmt: skip
 
 
