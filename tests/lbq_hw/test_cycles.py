@@ -120,7 +120,7 @@ def test_a_layer_ends_when_its_planes_are_written(capacity: int) -> None:
     assert layer.cycles == collected + 1 + (planes + 1) + 2
 
 
-def test_dense_words_take_one_cycle_an_event() -> None:
+def test_dense_words_take_one_cycle_per_event() -> None:
     lanes = Lanes(16, neurons())
     scan = Scanner(lanes)
     taken = [scan.take(0, [8, 8, 8, 8]) for _ in range(4)]
@@ -281,7 +281,7 @@ def test_the_most_cycles_are_a_useful_limit() -> None:
 
 def test_the_constants_are_those_of_the_core() -> None:
     queues = inspect.signature(scanner.Scanner).parameters
-    assert queues["chunk_queue"].default == stages.CHUNK_QUEUE
+    assert queues["span_queue"].default == stages.SPAN_QUEUE
     assert queues["word_queue"].default == stages.WORD_QUEUE
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
     assert model.SLOTS == path_store.SLOTS

@@ -53,7 +53,7 @@ class Group(data.StructLayout):
 
 
 class Passes(wiring.Component):
-    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one a cycle.
+    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one per cycle.
 
     Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
     the pass before. A pass begins as many cycles after the one before as a tile has groups; but at

@@ -26,7 +26,7 @@ class Requests(wiring.Component):
 
     A run of which nothing counts has none; the end of a step becomes an END.
 
-    Timing. One request a cycle; a run that has none takes a cycle. The first request of a run is
+    Timing. One request per cycle; a run that has none takes a cycle. The first request of a run is
     offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
 
     Errors. Where a run reaches beyond the plane memory, ``outside`` rises and stays until
@@ -52,7 +52,7 @@ class Requests(wiring.Component):
         request = ScanRequest(
             word=config.word,
             summary=config.summary,
-            chunk_bits=config.summary_address_bits,
+            span_bits=config.summary_address_bits,
             row_bits=config.weight_address_bits,
             exponent_bits=config.exponent_bits,
             stacks=config.stacks > 0,
@@ -86,15 +86,15 @@ class Requests(wiring.Component):
         return m
 
     def _stages(self):
-        """What each stage holds: a run clipped, its range of chunks, and what is left to cut."""
+        """What each stage holds: a run clipped, its range of spans, and what is left to cut."""
         c, placed = self._config, self.i.payload
         row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
         token = {"valid": 1, "end": 1, "exponent": c.exponent_bits}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
-        chunks = {
-            "chunk": c.summary_address_bits,
+        spans = {
+            "span": c.summary_address_bits,
             "more": c.summary_address_bits,
             "lo_at": c.summary_log2,
             "hi_at": c.summary_log2,
@@ -104,8 +104,8 @@ class Requests(wiring.Component):
         clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
         stages = (
             token | clipped,
-            token | chunks | bits | {"offset": row_bits},
-            token | chunks | bits | {"fresh": 1, "goes_on": 1},
+            token | spans | bits | {"offset": row_bits},
+            token | spans | bits | {"fresh": 1, "goes_on": 1},
         )
         return [data.StructLayout(item_members(c, stage, KIND_FIELDS)) for stage in stages]
 
@@ -120,8 +120,8 @@ class Requests(wiring.Component):
     def _clip(self, m, move, clipped):
         """Cut off what does not count of a run.
 
-        These sums are never cut off, so that they compare as the true places. What lies beyond
-        every bound is dropped here, what is left over from clipping in the next stage.
+        The sums have all their bits, so that comparisons are right. A run that lies outside the
+        plane is dropped here, and one of which clipping leaves nothing in the next stage.
         """
         c, placed = self._config, self.i.payload
         path, kind = path_of(placed, self.only), self._kind(placed)
@@ -158,14 +158,14 @@ class Requests(wiring.Component):
                     m.d.sync += clipped.valid.eq(0)
 
     def _range(self, m, move, clipped, ranged):
-        """Find the chunks of a run: their number, and how far the first begins from its row."""
+        """Find the spans of a run: their number, and how far the first begins from its row."""
         c, kind = self._config, self._kind(clipped)
         address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
         empty, outside = Signal(), Signal()
         first, last = Signal(address), Signal(address)
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
-        first_chunk, last_chunk = first[c.summary_log2 :], last[c.summary_log2 :]
+        first_span, last_span = first[c.summary_log2 :], last[c.summary_log2 :]
         m.d.comb += [
             empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
             first.eq(clipped.base + clipped.first + low_word),
@@ -180,11 +180,11 @@ class Requests(wiring.Component):
                 ),
                 ranged.lo.eq(low_bit),
                 ranged.hi.eq(Mux(kind.identity, low_bit + kind.lanes - 1, high_bit)),
-                ranged.chunk.eq(first_chunk),
-                ranged.more.eq(last_chunk - first_chunk),
+                ranged.span.eq(first_span),
+                ranged.more.eq(last_span - first_span),
                 ranged.lo_at.eq(first[: c.summary_log2]),
                 ranged.hi_at.eq(last[: c.summary_log2]),
-                ranged.offset.eq((first_chunk << c.summary_log2) - clipped.top),
+                ranged.offset.eq((first_span << c.summary_log2) - clipped.top),
             ]
             with m.If(clipped.end):
                 m.d.sync += ranged.more.eq(0)
@@ -194,14 +194,15 @@ class Requests(wiring.Component):
             m.d.sync += self.outside.eq(0)
 
     def _cut(self, m, move, ranged, cut):
-        """Offer a run chunk by chunk.
+        """Offer a run span by span.
 
-        `goes_on` tells that `more` is not 0: a comparison would be late for all that waits for it.
+        `goes_on` tells that `more` is not 0. It is a register, since a comparison in the same cycle
+        would delay all that depends on it.
         """
         kind = self._kind(ranged)
         ahead = (ranged.offset << kind.increment)[: len(ranged.row)]
         with m.If(move):
-            names = ("chunk", "more", "lo_at", "hi_at", "lo", "hi")
+            names = ("span", "more", "lo_at", "hi_at", "lo", "hi")
             self._follow(m, cut, ranged, *names)
             m.d.sync += [
                 cut.valid.eq(ranged.valid),
@@ -213,13 +214,13 @@ class Requests(wiring.Component):
             m.d.sync += [
                 cut.fresh.eq(0),
                 cut.goes_on.eq(cut.more != 1),
-                cut.chunk.eq(cut.chunk + 1),
+                cut.span.eq(cut.span + 1),
                 cut.more.eq(cut.more - 1),
                 cut.row.eq(cut.row + (self._config.summary << self._kind(cut).increment)),
             ]
 
     def _offer(self, m, cut):
-        """The request of the chunk that is next."""
+        """The request of the span that is next."""
         request, kind = self.o.payload, self._kind(cut)
         every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)
@@ -234,7 +235,7 @@ class Requests(wiring.Component):
         ]
         if self._config.stacks:
             m.d.comb += [request.stacked.eq(kind.stacked), request.inc.eq(kind.increment)]
-        for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
+        for name in ("span", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):
             m.d.comb += request.kind.eq(ScanKind.END)

@@ -1,4 +1,4 @@
-"""Fetches the runs of a segment, one a cycle, and places them in their plane."""
+"""Fetches the runs of a segment, one per cycle, and places them in their plane."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -24,7 +24,7 @@ __all__ = ["RunFetch"]
 class RunFetch(wiring.Component):
     """Turns a segment into its placed runs, and an end into an end.
 
-    Timing. One run or end a cycle; the first run of a segment is offered 2 cycles after it was
+    Timing. One run or end per cycle; the first run of a segment is offered 2 cycles after it was
     taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
 
     Errors. An illegal RUN, or one of several rows in a path that is not stacked, is dropped,

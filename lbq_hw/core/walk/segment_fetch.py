@@ -16,12 +16,12 @@ __all__ = ["SegmentFetch"]
 class SegmentFetch(wiring.Component):
     """Goes through the SEGMENT records of the layer once for every step that is open.
 
-    Timing. One segment or end a cycle. The first of a step is offered 3 cycles after that of
+    Timing. One segment or end per cycle. The first of a step is offered 3 cycles after that of
     ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
 
-    Errors. An illegal SEGMENT, one of a path that the layer has not, or one whose exponent is above
-    that of the segment before it in the layer, is dropped, together with all that follow but ends;
-    ``dropping`` says so until ``clear``.
+    Errors. An illegal SEGMENT, one of a path that the layer does not have, or one whose exponent is
+    above that of the segment before it in the layer, is dropped, together with all that follow but
+    ends; ``dropping`` says so until ``clear``.
 
     Members
     -------

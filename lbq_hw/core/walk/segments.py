@@ -1,4 +1,4 @@
-"""Turns every step into the runs of its segments: one run a cycle."""
+"""Turns every step into the runs of its segments: one run per cycle."""
 
 from amaranth import Module, unsigned
 from amaranth.lib import wiring
@@ -18,8 +18,8 @@ class Segments(wiring.Component):
 
     Blocks: `SegmentFetch` -> `RunFetch`.
 
-    Timing. One run a cycle, and one cycle for an end, while steps are open and ``o`` is ready. The
-    first run of a step is offered 5 cycles after that of ``open`` if nothing is ahead of it.
+    Timing. One run per cycle, and one cycle for an end, while steps are open and ``o`` is ready.
+    The first run of a step is offered 5 cycles after that of ``open`` if nothing is ahead of it.
     ``o.ready`` enables all of the block.
 
     Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, except the

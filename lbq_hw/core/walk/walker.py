@@ -1,4 +1,4 @@
-"""Walks the program: layers, pixels, tiles, windows, timesteps; every advance is an addition."""
+"""Walks the program: layers, pixels, tiles, pool positions, timesteps, each by an addition."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
@@ -26,18 +26,18 @@ class Walker(wiring.Component):
     and `FieldsOfView` (where each path looks) -> `Segments` (runs) -> `Requests`. `OnePath` or
     `ManyPaths` hold the paths of the layer.
 
-    Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo a step. A StepInfo
-    is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of them
-    can wait, and only then the requests wait, too.
+    Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo per step. A
+    StepInfo is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of
+    them can wait, and only then the requests wait, too.
 
     Barrier. When all requests and StepInfos of a layer have been taken, ``layer_done`` rises
     unless it was the last layer, and the walker waits for ``i_resume``, which says that everything
     is written: the next layer may read it. ``o_done`` rises, and ``o_busy`` falls, when all of the
     last layer has been taken.
 
-    Timing. One request a cycle in the steady state, and one cycle for a run that has none. Two
-    steps are prepared ahead; each takes ``paths + 2`` cycles, as does a position of a window above
-    or left of all that exist, while those below or right cost nothing. So this shows only
+    Timing. One request per cycle in the steady state, and one cycle for a run that has none. Two
+    steps are prepared ahead. Each takes ``paths + 2`` cycles, as does a position of a pool window
+    above or left of all that exist, while those below or right cost nothing. So this is seen only
     where steps have fewer runs than that. The first request of a layer is offered
     ``L + paths + 10 + max(paths * Q + 5, planes_last + 4)`` cycles after that of ``i_start`` or
     ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer, `planes_last` counts
@@ -48,9 +48,10 @@ class Walker(wiring.Component):
     PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
-    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer has
-    not or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several rows
-    in a path that is not stacked.
+    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer does
+    not have or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several
+    rows in a path that is not stacked.
+
     ``i_stop`` ends the walk in the same way, without an error.
 
     Members
@@ -238,7 +239,7 @@ class Walker(wiring.Component):
             loops.layer.eq(layer),
             infos.layer.eq(layer),
             infos.readout.eq(layers.readout),
-            infos.span.eq(layers.span),
+            infos.reach.eq(layers.reach),
             infos.start.eq(loops.start),
             infos.go.eq(loops.go),
             infos.following.eq(loops.following),

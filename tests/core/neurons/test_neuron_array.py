@@ -116,7 +116,7 @@ def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dic
     assert busy == list(range(steps[0] + 1, last + bool(collected)))
 
 
-def test_logits_follow_one_group_a_cycle() -> None:
+def test_logits_follow_one_group_per_cycle() -> None:
     array, traffic = steady(SIZES[0], {"readout": True})
     taken, _, logits, _ = run_array(array, traffic)
     first = taken.cycles[0] + array.logits_latency

@@ -70,16 +70,16 @@ def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
         hi = (lo + run["lanes"] - 1) % config.word
     size, found = config.summary, []
     stacks = {"stacked": run["stacked"], "inc": run["increment"]} if config.stacks else {}
-    for chunk in range(begin // size, end // size + 1):
-        words = range(max(begin, chunk * size), min(end, chunk * size + size - 1) + 1)
+    for span in range(begin // size, end // size + 1):
+        words = range(max(begin, span * size), min(end, span * size + size - 1) + 1)
         row = run["weight"]
         if not run["identity"]:
             row -= run["left"]
-            row += (chunk * size - run["base"] - run["top"]) * 2 ** isa.increment(config, run)
+            row += (span * size - run["base"] - run["top"]) * 2 ** isa.increment(config, run)
         found.append(
             {
                 "kind": ScanKind.IDENTITY if run["identity"] else ScanKind.CONV,
-                "chunk": chunk,
+                "span": span,
                 "want": sum(1 << word % size for word in words),
                 "lo": lo,
                 "hi": hi,
@@ -166,7 +166,7 @@ def test_runs_are_clipped_and_cut_under_random_stalls(shape: int, seed: int) -> 
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_request_a_cycle_the_first_three_cycles_after_its_run(shape: int) -> None:
+def test_one_request_per_cycle_the_first_three_cycles_after_its_run(shape: int) -> None:
     config = SHAPES[shape]
     runs = random_runs(config, 3)
     driver, taken, _ = run(config, runs)
@@ -186,7 +186,7 @@ def test_a_run_beyond_the_memory_is_dropped_with_all_that_follow(shape: int, rat
     runs = random_runs(config, 5)
     number = next(i for i in range(20, 60) if not runs[i]["end"] and cut(config, runs[i]))
     end = cut(config, runs[number])[-1]
-    beyond = end["chunk"] * config.summary + end["hi_at"]
+    beyond = end["span"] * config.summary + end["hi_at"]
     farther = config.plane_words - beyond
     # The run before it reaches the last word that there is.
     inside = dict(runs[number], base=runs[number]["base"] + farther - 1)

@@ -73,7 +73,7 @@ def test_segments_become_their_runs_under_random_stalls(shape: int, seed: int) -
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_run_a_cycle_the_first_two_cycles_after_its_segment(shape: int) -> None:
+def test_one_run_per_cycle_the_first_two_cycles_after_its_segment(shape: int) -> None:
     config = SHAPES[shape]
     runs, given, expected = work(config, 7, steps=6)
     driver, taken, _ = run(config, runs, given)

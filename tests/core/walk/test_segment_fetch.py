@@ -89,7 +89,7 @@ def test_every_step_has_the_segments_of_the_layer_then_an_end(shape: int, seed: 
     assert not any(seen["bad"] + seen["dropping"])
 
 
-def test_one_segment_a_cycle_the_first_three_cycles_after_open() -> None:
+def test_one_segment_per_cycle_the_first_three_cycles_after_open() -> None:
     tables, states, expected = work(SMALL, 0, steps=6, segments=3)
     assert len(expected) == 6 * 4
     steps, taken, _ = run(SMALL, tables, states)

@@ -96,7 +96,7 @@ def test_records_that_are_written_are_used() -> None:
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_run_a_cycle_the_first_five_cycles_after_open(shape: int) -> None:
+def test_one_run_per_cycle_the_first_five_cycles_after_open(shape: int) -> None:
     config = SHAPES[shape]
     tables, states, expected = work(config, 1, steps=8, segments=3)
     steps, taken, _ = run(config, tables, states)
