@@ -114,8 +114,8 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
 
 
 def _spared(config: CoreConfig) -> int:
-    """LUTs of the counters and abilities that a core lacks: a LUT per bit of a counter, and what was
-    measured on 16 lanes of an iCE40, words of 16 bits.
+    """LUTs of the counters and abilities that a core lacks: one per bit of a counter, and what was
+    measured on 16 lanes of an iCE40 with words of 16 bits.
     """
     c = config
     lanes, words = (0 if c.identities else c.lanes + c.word), (0 if c.stacks else c.word)
