@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any
 
 import pytest
+from amaranth import Value
 from core.harness import Bench, ones, settling
 
 from lbq_hw.config import CoreConfig
@@ -20,7 +21,7 @@ CORES = pytest.mark.parametrize("config", [ONE, SMALL], ids=["one", "many"])
 Store = OnePath | ManyPaths
 
 
-def random_values(source: random.Random, layout: Any) -> int:
+def random_bits(source: random.Random, layout: Any) -> int:
     return source.getrandbits(layout.size)
 
 
@@ -47,7 +48,7 @@ def test_fields_of_a_path_are_there_in_the_cycle_after_it_is_asked_for(config: C
     source = random.Random(1)
     store = path_store(config)(config)
     layout = store.load.record.shape()
-    records = [random_values(source, layout) for _ in range(config.layer_paths)]
+    records = [random_bits(source, layout) for _ in range(config.layer_paths)]
     bench = Bench(store)
     script: list[dict] = [
         {"en": 1, "path": i, "record": record} for i, record in enumerate(records)
@@ -66,8 +67,7 @@ def test_fields_of_a_path_are_there_in_the_cycle_after_it_is_asked_for(config: C
     found = {f"move_{name}": moves[name] for name in MOVE_FIELDS}
     found |= {f"scan_{name}": fields[name] for name in SCAN_FIELDS}
     found |= {f"only_{name}": store.only[name] for name in SCAN_FIELDS}
-    seen = bench.probe(**{name: value.as_unsigned() if hasattr(value, "as_unsigned") else value
-                          for name, value in found.items()})  # fmt: skip
+    seen = bench.probe(**{name: Value.cast(value).as_unsigned() for name, value in found.items()})
     bench.run()
     for number, path in enumerate(order):
         at = len(script) + 3 * number + 1
@@ -87,7 +87,7 @@ def test_a_field_of_view_is_the_old_one_from_the_cycle_after_it_is_done(config: 
     source = random.Random(2)
     store = path_store(config)(config)
     move, paths = store.move, config.layer_paths
-    current = [random_values(source, move.new.shape()) for _ in range(paths)]
+    current = [random_bits(source, move.new.shape()) for _ in range(paths)]
     script: list[dict] = [
         {"done": 1, "done_path": i, "new": value} for i, value in enumerate(current)
     ]
@@ -97,7 +97,7 @@ def test_a_field_of_view_is_the_old_one_from_the_cycle_after_it_is_done(config: 
         starts.append(len(script))
         expected.append(current[path])
         script += [{"en": 1, "path": path}, {}]
-        current[path] = random_values(source, move.new.shape())
+        current[path] = random_bits(source, move.new.shape())
         script.append({"done": 1, "done_path": path, "new": current[path]})
     bench = Bench(store)
     signals = {name: getattr(move, name) for name in ("en", "path", "done", "done_path")}
@@ -140,7 +140,7 @@ class Steps:
         done = self.moves.popleft()
         ctx.set(store.move.done, done > 0)
         if done:
-            value = random_values(source, store.move.new.shape())
+            value = random_bits(source, store.move.new.shape())
             tile = source.randrange(self.tiles)
             ctx.set(store.move.done_path, done - 1)
             ctx.set(store.move.new.as_value(), value)
@@ -209,7 +209,7 @@ def test_the_only_path_is_there_two_cycles_after_open_or_one_after_the_release()
     store = OnePath(ONE)
     move, fetch = store.move, store.fetch
     source = random.Random(4)
-    values = [random_values(source, move.new.shape()) for _ in range(3)]
+    values = [random_bits(source, move.new.shape()) for _ in range(3)]
     script: list[dict] = [{} for _ in range(24)]
     for cycle, value in ((1, values[0]), (8, values[1]), (16, values[2])):
         script[cycle] |= {"done": 1, "open": 1, "new": value, "tile": 1}
