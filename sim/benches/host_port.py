@@ -17,7 +17,11 @@ from sim.benches.scoreboard import Scoreboard
 from sim.models.host import Finish, HostModel, Read, Write, random_steps
 from sim.models.programs import SMALL
 
-SHAPES = (SMALL.with_(word=64, membrane_bits=40), SMALL)
+SHAPES = (
+    SMALL.with_(word=64, membrane_bits=40),
+    SMALL,
+    SMALL.with_(lanes=32, word=32, channels=64, logits=32),
+)
 LAYER = 3
 
 

@@ -13,11 +13,13 @@ from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["HostPort", "PortSignature"]
+__all__ = ["FAR_LANES", "HostPort", "PortSignature"]
 
 _WRITES = ("records", "weights", "params", "plane_write")
 _RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
 _RUN_OUT = ("start", "busy")
+FAR_LANES = 32
+"""Lanes from which on memories lie far from the port."""
 
 
 class PortSignature(wiring.Signature):
@@ -48,7 +50,8 @@ class HostPort(wiring.Component):
     ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
     Timing. A request every other cycle, each taken in its second cycle; in its third where a run
-    ended in its first. A read is answered in the cycle after it is taken.
+    ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
+    cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
 
     Members
     -------
@@ -140,6 +143,9 @@ class HostPort(wiring.Component):
             registers.begin.eq(written[Region.REGISTERS] & port.w_data[0]),
             registers.clear.eq(clear),
             registers.refused.eq(refused),
+        ]
+        stored = m.d.sync if self._config.lanes >= FAR_LANES else m.d.comb
+        stored += [
             writes.written.eq(written),
             writes.addr.eq(port.addr),
             writes.data.eq(port.w_data),

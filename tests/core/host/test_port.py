@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from core.harness import Bench
 
-from lbq_hw.core.host.port import HostPort
+from lbq_hw.core.host.port import FAR_LANES, HostPort
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from sim.models.programs import SMALL
@@ -57,6 +57,21 @@ def test_a_request_is_taken_every_other_cycle_and_a_read_answered_in_the_next() 
     bench.run(extra=3)
     assert requests.taken == [1, 3, 5, 7]
     assert requests.answers == dict.fromkeys([2, 6, 8], regions.MAGIC)
+
+
+@pytest.mark.parametrize(("lanes", "later"), [(FAR_LANES // 2, 0), (FAR_LANES, 1)])
+def test_a_write_is_stored_when_it_is_taken_or_a_cycle_later_where_memories_are_far(
+    lanes: int, later: int
+) -> None:
+    host = HostPort(SMALL.with_(lanes=lanes, word=lanes, channels=2 * lanes, logits=lanes))
+    bench = Bench(host)
+    weights = Region.WEIGHTS << regions.SHIFT
+    requests = bench.add(Requests(host.port, [(weights, 5), (ID, None), (weights, 3)]))
+    seen = bench.probe(enables=host.weights.en, value=host.weights.data.as_value())
+    bench.run(extra=3)
+    stored = [cycle for cycle, enables in enumerate(seen["enables"]) if enables]
+    assert stored == [requests.taken[0] + later, requests.taken[2] + later]
+    assert [seen["value"][cycle] & 255 for cycle in stored] == [5, 3]
 
 
 @pytest.mark.parametrize("end", [6, 7])
