@@ -146,11 +146,13 @@ class LaneArray(wiring.Component):
             start &= (~adding.clear).replicate(len(total))
             moves = copies[lane // LANES_A_COPY]
             bit = lane % len(event.mask)
+            masked = Mux(fetched.mask[bit], row[lane], 0)
+            if len(event.mask) > 1:
+                # Of the choice above tools make a synchronous reset: a control set for each lane,
+                # and cells of an iCE40 share one by eights.
+                masked = row[lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
             with m.If(moves):
-                m.d.sync += [
-                    fetched.mask[bit].eq(event.mask[bit]),
-                    weight.eq(Mux(fetched.mask[bit], row[lane], 0)),
-                ]
+                m.d.sync += [fetched.mask[bit].eq(event.mask[bit]), weight.eq(masked)]
             with m.If(moves & adding.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
