@@ -74,6 +74,14 @@ class Schedule:
         self.waited += start - free
         self.ends.append(start + cycles)
 
+    def finish(self) -> int:
+        """An END item; the cycle in which the inference is done."""
+        self.cycle = self._take(self.cycle, ITEM_SLICES) + EFFECT
+        done = self.ends[-1] if self.ends else 0
+        end = max(done, self.cycle)
+        self.waited += end - done
+        return end
+
     def _take(self, cycle: int, slices: int) -> int:
         self.slices += slices
         return self._stream.take(cycle, slices * self.timing.words_per_slice)
