@@ -77,10 +77,7 @@ class Schedule:
     def finish(self) -> int:
         """An END item; the cycle in which the inference is done."""
         self.cycle = self._take(self.cycle, ITEM_SLICES) + EFFECT
-        done = self.ends[-1] if self.ends else 0
-        end = max(done, self.cycle)
-        self.waited += end - done
-        return end
+        return max(self.ends[-1] if self.ends else 0, self.cycle)
 
     def _take(self, cycle: int, slices: int) -> int:
         self.slices += slices
