@@ -31,14 +31,14 @@ class PassRun(NamedTuple):
 
 
 class Write(NamedTuple):
-    """An item of a pass: entries of a region from `first` on, once `after` passes are done.
+    """An item of a pass: `entries` of a region from `first` on, once `after` passes are done.
 
     `block`: of WEIGHTS, which of the blocks that the pass uses.
     """
 
     region: Region
     first: int
-    count: int
+    entries: int
     after: int
     block: int = 0
 
@@ -184,7 +184,7 @@ class Places:
 
     def _schedule(self, writes: Sequence[Write], cycles: int) -> None:
         for write in writes:
-            slices = write.count * self._slices[write.region]
+            slices = write.entries * self._slices[write.region]
             self.schedule.write(Item(slices=slices, after=write.after))
         self.schedule.run(cycles)
 

@@ -143,7 +143,7 @@ def _report(demand: LayerDemand, cut: _Cut, before: Places, timing: ReaderTiming
         choice=cut.choice,
         passes=len(cut.placed),
         rows=demand.tiles * sum(block.rows for block in (*demand.blocks, *demand.resident)),
-        fetched=sum(write.count for write in fetched),
+        fetched=sum(write.entries for write in fetched),
         blocks=len(fetched),
         slices=slices,
         compute=sum(one.cut.cycles for one in cut.placed),
