@@ -11,8 +11,8 @@ from cores import external_core, random_core
 from networks import random_network
 from tapes import compiled, drawn, residual_network
 
-from lbq_hw import isa
-from lbq_hw.compiler import CompileError, Program, compile_network, listing
+from lbq_hw import file, isa, zoo
+from lbq_hw.compiler import CompileError, Program, compile_network, listing, smallest_for
 from lbq_hw.compiler.blocks import block_rows
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, LayerRecords
@@ -188,3 +188,28 @@ def test_the_listing_has_the_budget_and_the_passes() -> None:
 def test_a_network_compiles_to_the_same_tape_twice() -> None:
     network, config = drawn(7)
     assert compiled(network, config).tape == compiled(network, replace(config)).tape
+
+
+def test_resnet20_of_the_zoo_fits_the_core_of_the_document() -> None:
+    network = file.load(zoo.find("cifar10-resnet20"))
+    config = smallest_for(
+        network,
+        lanes=128,
+        word=128,
+        external=16,
+        weight_rows=512,
+        partial_words=2048,
+        partial_bits=21,
+        plane_words=12288,
+        channels=512,
+        layers=8,
+        paths=16,
+        segments=64,
+        runs=128,
+    )
+    program = compile_network(network, config)
+    assert 800 < len(program.passes) < 950
+    rows = sum(layer.rows for layer in program.budget)
+    assert 128 * rows < len(program.tape) < 20_000_000
+    assert program.usage["plane_words"] == 12288
+    assert program.budget[-1].choice.part == 0  # the readout is not cut: its sums need 23 bits
