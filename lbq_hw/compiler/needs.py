@@ -153,7 +153,9 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
 def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
     """Offsets reach four times as far as their memory; only absurd padding or strides need more."""
     words = max(*map(abs, path.rows.reach), path.rows.step) * path.source.row_words
+    words = max(words, *(run.row for run in path.runs))
     bits = max(*map(abs, path.columns.reach), path.columns.step) * path.source.pitch
+    bits = max(bits, *(run.column + run.length - 1 for run in path.runs))
     what = f"the window on {path.source.name!r}"
     yield Need(place=place, what=what, unit="words", amount=words // 4 + 1, field="plane_words")
     row_words = bits // (4 * path.source.word) + 1

@@ -95,6 +95,8 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
             return
         if item.address == PASS:
             passes += 1
+            if passes > MOST_PASSES:
+                raise TapeError(f"a tape must have at most {MOST_PASSES} passes")
         elif kind not in WRITTEN:
             raise TapeError(f"an item must not have address {item.address:#010x}")
         else:

@@ -136,3 +136,9 @@ def test_a_part_of_a_row_or_parameter_is_refused(region: Region, part: int, slic
 def test_a_head_without_payload_is_refused() -> None:
     with pytest.raises(TapeError, match=r"^the tape is for another core$"):
         list(tape.decode(CORE, TapeItem(address=tape.HEAD).encode()))
+
+
+def test_a_tape_of_too_many_passes_is_refused() -> None:
+    data = tape.encode(CORE, [TapeItem(address=tape.PASS)] * 65536)
+    with pytest.raises(TapeError, match=r"^a tape must have at most 65535 passes$"):
+        list(tape.decode(CORE, data))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from dataclasses import replace
 
@@ -88,15 +90,17 @@ def test_items_of_a_pass_come_in_their_order(seed: int) -> None:
     assert len(program.tape) % 1024 == 0
 
 
-def test_a_core_without_external_memory_gets_the_same_program_as_ever() -> None:
-    network = random_network(4)
-    config = random_core(network, 4)
-    program = compile_network(network, config)
-    assert (program.tape, program.passes, program.budget) == (b"", (), ())
-    assert len(program.layers) == len(network.layers)
-    again = compile_network(network, config, levels=None, timing=None)
-    for table in isa.TABLES:
-        assert getattr(program, table) == getattr(again, table)
+def test_cores_without_external_memory_get_the_same_programs_as_ever() -> None:
+    digest = hashlib.sha256()
+    for seed in range(40):
+        network = random_network(seed, channels=(None, 12, 20)[seed % 3])
+        program = compile_network(network, random_core(network, seed))
+        assert (program.tape, program.passes, program.budget) == (b"", (), ())
+        tables = [getattr(program, name) for name in (*isa.TABLES, "params")]
+        bases = {name: tensor.base for name, tensor in program.tensors.items()}
+        digest.update(json.dumps([*tables, program.weights.tolist(), bases]).encode())
+    expected = "1fd235d22cc8ee3c4e7868db0048333e0e33c85e5d6a28acafeac234067f17e0"
+    assert digest.hexdigest() == expected
 
 
 def test_bands_and_tiles_cover_every_layer_once() -> None:
@@ -160,6 +164,25 @@ def test_what_is_short_is_named_with_what_would_do() -> None:
     assert "layer 'b': the weight memory needs 5 rows, the core has 2 (3 short)" in str(few)
     short = refused(program, plane_words=config.summary)
     assert re.search(r"tensor '\w+': the activation memory needs \d+ words", str(short))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_core_that_a_refusal_proposes_would_do(seed: int) -> None:
+    network, config = drawn(seed)
+    draw = np.random.default_rng(seed)
+    units = {"plane_words": config.summary, "partial_words": config.groups, "logits": config.lanes}
+    names = (*units, "weight_rows", "partial_bits", "runs", "segments", "paths", "layer_paths")
+    less = {}
+    for name in names:
+        most = getattr(config, name) // units.get(name, 1)
+        if most and draw.random() < 0.5:
+            less[name] = int(draw.integers(1, most + 1)) * units.get(name, 1)
+    try:
+        program = compile_network(network, config.with_(**less))
+    except CompileError as error:
+        assert error.would_do is not None
+        program = compile_network(network, error.would_do)
+    assert program.tape
 
 
 def test_a_run_table_that_is_too_small_is_named() -> None:
