@@ -139,7 +139,7 @@ def _partial_bits(network: Network, layer: Layer) -> int:
 
 
 def _pieces(
-    lowered: LoweredLayer, number: int, tap: tuple[int, int], channel: int
+    lowered: LoweredLayer, number: int, tap: tuple[int, int], *, channel: int = 0, offset: int = 0
 ) -> tuple[Piece, ...]:
     """Runs of one tap of a path from one channel on: one for each tap of its sum-pool."""
     path, source = lowered.layer.paths[number], lowered.sources[number]
@@ -149,6 +149,7 @@ def _pieces(
             record,
             (tap[0] * stride[0] + ty) * source.row_words,
             (tap[1] * stride[1] + tx) * source.pitch + channel,
+            offset,
         )
         for record, made in enumerate(lowered.paths)
         if made.number == number
@@ -157,26 +158,32 @@ def _pieces(
 
 
 def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) -> Iterator[Block]:
-    """Each tap and range of channels, with its events by pixel."""
+    """Each tap and range of channels, or several taps, with their events by pixel."""
     layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
-    channels, (height, width) = tensor.shape[0], path.kernel
+    channels, pitch, taps = tensor.shape[0], tensor.pitch, list(product(*map(range, path.kernel)))
     starts = range(0, channels, block_rows)
     counts = np.stack([source.bits[start : start + block_rows].sum(axis=0) for start in starts])
     if path.pool is not None:
         counts = _over(counts, path.pool, path.pooled_shape(tensor.shape)[1:])
-    first = lowered.weight_first[number]
-    for ky, kx in product(range(height), range(width)):
+    together = max(1, block_rows // pitch)
+    for index in range(0, len(taps), together):
+        some = taps[index : index + together]
         for start, part in zip(starts, counts, strict=True):
-            pieces = _pieces(lowered, number, (ky, kx), start)
-            size = min(block_rows, channels - start)
-            row = first + (ky * width + kx) * tensor.pitch + start
+            # Taps that share a block take all rows of a pixel, so that their runs can be merged.
+            size = pitch if together > 1 else min(block_rows, channels - start)
+            pieces = tuple(
+                piece
+                for place, tap in enumerate(some)
+                for piece in _pieces(lowered, number, tap, channel=start, offset=place * pitch)
+            )
+            row = lowered.weight_first[number] + index * pitch + start
             yield Block(
                 pieces=pieces,
                 length=size,
-                requests=len(pieces) * tensor.planes,
-                events=_tap(part, path, (ky, kx), layer.shape[1:]),
-                weights=range(row, row + size),
-                tile_rows=height * width * tensor.pitch,
+                requests=tensor.planes * len(pieces if path.pool else {ky for ky, _ in some}),
+                events=np.sum([_tap(part, path, tap, layer.shape[1:]) for tap in some], axis=0),
+                weights=range(row, row + (len(some) - 1) * pitch + size),
+                tile_rows=len(taps) * pitch,
             )
 
 
@@ -192,7 +199,7 @@ def _identity(
         counts = _over(counts, path.pool, layer.shape[1:])
     first = lowered.weight_first[number]
     for start in range(0, limbs, block_rows):
-        pieces = _pieces(lowered, number, (0, 0), 0) if not start else ()
+        pieces = _pieces(lowered, number, (0, 0)) if not start else ()
         size = min(block_rows, limbs - start)
         end = first + (start + size) * lowered.tiles
         yield Block(

@@ -1,7 +1,8 @@
 """What a layer asks of a core with external memory: blocks of weight rows, steps, events.
 
 A *block* is what is fetched at once: the weight rows of one tap of one path and of some of its
-channels, for one tile; or limbs of an identity. `lbq_hw.compiler.blocks` finds them.
+channels, for one tile; or of several taps with few channels; or limbs of an identity.
+`lbq_hw.compiler.blocks` finds them.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ ASSUMED = 0.11
 
 class Piece(NamedTuple):
     """Where a RUN record that reads a block begins: number of its PATH record in the layer, row in
-    words and column in bits of the field of view.
+    words and column in bits of the field of view, `offset` in rows of the block.
     """
 
     record: int
     row: int
     column: int
+    offset: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -201,10 +201,10 @@ def _runs(
     """PATH records of a pass with these blocks at these weight rows, and the runs of each."""
     found: dict[int, list[PassRun]] = {}
     for block, weight in zip(blocks, rows, strict=True):
-        for record, row, column in block.pieces:
+        for record, row, column, offset in block.pieces:
             # All limbs of an identity share their runs; the segment has the row of a limb.
-            run = PassRun(row, column, block.length, weight if block.limb is None else 0)
-            found.setdefault(record, []).append(run)
+            first = weight + offset if block.limb is None else 0
+            found.setdefault(record, []).append(PassRun(row, column, block.length, first))
     records = tuple(sorted(found))
     identities = _identities(blocks)
     return records, tuple(

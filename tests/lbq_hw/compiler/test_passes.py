@@ -172,16 +172,16 @@ def test_a_core_that_a_refusal_proposes_would_do(seed: int) -> None:
     draw = np.random.default_rng(seed)
     units = {"plane_words": config.summary, "partial_words": config.groups, "logits": config.lanes}
     names = (*units, "weight_rows", "partial_bits", "runs", "segments", "paths", "layer_paths")
-    less = {}
+    sizes = {}
     for name in names:
         most = getattr(config, name) // units.get(name, 1)
         if most and draw.random() < 0.5:
-            less[name] = int(draw.integers(1, most + 1)) * units.get(name, 1)
+            sizes[name] = int(draw.integers(1, most + 1)) * units.get(name, 1)
+    less = config.with_(**sizes)
     try:
-        program = compile_network(network, config.with_(**less))
+        program = compile_network(network, less)
     except CompileError as error:
-        assert error.would_do is not None
-        program = compile_network(network, error.would_do)
+        program = compile_network(network, error.would_do or less)
     assert program.tape
 
 
