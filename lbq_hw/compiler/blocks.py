@@ -160,7 +160,8 @@ def _pieces(
 def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) -> Iterator[Block]:
     """Each tap and range of channels, or several taps, with their events by pixel."""
     layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
-    channels, pitch, taps = tensor.shape[0], tensor.pitch, list(product(*map(range, path.kernel)))
+    channels, pitch, (height, width) = tensor.shape[0], tensor.pitch, path.kernel
+    taps = list(product(range(height), range(width)))
     starts = range(0, channels, block_rows)
     counts = np.stack([source.bits[start : start + block_rows].sum(axis=0) for start in starts])
     if path.pool is not None:
