@@ -39,6 +39,7 @@ the cycles are not estimated: they equal what the core's counters count, for eac
     neurons     sums wait for the neuron units, or for levels to be written plane by plane; more
                 units help if there are fewer of them than lanes / planes
     overhead    start, end and parts that wait for each other: a small layer
+    memory      passes wait for the tape, in a core with external memory
 """
 
 

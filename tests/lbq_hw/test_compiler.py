@@ -455,3 +455,15 @@ def test_the_command_says_why_it_failed(
     assert "the weight memory needs 232 rows, the core has 100 (132 short)" in error
     assert main(["--model", str(model), "--lanes", "9"]) == 2
     assert capsys.readouterr().err == "error: lanes must be a power of two, not 9\n"
+
+
+def test_a_field_of_view_much_wider_than_its_source_is_reckoned_with() -> None:
+    network = small_network()
+    weight = np.ones((4, 16, 5, 5), np.int64)
+    path = Path(source=INPUT, weight=weight, padding=(2, 2))
+    readout = replace(network.layers[-1], paths=(path,))
+    source = Input(shape=(16, 1, 1), static=True, bits=1)
+    network = replace(network, input=source, layers=(readout,))
+    config = smallest_for(network, lanes=16, word=16)
+    assert compile_network(network, config).table("runs")[0]["length_last"] == 5 * 16 - 1
+    assert config.row_words == 2

@@ -7,17 +7,16 @@ import random
 import pytest
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import tape
-from lbq_hw.isa.tape import TapeError, TapeItem
-from lbq_hw.isa import regions
+from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
+from lbq_hw.isa.tape import TapeError, TapeItem
 
 CORE = CoreConfig()
 WEIGHTS = regions.address(CORE, Region.WEIGHTS, 3)
 ITEMS = [
-    TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF)),
+    TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF, 3)),
     TapeItem(address=tape.PASS),
-    TapeItem(address=WEIGHTS, payload=(4,), after=1),
+    TapeItem(address=WEIGHTS, payload=(4, 5, 6, 7), after=1),
     TapeItem(address=tape.PASS),
 ]
 
@@ -75,7 +74,7 @@ def test_an_item_that_writes_elsewhere_is_refused(region: Region) -> None:
 
 
 def test_an_item_that_waits_for_what_comes_after_it_is_refused() -> None:
-    late = TapeItem(address=WEIGHTS, payload=(4,), after=1)
+    late = TapeItem(address=WEIGHTS, payload=(4, 5, 6, 7), after=1)
     with pytest.raises(TapeError, match=r"^an item waits for pass 0, which comes after it$"):
         list(tape.decode(CORE, tape.encode(CORE, [late])))
 
@@ -90,7 +89,7 @@ def test_passes_and_the_end_bring_nothing() -> None:
 
 def test_an_end_that_is_not_where_the_head_says_is_refused() -> None:
     early = [*ITEMS, TapeItem(address=tape.END)]
-    with pytest.raises(TapeError, match=r"^END must end at slice 28, not 25$"):
+    with pytest.raises(TapeError, match=r"^END must end at slice 32, not 29$"):
         list(tape.decode(CORE, tape.encode(CORE, early)))
 
 
@@ -102,3 +101,44 @@ def test_an_item_that_waits_for_too_many_passes_is_refused() -> None:
 def test_an_item_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^an item must have at most 65535 slices, not 65536$"):
         TapeItem(address=WEIGHTS, payload=(0,) * 65536).encode()
+
+
+@pytest.mark.parametrize(
+    ("region", "entry", "slices"),
+    [(Region.WEIGHTS, 4094, 12), (Region.RUNS, 255, 3), (Region.PARAMS, 511, 6)],
+)
+def test_an_item_that_leaves_its_region_is_refused(region: Region, entry: int, slices: int) -> None:
+    address = regions.address(CORE, region, entry)
+    bad = TapeItem(address=address, payload=(0,) * slices)
+    text = f"an item of {slices} slices at {address:#010x} leaves its region"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_a_slice_that_no_entry_has_is_refused() -> None:
+    address = regions.address(CORE, Region.PARAMS, 0) + 3
+    bad = TapeItem(address=address, payload=(0,))
+    text = f"an item of 1 slices at {address:#010x} leaves its region"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+@pytest.mark.parametrize("region", [Region.WEIGHTS, Region.PARAMS])
+@pytest.mark.parametrize(("part", "slices"), [(0, 2), (1, 3)])
+def test_a_part_of_a_row_or_parameter_is_refused(region: Region, part: int, slices: int) -> None:
+    address = regions.address(CORE, region, 2, part)
+    bad = TapeItem(address=address, payload=(0,) * slices)
+    text = f"an item of {slices} slices at {address:#010x} has a part of an entry"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_a_head_without_payload_is_refused() -> None:
+    with pytest.raises(TapeError, match=r"^the tape is for another core$"):
+        list(tape.decode(CORE, TapeItem(address=tape.HEAD).encode()))
+
+
+def test_a_tape_of_too_many_passes_is_refused() -> None:
+    data = tape.encode(CORE, [TapeItem(address=tape.PASS)] * 65536)
+    with pytest.raises(TapeError, match=r"^a tape must have at most 65535 passes$"):
+        list(tape.decode(CORE, data))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from networks import random_images, random_network
 
-from lbq_hw import interpreter
+from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.external import demands
+from lbq_hw.compiler.blocks import demands
+from lbq_hw.external.placing import side_by_side
 from lbq_hw.network import INPUT
 
 
@@ -36,3 +37,13 @@ def test_blocks_of_a_layer_have_all_its_weight_rows() -> None:
         convs = [path.weight[0].size for path in layer.paths if not path.is_identity]
         assert sum(block.rows for block in demand.blocks) == sum(convs)
         assert max((block.rows for block in demand.blocks), default=0) <= 8
+
+
+def test_taps_of_few_channels_share_a_block() -> None:
+    network = file.load(zoo.find("digits"))
+    config = smallest_for(network, lanes=8, word=8, summary=8)
+    first, second, *_ = demands(network, config, None, block_rows=8)
+    assert [block.rows for block in first.blocks] == [8, 1]  # 3 x 3 taps of one channel
+    assert [len(block.pieces) for block in first.blocks] == [8, 1]
+    assert {block.rows for block in second.blocks} == {8}  # 8 channels: one tap each
+    assert side_by_side(first.blocks, 8) == 3
