@@ -15,7 +15,7 @@ from rich.table import Table
 
 import boards
 from boards.clocks import ClockError
-from lbq_hw import file, flow, package, zoo
+from lbq_hw import file, flow, zoo
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
@@ -160,13 +160,8 @@ def _show_next(job: flow.Job, console: Console, prog: str) -> None:
     """What to do with a package that is there."""
     if not any(outcome.step == "package" for outcome in job.outcomes):
         return
-    made = package.read(job.folder / "package")
-    if made.bitstream is None:
-        first = f"python -m sim.board --package {made.folder}"
-    else:
-        first = job.board.program.format(made.bitstream)
-    second = f"{spoken('python -m lbq_hw.host', prog)} --port PORT --package {made.folder}"
-    console.print("next:", first, second, sep="\n  ", highlight=False, markup=False)
+    lines = [spoken(line, prog) for line in flow.next_commands(job)]
+    console.print("next:", *lines, sep="\n  ", highlight=False, markup=False)
 
 
 def _facts(job: flow.Job, error: str | None) -> dict[str, Any]:

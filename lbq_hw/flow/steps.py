@@ -207,6 +207,7 @@ def package(job: Job, work: Path) -> str:
         baud=board.baud,
         baked=has_fabric and job.json("rtl.json")["baked"],
         bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
+        images=job.selftest.raw,
     )
     return str(job.folder / "package")
 

@@ -157,6 +157,27 @@ def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts)
     assert "Fit estimate Fits" in text(render(replace(facts, resources=None)))
 
 
+@pytest.mark.parametrize(
+    ("baked", "said"),
+    [
+        (True, "Next The model is baked into the bitstream. load it test it Steps"),
+        (
+            False,
+            "Next The model is not baked into the bitstream: the host loads it. load it test it "
+            "Steps",
+        ),
+        (None, "Next load it test it Steps"),
+    ],
+)
+def test_the_next_commands_and_what_brings_the_model_are_said(
+    facts: Facts, baked: bool | None, said: str
+) -> None:
+    assert facts.build is not None
+    made = replace(facts.build, next=("load it", "test it"), baked=baked)
+    assert said in text(render(replace(facts, build=made)))
+    assert "Next" not in text(render(facts))
+
+
 def test_names_cannot_break_the_page(facts: Facts) -> None:
     name = '</style><script>alert("&amp;")</script>'
     assert isinstance(facts.model, Model)
