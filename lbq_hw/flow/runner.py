@@ -186,7 +186,7 @@ def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
         else:
             known = False
         seconds = expected(job, step, saved)
-        lines.append((step, "saved" if known else f"to be run, about {seconds:.0f} s"))
+        lines.append((step, "saved" if known else f"to be run, about {seconds:.3g} s"))
     return lines
 
 

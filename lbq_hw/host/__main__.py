@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import golden, package
+from lbq_hw import golden, package, units
 from lbq_hw.arguments import positive, spoken
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
@@ -222,13 +222,16 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["equal"] is not None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
-    mhz = facts["clock_hz"] / 1e6
+    mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
+    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)")
     table.add_row(
-        "latency", f"{facts['latency_us']:,.1f} us ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)"
+        "throughput",
+        f"{units.three_digits(facts['images_per_second'])} images/s, the link included",
     )
-    table.add_row("throughput", f"{facts['images_per_second']:,.1f} images/s, the link included")
     upload = (
-        f"{facts['upload_seconds']:.2f} s" if facts["uploaded"] else "none: it is in the bitstream"
+        units.seconds(facts["upload_seconds"])
+        if facts["uploaded"]
+        else "none: the model is baked in"
     )
     table.add_row("upload", upload)
     if facts["repeated_frames"]:

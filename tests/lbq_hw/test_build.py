@@ -104,6 +104,23 @@ def test_the_next_command_of_a_simulated_board_runs_as_printed(
     assert "all logits equal" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("board", "headings"),
+    [("sim", ["estimate"]), ("icebreaker", ["estimate", "iCEBreaker"])],
+)
+def test_columns_that_know_nothing_are_not_shown(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    board: str,
+    headings: list[str],
+) -> None:
+    arguments = ["--board", board, "--model", "digits", "--lanes", "4", "--images", "1"]
+    assert build.main([*arguments, "--until", "fit", "--build-dir", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.split()[:1] == ["estimate"]]
+    assert lines[at].split() == headings
+
+
 def test_the_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["--list-boards", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)

@@ -187,6 +187,26 @@ def test_names_cannot_break_the_page(facts: Facts) -> None:
     assert heading.text == f"{name} on iCEBreaker"
 
 
+def test_labels_of_a_map_are_seen_whole_or_stand_below_it(facts: Facts) -> None:
+    for name in ("memory-map", "weight-map"):
+        figure = tree(render(facts)).find(f".//figure[@data-plot='{name}']")
+        assert figure is not None
+        picture = figure.find(".//svg[@class='map']")
+        assert picture is not None
+        areas = picture.findall("svg")
+        titles = [area.findtext("title") or "" for area in areas]
+        assert [item.text for item in figure.iter("li")] == titles
+        for number, (area, title) in enumerate(zip(areas, titles, strict=True), 1):
+            shown = area.findtext("text")
+            pixels = 2.3 * float(area.get("width", "").rstrip("%"))
+            assert shown in (None, str(number), title.partition(":")[0])
+            assert 7 * len(shown or "") <= pixels
+
+
+def test_the_line_across_fmax_is_called_the_core_clock(facts: Facts) -> None:
+    assert "Fmax after routing core clock" in text(render(facts))
+
+
 def test_bars_never_pass_their_ends(facts: Facts) -> None:
     for bar in tree(render(facts)).iter("svg"):
         if bar.get("class") == "bar":
