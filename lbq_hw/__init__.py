@@ -1,8 +1,61 @@
-"""Learned burst quantization, deployed: integer network, golden model, compiler, core."""
+"""Learned burst quantization, deployed: integer network, golden model, compiler, core.
 
+The names that a program of one's own begins with are here; docs/library.md shows them in use. Each
+is imported when it is first asked for, so that a command loads only what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler import compile_network
+    from lbq_hw.config import CoreConfig
+    from lbq_hw.counts import Counter
+    from lbq_hw.file import load, save
+    from lbq_hw.golden import predict
+    from lbq_hw.host import Device, SerialTransport
+    from lbq_hw.network import Network
+    from lbq_hw.sizing import size
+
+__all__ = [
+    "CoreConfig",
+    "Counter",
+    "Device",
+    "Network",
+    "SerialTransport",
+    "compile_network",
+    "load",
+    "predict",
+    "save",
+    "size",
+]
+_HOMES = {
+    "CoreConfig": "config",
+    "Counter": "counts",
+    "Device": "host",
+    "Network": "network",
+    "SerialTransport": "host",
+    "compile_network": "compiler",
+    "load": "file",
+    "predict": "golden",
+    "save": "file",
+    "size": "sizing",
+}
 
 try:
     __version__ = version("lbq-hw")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

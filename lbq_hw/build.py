@@ -15,7 +15,7 @@ from rich.table import Table
 
 import boards
 from boards.clocks import ClockError
-from lbq_hw import file, flow, package, zoo
+from lbq_hw import file, flow, units, zoo
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
@@ -147,26 +147,31 @@ def _show_result(job: flow.Job, console: Console) -> None:
     rows = flow.results(job)
     if not rows:
         return
+    columns = {
+        "estimate": [row.estimate for row in rows],
+        "result": [row.result for row in rows],
+        job.board.title: [row.available for row in rows],
+    }
+    known = {name: values for name, values in columns.items() if any(values)}
     table = Table(box=box.SIMPLE)
-    for heading in ("", "estimate", "result", job.board.title):
+    for heading in ("", *known):
         table.add_column(heading, justify="right" if heading else "left")
-    for row in rows:
-        numbers = (row.estimate, row.result, row.available)
-        table.add_row(row.name, *("" if value is None else f"{value:,.6g}" for value in numbers))
+    for row, *numbers in zip(rows, *known.values(), strict=True):
+        table.add_row(row.name, *("" if value is None else _figure(value) for value in numbers))
     console.print(table)
+
+
+def _figure(value: float) -> str:
+    """A count in full; what is no whole number with three significant digits."""
+    return f"{value:,.0f}" if float(value).is_integer() else units.three_digits(value)
 
 
 def _show_next(job: flow.Job, console: Console, prog: str) -> None:
     """What to do with a package that is there."""
     if not any(outcome.step == "package" for outcome in job.outcomes):
         return
-    made = package.read(job.folder / "package")
-    if made.bitstream is None:
-        first = f"python -m sim.board --package {made.folder}"
-    else:
-        first = job.board.program.format(made.bitstream)
-    second = f"{spoken('python -m lbq_hw.host', prog)} --port PORT --package {made.folder}"
-    console.print("next:", first, second, sep="\n  ", highlight=False, markup=False)
+    lines = [spoken(line, prog) for line in flow.next_commands(job)]
+    console.print("next:", *lines, sep="\n  ", highlight=False, markup=False)
 
 
 def _facts(job: flow.Job, error: str | None) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from lbq_hw import tools
 from lbq_hw.tools import Tool
@@ -40,6 +39,13 @@ _LIBRARIES = (
 )
 _NEEDED_TOOLS = ("yosys", "nextpnr-ice40", "icepack", "nextpnr-ecp5", "ecppack", "nextpnr-gowin",
                  "gowin_pack")  # fmt: skip
+_FOR_COCOTB = Tool(
+    name="verilator, cocotb",
+    commands=(),
+    least=tools.COCOTB_VERILATOR,
+    purpose="regression of blocks in Verilator too",
+    remedy=f"iverilog runs it; or build verilator {tools.COCOTB_VERILATOR} or newer from source",
+)
 _PROGRAMS = (
     Tool(
         name="iverilog",
@@ -114,6 +120,8 @@ def examine() -> list[Finding]:
     for tool in tools.TOOLS.values():
         found = tools.locate(tool.name)
         findings.append(_of_tool(tool, found, needed=tool.name in _NEEDED_TOOLS))
+        if tool.name == "verilator":
+            findings.append(_of_tool(_FOR_COCOTB, found, needed=False))
     for tool in _PROGRAMS:
         path = shutil.which(tool.commands[0])
         found = None if path is None else tools.inspect(tool, path)
@@ -177,25 +185,18 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.doctor"
 
 
 def _show(findings: list[Finding]) -> None:
-    table = Table(title="What the project uses")
-    for heading in ("", "name", "version", "least", "for"):
-        table.add_column(heading, no_wrap=heading in ("", "name"))
-    table.add_column("where, or how to get it", overflow="fold", min_width=24)
-    marks = {"ok": "[green]ok", "old": "[red]old", "missing": "[red]missing"}
+    """One line each, and one below it with where it is, or how to get it; none is ever cut."""
+    console = Console(soft_wrap=True, highlight=False)
     for finding in findings:
-        mark = marks[finding.state]
-        if finding.state == "missing" and not finding.needed:
-            mark = "[yellow]missing"
-        table.add_row(
-            mark,
-            finding.name,
-            finding.version,
-            finding.least,
-            finding.purpose + ("" if finding.needed else " (optional)"),
-            escape(finding.path if finding.state == "ok" else finding.remedy),
-        )
-    console = Console()
-    console.print(table)
+        colour = "green" if finding.state == "ok" else "red" if finding.needed else "yellow"
+        version = finding.version
+        if finding.state == "old":
+            version += f", needs {finding.least}"
+        purpose = finding.purpose + ("" if finding.needed else " (optional)")
+        text = f"{finding.name} {version}".strip()
+        console.print(f"[{colour}]{finding.state:7}[/]  {escape(text):35} {purpose}")
+        hint = finding.path if finding.state == "ok" else finding.remedy
+        console.print(f"         {escape(hint)}")
     if healthy(findings):
         console.print("Everything that a build needs is there.")
     else:

@@ -23,6 +23,7 @@ from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.golden import Trace
 from lbq_hw.network import INPUT, Network
 from lbq_hw.progress import image_bar
+from lbq_hw.units import si, three_digits
 
 _EPILOG = """
 examples:
@@ -244,23 +245,11 @@ def _energy_table(prices: dict[str, Any]) -> Table:
     return table
 
 
-def si(value: float) -> str:
-    """Three significant digits and a prefix: ``92.1 k``."""
-    for prefix, unit in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= 0.9995 * unit:
-            return f"{_three_digits(value / unit)} {prefix}"
-    return _three_digits(value)
-
-
 def _joules(millijoules: float) -> str:
     for unit, scale in (("mJ", 1.0), ("µJ", 1e3)):
         if millijoules * scale >= 0.9995:
-            return f"{_three_digits(millijoules * scale)} {unit}"
-    return f"{_three_digits(millijoules * 1e6)} nJ"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+            return f"{three_digits(millijoules * scale)} {unit}"
+    return f"{three_digits(millijoules * 1e6)} nJ"
 
 
 if __name__ == "__main__":

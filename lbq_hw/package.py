@@ -1,7 +1,7 @@
 """A package: what the host needs to use a board, in one folder.
 
-`package.json` says what the rest is; `net.lbq` is the network, and the bitstream is beside it
-(not for the board `sim`). Every file is known by its SHA-256.
+`package.json` says what the rest is; `net.lbq` is the network, the bitstream is beside it (not for
+the board `sim`), and a self-test, which needs no dataset. Every file is known by its SHA-256.
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import decode, file
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import decode, file, selftest
 from lbq_hw.config import CoreConfig
 from lbq_hw.decode import DecodeError, shown
 from lbq_hw.network import Network
+from lbq_hw.selftest import SelfTest
 
 FORMAT = "lbq-package"
 VERSION = 1
 MANIFEST = "package.json"
 MODEL = "net.lbq"
+SELFTEST = "selftest.safetensors"
 MAX_MANIFEST = 1 << 20
 """Bytes of `package.json`."""
 MAX_CLOCK_HZ = 10**9
@@ -45,7 +50,8 @@ class Package:
     """A bitstream, the core in it, and the network for it.
 
     `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `baked`: the network
-    is in the bitstream. `bitstream` is None for the board `sim`.
+    is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few inputs with
+    their logits; None in a package that was written without.
     """
 
     board: str
@@ -55,6 +61,7 @@ class Package:
     baud: int
     baked: bool
     bitstream: Path | None
+    selftest: SelfTest | None
     folder: Path
 
 
@@ -72,17 +79,19 @@ class _Description:
     model: str
     bitstream: str | None
     sha256: dict[str, str]
+    selftest: str | None = None
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
     """Read a package; PackageError for what is missing, altered, or of another version."""
     folder = Path(folder)
     facts = _description(folder / MANIFEST)
-    packed = {name for name in (facts.model, facts.bitstream) if name is not None}
+    names = (facts.model, facts.bitstream, facts.selftest)
+    packed = {name for name in names if name is not None}
     if set(facts.sha256) != packed:
         raise PackageError(
-            f"{folder / MANIFEST} must give the sha256 of its model and its bitstream, "
-            f"and of nothing else: {_AGAIN}"
+            f"{folder / MANIFEST} must give the sha256 of its model, its bitstream and its "
+            f"self-test, and of nothing else: {_AGAIN}"
         )
     for name, digest in facts.sha256.items():
         if _sha256(folder / name) != digest:
@@ -98,6 +107,10 @@ def read(folder: str | os.PathLike[str]) -> Package:
         raise PackageError(str(error)) from error
     except (TypeError, ValueError) as error:
         raise PackageError(f"{folder / MANIFEST}: {str(error)[:300]}: {_AGAIN}") from error
+    try:
+        test = None if facts.selftest is None else selftest.load(folder / facts.selftest, network)
+    except ValueError as error:
+        raise PackageError(f"{error}: {_AGAIN}") from error
     return Package(
         board=facts.board,
         config=config,
@@ -106,6 +119,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         baud=facts.baud,
         baked=facts.baked,
         bitstream=None if facts.bitstream is None else folder / facts.bitstream,
+        selftest=test,
         folder=folder,
     )
 
@@ -120,8 +134,12 @@ def write(
     baud: int,
     baked: bool,
     bitstream: Path | None,
+    images: NDArray[np.uint8] | None = None,
 ) -> Package:
-    """Write a package, whole or not at all; one that is there is replaced at the end."""
+    """Write a package, whole or not at all; one that is there is replaced at the end.
+
+    `images` are raw inputs; the package gets a self-test of them and their logits.
+    """
     folder = Path(folder)
     token = secrets.token_hex(4)
     partial = folder.parent / f".{folder.name}.{token}"
@@ -136,6 +154,7 @@ def write(
         "baked": baked,
         "model": MODEL,
         "bitstream": None if bitstream is None else f"{board}{bitstream.suffix}",
+        "selftest": None if images is None else SELFTEST,
         "sha256": {},
     }
     try:
@@ -147,6 +166,9 @@ def write(
                         raise PackageError(f"{source} must be a file to be packed")
                     shutil.copyfile(source, partial / name)
                     facts["sha256"][name] = _sha256(partial / name)
+            if images is not None:
+                selftest.save(_test_of(partial / MODEL, images), partial / SELFTEST)
+                facts["sha256"][SELFTEST] = _sha256(partial / SELFTEST)
             text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
             (partial / MANIFEST).write_text(text, encoding="utf-8")
             read(partial)
@@ -165,6 +187,13 @@ def write(
             f"{folder} cannot be written ({error.strerror or error}): choose a folder with room"
         ) from error
     return read(folder)
+
+
+def _test_of(model: Path, images: NDArray[np.uint8]) -> SelfTest:
+    try:
+        return selftest.make(file.load(model), images)
+    except file.FileError as error:
+        raise PackageError(str(error)) from error
 
 
 def _description(path: Path) -> _Description:
@@ -189,7 +218,7 @@ def _description(path: Path) -> _Description:
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
-    for key in ("board", "model", "bitstream"):
+    for key in ("board", "model", "bitstream", "selftest"):
         name = getattr(described, key)
         if name is not None and not _NAME.fullmatch(name):
             raise _cannot_be(path, key, name)

@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 from cocotb_tools.runner import get_runner
 from find_libpython import find_libpython
 
+from lbq_hw.tools import COCOTB_VERILATOR, numbers
 from sim.benches import limit as limiter
 from sim.verilog import SimulatorError
 
@@ -27,7 +28,6 @@ CACHE = Path("build/cocotb")
 LIMIT = 600.0
 """Seconds of wall clock that a run of a testbench may take: many times what any of ours does."""
 TIMESCALE = ("1ns", "1ns")
-VERILATOR = (5, 32)  # the oldest that compiles cocotb's side
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
 
@@ -67,10 +67,10 @@ def missing(simulator: str) -> str | None:
         return "Python's shared library is missing: sudo apt install python3-dev"
     if simulator == "verilator":
         told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        found = re.search(r"(\d+)\.(\d+)", told.stdout)
-        if found is None or (int(found[1]), int(found[2])) < VERILATOR:
+        found = re.search(r"\d+\.\d+", told.stdout)
+        if found is None or numbers(found[0]) < numbers(COCOTB_VERILATOR):
             version = "an unknown version" if found is None else found[0]
-            return f"cocotb needs verilator 5.032 or newer, not {version}"
+            return f"cocotb needs verilator {COCOTB_VERILATOR} or newer, not {version}"
     return None
 
 

@@ -89,8 +89,17 @@ def within(name: str, package: str) -> bool:
 
 
 def imported_names(tree: ast.AST, package: str) -> Iterator[str]:
-    """Dotted names a file imports, at its top or inside a function; relative ones resolved."""
-    for node in ast.walk(tree):
+    """Dotted names a file imports, at its top or inside a function; relative ones resolved.
+
+    What stands under ``if TYPE_CHECKING:`` is never imported.
+    """
+    match tree:
+        case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=orelse):
+            nodes: list[ast.AST] = [*orelse]
+        case _:
+            nodes = list(ast.iter_child_nodes(tree))
+    for node in nodes:
+        yield from imported_names(node, package)
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names)
@@ -233,6 +242,12 @@ def test_the_checker_reads_the_project() -> None:
             ["lbq_hw.core.top -> lbq_hw.compiler: lbq_hw.core must not import it"],
         ),
         (
+            {
+                "lbq_hw/golden.py": "if TYPE_CHECKING:\n    import torch\nelse:\n    import triton",
+            },
+            ["lbq_hw.golden -> triton: only train may import triton"],
+        ),
+        (
             {"lbq_hw/host/device.py": "import lbq_hw.isa", "lbq_hw/isa.py": "import amaranth.hdl"},
             ["lbq_hw.host.device -> lbq_hw.isa -> amaranth.hdl: lbq_hw.host must not import it"],
         ),
@@ -249,7 +264,7 @@ def test_a_tree_that_keeps_the_rules_is_clean(tmp_path: Path) -> None:
     plant(
         tmp_path,
         {
-            "lbq_hw/__init__.py": "",
+            "lbq_hw/__init__.py": "if TYPE_CHECKING:\n    from lbq_hw.core.lane import Lane",
             "lbq_hw/numeric.py": "import math\nimport numpy as np",
             "lbq_hw/network.py": "from lbq_hw import numeric\nfrom lbq_hw.numeric import Integers",
             "lbq_hw/isa.py": "",

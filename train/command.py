@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
-from train import checkpoint, config
+from train import checkpoint, config, keys
 from train.config import Config
 from train.loop import train
 from train.schema import ConfigError
@@ -38,7 +38,7 @@ examples:
       the same run shared by four GPUs: the batch is the global one
 
 Then: python -m train.export runs/NAME writes the integer network, python -m train.analyze
-runs/NAME draws the layer figures. Keys, defaults and their meaning: train/config.py.
+runs/NAME draws the layer figures.
 """
 
 
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Train a network of burst neurons from a TOML configuration.",
-        epilog=spoken(EXAMPLES, prog),
+        epilog=f"{spoken(EXAMPLES, prog)}\n{keys.listing()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", metavar="NAME", help="a shipped configuration, or a file")

@@ -33,12 +33,12 @@ INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 class DataConfig:
     """The dataset and how its raw bytes become the network's input (see ``data.InputSpec``)."""
 
-    name: str
+    name: str  # of a dataset, or npz or images for one's own
     bits: int = 8  # planes of the input after the shift
     shift: int = 0  # raw >> shift, saturated to bits
     full_scale: float = 0.0  # the value that becomes 1.0; 0 stands for 2**bits - 1
     mean: tuple[float, ...] = ()  # per channel; empty keeps black pixels and padding at 0
-    std: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()  # per channel, together with mean
     size: int | None = None  # side of a recording's frame, whose blocks are summed, or of pictures
     channels: int | None = None  # of pictures of one's own: 3 (RGB, the default) or 1 (gray)
     validation: int = 0  # training images held out to test on, in place of the test split
@@ -89,13 +89,13 @@ class DataConfig:
 class ModelConfig:
     """A model of ``train.models``; an option left out takes the model's own default."""
 
-    name: str
+    name: str  # digits, mnist, nmnist, vgg, resnet18, resnet19, resnet20 or resnet34
     channels: tuple[int, ...] | None = None  # per convolution: digits, mnist, nmnist
     widths: tuple[int, ...] | None = None  # per stage: ResNets
     width: int | None = None  # of the first layers: vgg
     head: int | None = None  # of the hidden linear layer: resnet19
-    stem_stride: int | None = None  # resnet19, resnet20
-    residual: bool | None = None  # digits
+    stem_stride: int | None = None  # of the first convolution: resnet19, resnet20
+    residual: bool | None = None  # whether it has a shortcut: digits
 
     def __post_init__(self) -> None:
         factory = _choose("model.name", self.name, models.MODELS)
@@ -109,22 +109,22 @@ class ModelConfig:
 class NeuronConfig:
     """A neuron of ``train.neurons``; an option left out takes the default of its kind."""
 
-    kind: str = "lbq"
+    kind: str = "lbq"  # lbq, burst, binary, ternary, relu or quant-relu
     timesteps: int = 2  # T; a temporal dataset is cut into as many frames
     capacity: int = 5  # N, the largest burst level
-    surrogate: Literal["relsg", "box"] | None = None  # lbq, burst
+    surrogate: Literal["relsg", "box"] | None = None  # relsg or box: lbq, burst
     gamma0: float | None = None  # first step
-    eta0: float | None = None  # first tail strength, lambda = sigmoid(eta)
+    eta0: float | None = None  # first tail strength, lambda = sigmoid(eta): lbq, burst
     beta: float | None = None  # decay
     alpha: float | None = None  # reset factor
     eps: float | None = None  # least step
-    learn_gamma: bool | None = None
-    learn_lambda: bool | None = None
-    learn_beta: bool | None = None
-    learn_alpha: bool | None = None
+    learn_gamma: bool | None = None  # whether the step is learned: lbq, ternary, quant-relu
+    learn_lambda: bool | None = None  # whether the tail strength is learned: lbq, burst
+    learn_beta: bool | None = None  # whether the decay is learned
+    learn_alpha: bool | None = None  # whether the reset factor is learned
     sharpness: float | None = None  # of the arctan: binary
-    low: float | None = None  # ends of the box: ternary
-    high: float | None = None
+    low: float | None = None  # lower end of the surrogate's box: ternary
+    high: float | None = None  # its upper end: ternary
 
     def __post_init__(self) -> None:
         defaults = _defaults(neurons.Neuron, _choose("neuron.kind", self.kind, neurons.KINDS))
@@ -140,34 +140,34 @@ class NeuronConfig:
 class TrainConfig:
     """The recipe. Batch is the global one: it is divided by processes and by ``accumulate``."""
 
-    epochs: int
-    batch: int = 64
+    epochs: int  # passes over the training images
+    batch: int = 64  # images per step, of all processes together
     accumulate: int = 1  # micro-batches per step, each with its own norm statistics
-    optimizer: Literal["sgd", "adamw"] = "sgd"
-    lr: float = 0.025
-    momentum: float = 0.9  # sgd
-    nesterov: bool = True  # sgd
-    adam_betas: tuple[float, float] = (0.9, 0.999)  # adamw
-    schedule: Literal["cosine", "constant"] = "cosine"
-    warmup_epochs: float = 0.0  # linear from 0
+    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd or adamw
+    lr: float = 0.025  # the largest learning rate
+    momentum: float = 0.9  # of sgd
+    nesterov: bool = True  # whether the momentum of sgd is Nesterov's
+    adam_betas: tuple[float, float] = (0.9, 0.999)  # of adamw
+    schedule: Literal["cosine", "constant"] = "cosine"  # of the learning rate: cosine or constant
+    warmup_epochs: float = 0.0  # in which the learning rate rises, linear from 0
     refine_epochs: int = 0  # the last so many see mildly augmented images: AugmentConfig.mild
     sam_epochs: int = 0  # the last so many take sharpness-aware steps, of two passes: train.sam
     sam: float = 0.1  # how far uphill their gradients are taken, as a norm over all weights
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
-    label_smoothing: float = 0.0
+    label_smoothing: float = 0.0  # share of a label that is spread over all classes
     grad_clip: float = 0.0  # largest gradient norm; 0 is off
     ema: float = 0.0  # decay per step of the averaged weights, which tests use; 0 is off
     absorb: bool = True  # levels travel, gamma in the weights: what is trained is deployed
     weight_bits: int = 0  # quantization-aware training at 8, 6, 4, 3, 2 bits; 0 is float
     init: str = ""  # a run to start the weights from
-    seed: int = 0
+    seed: int = 0  # of weights, order and augmentation
     eval_every: int = 1  # epochs between tests; the last epoch is always tested
     save_every: int = 1  # epochs between writes of `last`; where a run stops it is written too
-    eval_batch: int = 500
-    amp: Literal["off", "bf16"] = "off"
-    channels_last: bool = False
-    compile: Literal["off", "default", "reduce-overhead"] = "off"  # torch.compile's mode
+    eval_batch: int = 500  # images at a time in a test
+    amp: Literal["off", "bf16"] = "off"  # off, or bf16: half precision
+    channels_last: bool = False  # how tensors lie in memory, which GPUs may like better
+    compile: Literal["off", "default", "reduce-overhead"] = "off"  # off, or torch.compile's mode
     fuse: bool = False  # norm, sum and neuron in one kernel where it covers them; best compiled
     device: str = "auto"  # auto is cuda where there is one
     threads: int = 0  # of the CPU, sums depend on it in their last bits; 0 is torch's choice
@@ -195,7 +195,7 @@ class Config:
     """A whole run; ``to_dict`` and ``from_dict`` are inverse and JSON-safe."""
 
     name: str = ""  # the file's, unless given
-    description: str = ""
+    description: str = ""  # one line for --list
     data: DataConfig
     model: ModelConfig
     neuron: NeuronConfig = field(default_factory=NeuronConfig)

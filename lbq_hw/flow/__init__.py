@@ -8,7 +8,7 @@ changed, and says how long each will take.
 from __future__ import annotations
 
 from lbq_hw.flow import closing, families, steps
-from lbq_hw.flow.closing import results
+from lbq_hw.flow.closing import next_commands, results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
 from lbq_hw.flow.runner import Step, plan, run
 from lbq_hw.tools import MissingToolError
@@ -16,10 +16,11 @@ from lbq_hw.tools.process import ToolError
 
 __all__ = [
     "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
-    "names", "plan", "results", "run",
+    "names", "next_commands", "plan", "results", "run",
 ]  # fmt: skip
 
-_IMAGES = ("dataset", "data", "raw", "images")
+_SOURCE = ("dataset", "data", "raw")
+_IMAGES = (*_SOURCE, "images")
 # Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
@@ -120,6 +121,7 @@ STEPS = (
         run=steps.package,
         needs=("net.lbq", "config.json", "clock.json", "top.{bitstream}", "rtl.json"),
         makes=("package",),
+        options=_SOURCE,
         seconds=1,
     ),
     Step(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import golden, report
+from lbq_hw import golden, package, report
 from lbq_hw.counts import Counter
 from lbq_hw.flow import families
 from lbq_hw.flow.job import Job
 from lbq_hw.golden import Trace
 from lbq_hw.host.meter import bytes_per_image
+from lbq_hw.host.ports import AUTO
 from lbq_hw.report import collect, facts
 from lbq_hw.sizing.activity import Activity
 from lbq_hw.tools import locate, logs
@@ -59,6 +61,18 @@ def write_report(job: Job, work: Path) -> str:
         ),
     )
     return str(job.folder / "report" / page.name)
+
+
+def next_commands(job: Job) -> list[str]:
+    """Lines for a shell: load the package's bitstream, then test the board with its self-test."""
+    made = package.read(job.folder / "package")
+    folder = shlex.quote(str(made.folder))
+    if made.bitstream is None:
+        return [f"python -m sim.board --package {folder} --host --selftest"]
+    return [
+        job.board.program.format(shlex.quote(str(made.bitstream))),
+        f"python -m lbq_hw.host --port {AUTO} --package {folder} --selftest",
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,13 +164,15 @@ def _build(job: Job) -> facts.Build:
         found = locate(name)
         if found is not None:
             tools[name] = found.version
-    package = sorted(path for path in (job.folder / "package").rglob("*") if path.is_file())
+    packed = sorted(path for path in (job.folder / "package").rglob("*") if path.is_file())
     return facts.Build(
         tools=tools,
-        digests=collect.digests(package),
+        digests=collect.digests(packed),
         steps=tuple(
             facts.Step(name=done.step, seconds=done.seconds, cached=done.cached)
             for done in job.outcomes
         ),
         seed=job.json("seeds.json")["seed"] if job.board.family is not None else None,
+        baked=job.json("rtl.json")["baked"] if job.board.family is not None else None,
+        next=tuple(next_commands(job)),
     )

@@ -31,6 +31,7 @@ class Outcome:
 
 
 SAMPLE = 64  # images whose mean is right within a few percent
+SELFTEST = 3  # images that a package carries
 
 
 class FlowError(RuntimeError):
@@ -131,6 +132,11 @@ class Job:
     def sample(self) -> Images:
         """As `images`, but enough of them for a mean."""
         return self._draw(max(SAMPLE, self.options.images))
+
+    @cached_property
+    def selftest(self) -> Images:
+        """As `images`, for the package."""
+        return self._draw(SELFTEST)
 
     def _draw(self, count: int) -> Images:
         options, network = self.options, self.network

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from lbq_hw.flow.runner import Step
+from lbq_hw.units import three_digits
 
 _LONG = 10  # seconds: a longer step is announced where there is no bar
 
@@ -62,7 +63,7 @@ class ConsoleDisplay:
 
 
 def duration(seconds: float) -> str:
-    """12 s, or 3:05."""
+    """Three digits, such as 1.23 s or 12.3 s; from 100 seconds on 3:05 min."""
     if seconds < 100:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+        return f"{three_digits(seconds)} s"
     return f"{int(seconds) // 60}:{int(seconds) % 60:02} min"

@@ -77,8 +77,24 @@ class Display(Protocol):
     def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None: ...
 
 
+class Silent:
+    """Shows nothing: for programs, which read the job's `outcomes`."""
+
+    def start(self, step: Step, expected: float) -> None:
+        del step, expected
+
+    def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None:
+        del step, seconds, note, cached
+
+
 def run(
-    job: Job, steps: Sequence[Step], display: Display, *, first: str, last: str, fresh: bool
+    job: Job,
+    steps: Sequence[Step],
+    display: Display | None = None,
+    *,
+    first: str | None = None,
+    last: str | None = None,
+    fresh: bool = False,
 ) -> None:
     """Run the steps up to `last`; the job's `outcomes` grow with each that is done.
 
@@ -88,6 +104,8 @@ def run(
     """
     mine = [step for step in steps if step.on(job.board)]
     order = [step.name for step in mine]
+    display = display or Silent()
+    first, last = first or order[0], last or order[-1]
     for name in (first, last):
         if name not in order:
             raise FlowError(f"board {job.board.name!r} has no step {name!r}")
@@ -168,7 +186,7 @@ def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
         else:
             known = False
         seconds = expected(job, step, saved)
-        lines.append((step, "saved" if known else f"to be run, about {seconds:.0f} s"))
+        lines.append((step, "saved" if known else f"to be run, about {seconds:.3g} s"))
     return lines
 
 

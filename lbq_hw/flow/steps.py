@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from boards import clocks
-from lbq_hw import cycles, golden, interpreter, sizing
+from lbq_hw import cycles, golden, interpreter, sizing, units
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
@@ -143,8 +143,8 @@ def simulate(job: Job, work: Path) -> str:
     if not facts["bit_exact"]:
         raise FlowError(f"the RTL differs from the golden model: {facts['difference']}")
     _write(work / "simulate.json", facts)
-    micros = facts["cycles"] / job.clock_hz * 1e6
-    mean = f"{facts['cycles']:,.0f} cycles per image ({micros:,.0f} us)"
+    time = units.seconds(facts["cycles"] / job.clock_hz)
+    mean = f"{facts['cycles']:,.0f} cycles per image ({time})"
     return f"bit-exact; {mean}, the mean of {facts['images']} of {job.images.source}"
 
 
@@ -207,6 +207,7 @@ def package(job: Job, work: Path) -> str:
         baud=board.baud,
         baked=has_fabric and job.json("rtl.json")["baked"],
         bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
+        images=job.selftest.raw,
     )
     return str(job.folder / "package")
 

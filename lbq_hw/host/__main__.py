@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,25 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import golden, package
+from lbq_hw import golden, package, units
 from lbq_hw.arguments import positive, spoken
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
+from lbq_hw.host import ports
 from lbq_hw.host.device import Device, DeviceError
 from lbq_hw.host.line import LinkError, SerialTransport
+from lbq_hw.isa import regions
+from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
 from lbq_hw.progress import image_bar
 
 _EPILOG = """
 examples:
+  python -m lbq_hw.host --ports
+      the serial ports of this machine, and what they are
+  python -m lbq_hw.host --package build/mnist/package --selftest
+      a few inputs that the package carries, with the logits they must give
   python -m lbq_hw.host --port /dev/ttyUSB1 --package build/mnist/package --data DIR
   python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
@@ -36,6 +43,9 @@ The program is uploaded unless the bitstream has brought it. Latency comes from 
 core counted, at the package's clock; throughput from the time that passed, the link included. With
 a simulated board (python -m sim.board) all seconds are those of the simulation.
 """
+
+
+_ASK = 0.1  # seconds that a port has for an answer while the board's is looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,18 +62,18 @@ class Measured:
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") -> int:
     args = _parser(prog).parse_args(argv)
+    if args.ports:
+        _show_ports(as_json=args.json)
+        return 0
     try:
+        if args.package is None:
+            raise ValueError("give --package, or --ports")
         packed = package.read(args.package)
-        samples = load_samples(
-            packed.network,
-            dataset=args.dataset,
-            data=args.data,
-            raw=args.raw,
-            pictures=args.picture,
-            limit=args.images,
-        )
+        samples, wanted = _samples(args, packed)
         measured = _measure(args, packed, samples)
-        facts = report(packed, samples, measured, compare=args.compare)
+        if args.compare and wanted is None:
+            wanted = golden.run(packed.network, samples.images).logits
+        facts = report(packed, samples, measured, wanted=wanted)
     except (DatasetError, DeviceError, ValueError, OverflowError, MemoryError) as error:
         print(f"host: {error}", file=sys.stderr)
         return 2
@@ -77,17 +87,36 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
     return 1 if facts["equal"] is False else 0
 
 
+def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Integers | None]:
+    """What is to be run, and its logits where the package has them."""
+    if not args.selftest:
+        samples = load_samples(
+            packed.network,
+            dataset=args.dataset,
+            data=args.data,
+            raw=args.raw,
+            pictures=args.picture,
+            limit=args.images,
+        )
+        return samples, None
+    if args.dataset or args.data or args.raw or args.picture or args.images:
+        raise ValueError("the self-test has inputs of its own: leave out other ones and --images")
+    if packed.selftest is None:
+        raise ValueError(f"{packed.folder} has no self-test: build it again")
+    test = packed.selftest
+    return Samples(name="self-test", images=test.images, labels=None), test.logits
+
+
 def report(
-    packed: Package, samples: Samples, measured: Measured, *, compare: bool
+    packed: Package, samples: Samples, measured: Measured, *, wanted: Integers | None
 ) -> dict[str, Any]:
-    """One JSON-able object; `equal` and `differing` are None unless compared with golden.
+    """One JSON-able object; `equal` and `differing` are None where no logits are `wanted`.
 
     Images without labels have no `accuracy`, but `classes`, what the board takes them for.
     """
     classes = measured.logits.argmax(axis=1)
     differing = None
-    if compare:
-        wanted = golden.run(packed.network, samples.images).logits
+    if wanted is not None:
         differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
     cycles = float(measured.cycles.mean())
     right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist()}
@@ -131,8 +160,11 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
     program = compile_network(packed.network, packed.config)
     if not len(samples.images):
         raise ValueError("the dataset must have an image")
+    port = args.port
+    if port == ports.AUTO:
+        port = ports.choose(ports.found(), lambda name: _answers(name, packed))
     with (
-        SerialTransport.open(args.port, baud=packed.baud, timeout=args.timeout) as line,
+        SerialTransport.open(port, baud=packed.baud, timeout=args.timeout) as line,
         _rate(line, args.baud or packed.baud, packed),
         image_bar() as bar,
     ):
@@ -161,6 +193,26 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
         )
 
 
+def _answers(name: str, packed: Package) -> bool:
+    """Whether the package's core is behind a port."""
+    try:
+        with SerialTransport.open(name, baud=packed.baud, timeout=_ASK) as line:
+            return line.read(0, 2) == [regions.MAGIC, int(packed.config.digest[:8], 16)]
+    except LinkError:
+        return False
+
+
+def _show_ports(*, as_json: bool) -> None:
+    found = ports.found()
+    if as_json:
+        print(json.dumps([asdict(port) for port in found]))
+        return
+    if not found:
+        print("no serial port: plug the board in, and see docs/bring-up.md")
+    for port in found:
+        print(f"{port.name}  {port.what}")
+
+
 def _show(facts: dict[str, Any]) -> None:
     table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
     if facts["accuracy"] is None:
@@ -170,13 +222,16 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["equal"] is not None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
-    mhz = facts["clock_hz"] / 1e6
+    mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
+    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)")
     table.add_row(
-        "latency", f"{facts['latency_us']:,.1f} us ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)"
+        "throughput",
+        f"{units.three_digits(facts['images_per_second'])} images/s, the link included",
     )
-    table.add_row("throughput", f"{facts['images_per_second']:,.1f} images/s, the link included")
     upload = (
-        f"{facts['upload_seconds']:.2f} s" if facts["uploaded"] else "none: it is in the bitstream"
+        units.seconds(facts["upload_seconds"])
+        if facts["uploaded"]
+        else "none: the model is baked in"
     )
     table.add_row("upload", upload)
     if facts["repeated_frames"]:
@@ -191,8 +246,17 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--port", required=True, help="serial port, or what sim.board prints")
-    parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
+    parser.add_argument(
+        "--port",
+        default=ports.AUTO,
+        help="serial port, or what sim.board prints; auto, the default: the only USB port that can "
+        "be the board's, or the one behind which the package's core answers",
+    )
+    parser.add_argument("--ports", action="store_true", help="print the serial ports and end")
+    parser.add_argument("--package", metavar="DIR", help="folder of the package")
+    parser.add_argument(
+        "--selftest", action="store_true", help="run the inputs that the package carries"
+    )
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lbq_hw.report.markup import Child, Markup, el, percent
+from lbq_hw.report.markup import Child, Markup, el, join, percent
 from lbq_hw.report.quantities import share
 
 ESTIMATE = el("span", "estimate", class_="tag")
 _BAR = 14  # pixels
 _LANE = 30
+_PHONE = 230  # pixels of a map on a phone
+_LETTER = 7  # pixels of a letter in a map, at most
 _HISTOGRAM = 124
 
 
@@ -141,28 +143,40 @@ def histogram(counts: Sequence[int], *, label: str) -> Markup:
 
 
 def area_map(areas: Sequence[Area], *, lanes: Sequence[str], ends: tuple[str, str]) -> Markup:
-    """Rectangles over a common width, one lane per name; `ends` label the two ends of the width."""
+    """Rectangles over a common width, one lane per name; `ends` label the two ends of the width.
+
+    A list below has all of them, by the numbers of those whose label finds no room in them.
+    """
     height = _LANE * len(lanes)
     drawn = []
     for lane in range(1, len(lanes)):
         y = lane * _LANE
         drawn.append(el("line", class_="rule", x1="0", x2="100%", y1=y, y2=y))
-    for area in areas:
+    for number, area in enumerate(areas, 1):
         place = {
             "x": percent(area.left),
             "y": area.first * _LANE + 2,
             "width": percent(area.right - area.left),
             "height": (area.last - area.first + 1) * _LANE - 4,
         }
-        text = el("text", area.label, x=7, y="50%", dy="0.35em")
         inner = el("rect", class_="block", width="100%", height="100%", rx=3)
+        name = _fitting(area, number)
+        text = None if name is None else el("text", name, x="50%", y="50%", dy="0.35em")
         drawn.append(el("svg", el("title", area.title), inner, text, **place))
     label = "; ".join(area.title for area in areas)
     picture = el("svg", drawn, class_="map", width="100%", height=height, role="img",
                  aria_label=label)  # fmt: skip
     names = el("div", [el("div", lane, title=lane) for lane in lanes], class_="lanes")
     scale = el("div", el("span", ends[0]), el("span", ends[1]), class_="scale")
-    return el("div", names, picture, el("div"), scale, class_="mapped")
+    mapped = el("div", names, picture, el("div"), scale, class_="mapped")
+    return join([mapped, el("ol", [el("li", area.title) for area in areas], class_="areas")])
+
+
+def _fitting(area: Area, number: int) -> str | None:
+    """The label of a rectangle, else its number, whichever is seen whole on a phone."""
+    room = (area.right - area.left) * _PHONE
+    texts = (text for text in (area.label, str(number)) if _LETTER * len(text) + 4 <= room)
+    return next(texts, None)
 
 
 def table(headings: Sequence[str], body: Iterable[Sequence[Child]], *, text: int = 1) -> Markup:

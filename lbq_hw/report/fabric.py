@@ -128,7 +128,7 @@ def _seeds(result: Timing) -> str:
 
 def _fmax_legend(facts: Facts) -> Markup:
     guess = facts.fit.fmax_hz if facts.fit else None
-    keys = [("a1", "Fmax after routing"), ("mark", "clock of the board")]
+    keys = [("a1", "Fmax after routing"), ("mark", "core clock")]
     if guess is not None:
         keys.append(("mark dashed", f"estimate before synthesis, {mega(guess)}"))
     return charts.legend(keys)
@@ -139,7 +139,7 @@ def _clock_rows(facts: Facts, result: Timing) -> Iterator[Row]:
     full = max([max(clock.fmax_hz, clock.target_hz) for clock in result.clocks] + [guess or 0.0])
     full *= 1.08
     for clock in result.clocks:
-        marks = [Mark(share=clock.target_hz / full, title=f"clock {mega(clock.target_hz)}")]
+        marks = [Mark(share=clock.target_hz / full, title=f"core clock {mega(clock.target_hz)}")]
         if guess is not None:
             title = f"estimate {mega(guess)}"
             marks.append(Mark(share=guess / full, title=title, dashed=True))

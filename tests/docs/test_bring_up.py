@@ -1,0 +1,95 @@
+"""The page on first light: its commands run, its tables are those of the boards and the host."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serial.tools import list_ports
+from serial.tools.list_ports_common import ListPortInfo
+from simulators import needs_verilator
+
+import boards
+from lbq_hw import package
+from lbq_hw.__main__ import main as lbq
+from lbq_hw.host import ports
+from sim import board as simulation
+
+PAGE = (Path(__file__).parents[2] / "docs" / "bring-up.md").read_text("utf-8")
+BOARDS = [name for name in boards.names() if boards.find(name).family is not None]
+
+
+def rows(head: str) -> list[list[str]]:
+    """The cells of the table that begins with this column."""
+    lines = PAGE[PAGE.index(f"\n| {head} |") + 1 :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def commands() -> list[list[str]]:
+    found = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    return [shlex.split(line) for block in found for line in block.splitlines()]
+
+
+@pytest.mark.slow
+@needs_verilator
+def test_the_commands_run_as_they_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is plugged in is the simulated board, behind a port that says it is an FT231X."""
+    monkeypatch.chdir(tmp_path)
+    first, second, *rest = commands()
+    assert lbq(first[1:]) == 0
+    assert second[:3] == ["python", "-m", "sim.board"]
+    assert simulation.main(second[3:]) == 0
+    assert "all logits equal" in capsys.readouterr().out
+    packed = package.read("build/first/package")
+    program = simulation.build(packed)
+    with simulation.running(program, clock_hz=packed.clock_hz) as plugged:
+        info = ListPortInfo(plugged.name)
+        info.vid, info.pid = 0x0403, 0x6015
+        monkeypatch.setattr(list_ports, "comports", lambda: [info])
+        assert len(rest) == 3
+        for words in rest:
+            assert words[0] == "lbq"
+            assert lbq(words[1:]) == 0, words
+            shown = capsys.readouterr().out
+            assert (plugged.name in shown) if "--ports" in words else ("all logits equal" in shown)
+
+
+def test_the_table_has_every_board_with_its_command_and_rate() -> None:
+    table = {row[0].strip("`"): row[1:] for row in rows("board")}
+    assert sorted(table) == BOARDS
+    for name, (command, _, rate, _) in table.items():
+        assert command.strip("`") == boards.find(name).program.format("FILE")
+        assert int(rate.replace(",", "")) == boards.find(name).baud
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_light_is_the_pin_that_the_top_drives(name: str) -> None:
+    pytest.importorskip("amaranth_boards")
+    platform: Any = boards.find(name).make_platform()
+    (pin,) = platform.lookup(*boards.find(name).led).ios[0].names
+    (cell,) = [row[4] for row in rows("board") if row[0] == f"`{name}`"]
+    assert cell.split(",")[0] == f"pin {pin}"
+
+
+def test_the_rules_are_for_the_devices_of_the_table() -> None:
+    (block,) = re.findall(r"^```udev\n(.*?)^```$", PAGE, re.M | re.S)
+    ruled = re.findall(r'ATTR{idVendor}=="(\w{4})", ATTR{idProduct}=="(\w{4})"', block)
+    assert len(ruled) == len(block.splitlines())
+    devices = {row[2].split(",")[0] for row in rows("board")}
+    assert {f"{vendor}:{product}" for vendor, product in ruled} == devices
+    two_channels = {row[2] for row in rows("board") if "0403:6010" in row[2]}
+    assert two_channels == {"0403:6010, channel B"}
+    assert ports.CHIPS[0x0403, 0x6010] == "FT2232"
+
+
+def test_what_the_host_is_said_to_say_is_in_its_code() -> None:
+    folder = Path(ports.__file__).parent
+    code = " ".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    for said, _ in rows("what the host says"):
+        for part in said.strip("`").split("...")[:1]:
+            assert part.strip() in code, part

@@ -1,0 +1,98 @@
+"""The page on the library: its blocks are one program, which runs and does what the page says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from simulators import needs_verilator
+
+import lbq_hw
+import train
+
+PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text("utf-8")
+ON_A_BOARD = "## On a board"
+
+
+def blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the blocks define, but for those that need a board."""
+    names: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        names["folder"] = tmp_path_factory.mktemp("library")
+        patch.chdir(names["folder"])
+        for block in blocks(PAGE.partition(ON_A_BOARD)[0]):
+            exec(block, names)
+    return names
+
+
+def test_the_model_of_the_page_learns_and_is_exported_with_its_bits(
+    program: dict[str, Any],
+) -> None:
+    assert program["network"].weight_bits == 4
+    assert program["network"].meta["dataset"] == "digits"
+    assert program["accuracy"] > 0.9
+
+
+def test_the_golden_model_and_the_counts_are_those_of_the_network(program: dict[str, Any]) -> None:
+    result, test = program["result"], program["test"]
+    assert program["accuracy"] == np.mean(result.classes == test.labels)
+    assert program["first_layer"].shape == (2, len(test.images), 8, 8, 8)
+    assert program["counts"].images == len(test.images)
+    assert 0 < program["counts"].work.bit_sparse < program["counts"].work.unary
+
+
+def test_the_core_and_the_build_are_for_the_board(program: dict[str, Any]) -> None:
+    assert program["sized"].board == "icebreaker"
+    steps = [outcome.step for outcome in program["job"].outcomes]
+    assert steps == ["load", "fit", "compile", "check", "rtl"]
+    assert (program["folder"] / "build" / "tiny-icebreaker" / "top.v").is_file()
+
+
+@pytest.mark.slow
+@needs_verilator
+def test_the_device_predicts_on_a_simulated_board_as_golden_does(
+    program: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(program["folder"])
+    names = dict(program)
+    (block,) = blocks(PAGE.partition(ON_A_BOARD)[2])
+    exec(block, names)
+    assert names["classes"].tolist() == program["result"].classes[:3].tolist()
+    assert np.array_equal(names["logits"], program["result"].logits[0])
+
+
+@pytest.mark.parametrize("package", [lbq_hw, train])
+def test_the_names_of_the_page_are_those_that_the_package_offers(package: Any) -> None:
+    (row,) = re.findall(rf"^\| `{package.__name__}` \| (.*?) \|", PAGE, re.M)
+    assert sorted(re.findall(r"`(\w+)`", row)) == sorted(package.__all__)
+    for name in package.__all__:
+        assert name in dir(package)
+        assert getattr(package, name).__name__ == name
+    with pytest.raises(
+        AttributeError, match=rf"^module '{package.__name__}' has no attribute 'x'$"
+    ):
+        _ = package.x
+
+
+def test_the_names_of_lbq_hw_need_neither_torch_nor_amaranth() -> None:
+    code = (
+        "import sys\nfrom lbq_hw import *\nprint(*{'torch', 'amaranth', 'train'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+def test_train_is_imported_without_torch() -> None:
+    code = "import sys, train\nprint('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
