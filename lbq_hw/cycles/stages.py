@@ -39,7 +39,7 @@ class NeuronTiming:
 
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
-leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
+        leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
         depth = leak + config.planes + 5 + (config.partial_words > 0)
         return cls(groups=config.groups, loop=leak + 3, depth=depth)
 

@@ -263,8 +263,8 @@ def test_the_error_of_a_run_is_named(error: Error) -> None:
 def test_an_error_without_a_name_is_told_by_its_number() -> None:
     _, program, memory = prepared()
     device = Device(memory, program)
-    memory.set_registers(status=0b110, error=15, error_at=7)
-    with pytest.raises(DeviceError, match=r"^the core stopped with error 15 at 7$"):
+    memory.set_registers(status=0b110, error=99, error_at=7)
+    with pytest.raises(DeviceError, match=r"^the core stopped with error 99 at 7$"):
         device.start()
 
 
