@@ -98,7 +98,7 @@ class Accelerator(wiring.Component):
             masks=c.identities > 0,
             init=self._image.get(Region.WEIGHTS, ()),
         )
-        step = walker.o_step.payload.shape()
+        layer, step = walker.o_layer_info.shape(), walker.o_step.payload.shape()
         m.submodules.neurons = neurons = NeuronArray(
             lanes=c.lanes,
             units=c.units,
@@ -106,6 +106,7 @@ class Accelerator(wiring.Component):
             membrane_bits=c.membrane_bits,
             timesteps=c.timesteps,
             tiles=c.param_tiles,
+            layer=layer,
             step=step,
             pools=c.window > 1,
             resets=c.resets > 0,
@@ -114,9 +115,9 @@ class Accelerator(wiring.Component):
         m.submodules.writer = writer = Writer(
             lanes=c.lanes,
             word=c.word,
-            planes=c.planes,
             plane_bits=c.plane_address_bits,
             write=step["write"].shape,
+            layer=layer,
         )
         m.submodules.events = events = Queue(scanner.o_event.payload.shape(), depth=c.fifo_depth)
 
@@ -133,7 +134,11 @@ class Accelerator(wiring.Component):
         connect(m, host.weights, lanes.weights)
         connect(m, host.params, neurons.params)
         connect(m, host.planes, store.host)
-        m.d.comb += lanes.room.eq(neurons.room)
+        m.d.comb += [
+            lanes.room.eq(neurons.room),
+            neurons.layer.eq(walker.o_layer_info),
+            writer.layer.eq(walker.o_layer_info),
+        ]
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late.
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""What travels between the blocks of the core: one layout for each stream.
+"""What travels between the blocks of the core: a layout per stream, and one for what holds still.
 
 Layouts take the sizes they depend on as keywords, so that a block can be built and tested for any
 mix of sizes; the accelerator takes them all from one `CoreConfig`.
@@ -13,6 +13,7 @@ from lbq_hw.config import granule_bits
 
 __all__ = [
     "Event",
+    "LayerInfo",
     "LevelPlanes",
     "PlaneWrite",
     "ScanKind",
@@ -137,29 +138,61 @@ class WriteInfo(data.StructLayout):
     -------
     addr : unsigned
         Word of plane 0. Without a meaning for a readout, whose logits are stored as they come.
+    place : unsigned
+        Granule of the word where the chunk starts.
+    first : bit
+        The chunk is the lowest of its word.
+    """
+
+    def __init__(self, *, lanes: int, word: int, address_bits: int):
+        places = word // granule_bits(lanes)
+        super().__init__({"addr": address_bits, "place": ceil_log2(places), "first": 1})
+
+
+class LayerInfo(data.StructLayout):
+    """What the blocks behind the walker must know of a layer; it holds while the layer runs.
+
+    Members
+    -------
+    updates : unsigned
+        Timesteps that a sum is good for: 1, or all of them where the current is static.
+    readout : bit
+        The membranes only accumulate and leave as logits after the last timestep.
+    capacity : unsigned
+        Largest level N.
+    decay : unsigned
+        Factor m of the membrane, at most ``2 ** decay_bits``, which stands for 1.
+    shift : unsigned
+        Left shift F of the sum.
     stride : unsigned
         Words from a plane to the next. A static current has several frames for one step: the
         planes of each follow those of the frame before at this stride too.
     planes : unsigned
         Planes to write.
-    place : unsigned
-        Granule of the word where the chunk starts.
     granules : unsigned
-        Length of the chunk in granules.
-    first : bit
-        The chunk is the lowest of its word.
+        Granules of a chunk, which is what a tile writes into one plane word.
     """
 
-    def __init__(self, *, lanes: int, word: int, planes: int, address_bits: int):
-        granule = granule_bits(lanes)
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        planes: int,
+        address_bits: int,
+        update_bits: int,
+        decay_bits: int,
+        shift_bits: int,
+    ):
         super().__init__(
             {
-                "addr": address_bits,
+                "updates": update_bits,
+                "readout": 1,
+                "capacity": planes,
+                "decay": decay_bits + 1,
+                "shift": shift_bits,
                 "stride": address_bits,
                 "planes": unsigned(planes.bit_length()),
-                "place": ceil_log2(word // granule),
-                "granules": unsigned((lanes // granule).bit_length()),
-                "first": 1,
+                "granules": unsigned((lanes // granule_bits(lanes)).bit_length()),
             }
         )
 
@@ -167,54 +200,24 @@ class WriteInfo(data.StructLayout):
 class StepInfo(data.StructLayout):
     """What the neuron units must know of a step: one pixel, tile, pool position and timestep.
 
-    `updates`, `readout`, `capacity`, `decay`, `shift`, and of `write` the `stride`, `planes` and
-    `granules` describe a layer: they must be the same for all steps that are on their way, and hold
-    until these have left.
-
     Members
     -------
     group : unsigned
         Word of the parameter memory that holds the first units' channels of the tile.
-    updates : unsigned
-        Timesteps that this sum is good for: 1, or all of them where the current is static.
     first_t, last_t : bit
         The first update starts from a membrane of 0; the last update is the last timestep.
-    readout : bit
-        The membrane only accumulates and leaves as logits after the last timestep.
-    capacity : unsigned
-        Largest level N.
-    decay : unsigned
-        Factor m of the membrane, at most ``2 ** decay_bits``, which stands for 1.
-    shift : unsigned
-        Left shift F of the sum.
     pool_first, pool_last : bit
         First and last position of a max-pool window; both set without pooling.
     write : `WriteInfo`
     """
 
-    def __init__(
-        self,
-        *,
-        lanes: int,
-        word: int,
-        planes: int,
-        address_bits: int,
-        group_bits: int,
-        update_bits: int,
-        decay_bits: int,
-        shift_bits: int,
-    ):
-        write = WriteInfo(lanes=lanes, word=word, planes=planes, address_bits=address_bits)
+    def __init__(self, *, lanes: int, word: int, address_bits: int, group_bits: int):
+        write = WriteInfo(lanes=lanes, word=word, address_bits=address_bits)
         super().__init__(
             {
                 "group": group_bits,
-                "updates": update_bits,
                 "first_t": 1,
                 "last_t": 1,
-                "readout": 1,
-                "capacity": planes,
-                "decay": decay_bits + 1,
-                "shift": shift_bits,
                 "pool_first": 1,
                 "pool_last": 1,
                 "write": write,

@@ -158,6 +158,20 @@ WIRES = (
         at=(594, 261),
     ),
     Wire(
+        source="Walker.o_layer_info",
+        target="NeuronArray.layer",
+        label="LayerInfo",
+        route=((484, 472), (484, 514), (880, 514)),
+        at=(660, 509),
+    ),
+    Wire(
+        source="Walker.o_layer_info",
+        target="Writer.layer",
+        label="LayerInfo",
+        route=((484, 472), (484, 514), (763, 514), (763, 540)),
+        at=(768, 531),
+    ),
+    Wire(
         source="HostPort.start",
         target="Walker.i_start",
         label="start",

@@ -41,6 +41,7 @@ async def levels_and_logits_of_random_sums(dut: Any, kind: str) -> None:
     traffic = random_traffic(bench.random, layer, params, **shape, pixels=4 * bench.settings.length)
     idle = bench.stalls(0.3)
     bench.drive("i_sum", traffic.sums, stall=lambda: idle() or not dut.room.value)
+    dut.layer.value = pack(bench.block.layer.shape(), traffic.layer)
     bench.drive("i_step", traffic.steps)
     bench.monitor("o_planes", traffic.planes)
     bench.monitor("o_logits", traffic.logits)

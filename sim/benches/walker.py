@@ -10,7 +10,8 @@ from cocotb.triggers import RisingEdge
 
 from lbq_hw import isa
 from lbq_hw.core.walk.walker import Walker
-from sim.benches.harness import Bench, Settings
+from sim.benches.harness import Bench, Settings, unpack
+from sim.benches.scoreboard import Scoreboard
 from sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
 from sim.models.walks import walk
 
@@ -33,8 +34,9 @@ async def requests_and_steps_of_random_tables(dut: Any) -> None:
         view=lambda request: without_rest([request])[0],
     )
     bench.monitor("o_step", expected.steps, stall=bench.stalls(0.3))
+    layers = bench.expect("o_layer_info", expected.layers)
     end = bench.expect("end", [(isa.Error.NONE.value, 0)])
-    end.put(await walked(bench))
+    end.put(await walked(bench, layers))
     await bench.finish()
 
 
@@ -56,14 +58,24 @@ async def load(bench: Bench, tables: Tables) -> None:
     await bench.drive("i_record", slices(bench.block.config, tables)).done.wait()
 
 
-async def walked(bench: Bench) -> tuple[int, int]:
-    """Start, answer every barrier after a while, and wait for the end: its error and where."""
+async def walked(bench: Bench, layers: Scoreboard | None = None) -> tuple[int, int]:
+    """Start, answer every barrier after a while, and wait for the end: its error and where.
+
+    `layers` is told the LayerInfo at the end of each layer.
+    """
     dut, stall = bench.dut, bench.stalls(0.5)
     dut.i_start.value = 1
     await bench.cycles(1)
     dut.i_start.value = 0
     await bench.cycles(1)
-    while not dut.o_done.value:
-        dut.i_resume.value = int(bool(dut.layer_done.value) and not stall())
+    shape, resume = bench.block.o_layer_info.shape(), False
+    while True:
+        done, layer_done = bool(dut.o_done.value), bool(dut.layer_done.value)
+        if layers is not None and (done or (layer_done and resume)):
+            layers.put(unpack(shape, int(dut.o_layer_info.value)))
+        if done:
+            break
+        resume = layer_done and not stall()
+        dut.i_resume.value = int(resume)
         await RisingEdge(dut.clk)
     return int(dut.o_error.value), int(dut.o_error_at.value)

@@ -8,7 +8,7 @@ from typing import Any
 import cocotb
 
 from lbq_hw.core.memory.writer import Writer
-from sim.benches.harness import Bench, Settings
+from sim.benches.harness import Bench, Settings, pack
 from sim.models.traffic import apart
 from sim.models.writer import build, decode, golden, random_planes
 
@@ -28,9 +28,9 @@ async def writes_of_random_planes(dut: Any) -> None:
     sizes = SHAPES[Settings.from_env().shape]
     lanes = sizes["lanes"]
     bench = await Bench.start(dut, build(**sizes))
-    payloads = random_planes(bench.random, 60 * bench.settings.length, **sizes)
-    planes = payloads[0]["write"]["planes"]
-    bench.drive("i", payloads, stall=apart(planes, bench.stalls(0.3)))
-    bench.monitor("o", golden(payloads, lanes), view=lambda write: decode(write, lanes))
+    layer, payloads = random_planes(bench.random, 60 * bench.settings.length, **sizes)
+    dut.layer.value = pack(bench.block.layer.shape(), layer)
+    bench.drive("i", payloads, stall=apart(layer["planes"], bench.stalls(0.3)))
+    bench.monitor("o", golden(layer, payloads, lanes), view=lambda write: decode(write, lanes))
     await bench.finish()
     assert not dut.busy.value

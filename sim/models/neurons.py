@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lbq_hw import numeric
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.payload import LayerInfo, StepInfo
 
 ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32
 LAYERS = {
@@ -28,7 +27,7 @@ LAYERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """The constants of a layer, and the steps of some pixels with what must come out of them."""
+    """The constants of a layer, and how many timesteps and pool positions it has."""
 
     capacity: int
     decay: int
@@ -39,18 +38,18 @@ class Layer:
     positions: int = 1
     readout: bool = False
 
-    def step(self, planes: int, **changing: Any) -> dict:
-        write = {"stride": 5, "planes": planes, "granules": 1}
-        write |= {name: changing.pop(name) for name in ("addr", "place", "first")}
-        constants = {name: getattr(self, name) for name in ("capacity", "decay", "shift")}
-        constants |= {"updates": self.updates, "readout": int(self.readout), "write": write}
-        return constants | changing
+    def info(self, planes: int) -> dict[str, int]:
+        """Its `LayerInfo`."""
+        names = ("updates", "readout", "capacity", "decay", "shift")
+        neurons = {name: int(getattr(self, name)) for name in names}
+        return neurons | {"stride": 5, "planes": planes, "granules": 1}
 
 
 @dataclass(kw_only=True)
 class Traffic:
     """What goes into a NeuronArray and what must come out of it."""
 
+    layer: dict[str, int]
     sums: list[list[int]]
     steps: list[dict]
     planes: list[dict]
@@ -91,7 +90,7 @@ def random_traffic(
     pixels: int = 10,
 ) -> Traffic:
     """Steps of some pixels and tiles, in the order of the core's loops, and golden's answers."""
-    traffic = Traffic(sums=[], steps=[], planes=[], logits=[])
+    traffic = Traffic(layer=layer.info(planes), sums=[], steps=[], planes=[], logits=[])
     for _ in range(pixels):
         tile = source.randrange(TILES)
         bias, theta, reset = params[:, tile * lanes : (tile + 1) * lanes]
@@ -103,17 +102,16 @@ def random_traffic(
             for t in range(layer.timesteps):
                 if t % layer.updates == 0:
                     acc = np.array([source.randrange(-2048, 2048) for _ in range(lanes)])
-                    place = {"addr": source.randrange(64), "place": source.randrange(2)}
-                    place["first"] = source.randrange(2)
-                    step = layer.step(
-                        planes,
-                        group=tile * lanes // units,
-                        first_t=int(t == 0),
-                        last_t=int(t + layer.updates == layer.timesteps),
-                        pool_first=int(position == 0),
-                        pool_last=int(last_position),
-                        **place,
-                    )
+                    write = {"addr": source.randrange(64), "place": source.randrange(2)}
+                    write["first"] = source.randrange(2)
+                    step = {
+                        "group": tile * lanes // units,
+                        "first_t": int(t == 0),
+                        "last_t": int(t + layer.updates == layer.timesteps),
+                        "pool_first": int(position == 0),
+                        "pool_last": int(last_position),
+                        "write": write,
+                    }
                     traffic.sums.append(acc.tolist())
                     traffic.steps.append(step)
                 current = bias + (acc << layer.shift)
@@ -139,6 +137,18 @@ def random_traffic(
     return traffic
 
 
+def layouts(*, lanes: int, planes: int, decay_bits: int) -> tuple[LayerInfo, StepInfo]:
+    layer = LayerInfo(
+        lanes=lanes,
+        planes=planes,
+        address_bits=7,
+        update_bits=TIMESTEPS.bit_length(),
+        decay_bits=decay_bits,
+        shift_bits=3,
+    )
+    return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
+
+
 def build(
     *,
     lanes: int,
@@ -148,16 +158,7 @@ def build(
     params: np.ndarray | None = None,
     resets: bool = True,
 ) -> NeuronArray:
-    step = StepInfo(
-        lanes=lanes,
-        word=WORD,
-        planes=planes,
-        address_bits=7,
-        group_bits=8,
-        update_bits=TIMESTEPS.bit_length(),
-        decay_bits=decay_bits,
-        shift_bits=3,
-    )
+    layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits)
     words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
     return NeuronArray(
         lanes=lanes,
@@ -166,6 +167,7 @@ def build(
         membrane_bits=MEMBRANE_BITS,
         timesteps=TIMESTEPS,
         tiles=TILES,
+        layer=layer,
         step=step,
         resets=resets,
         init=words,

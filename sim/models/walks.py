@@ -23,7 +23,7 @@ class Stopped(Exception):
 
 @dataclass
 class Walk:
-    """Requests (END has its kind alone), StepInfos, how many requests at the end of each layer.
+    """Requests (END has its kind alone), StepInfos, LayerInfos, requests at the end of each layer.
 
     `costs`: for each step, cycles that its runs take at one request per cycle; `moves`: advances
     before each step that no other step shares, times the cycles of one.
@@ -31,6 +31,7 @@ class Walk:
 
     requests: list[dict] = field(default_factory=list)
     steps: list[dict] = field(default_factory=list)
+    layers: list[Values] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     error: isa.Error = isa.Error.NONE
     at: int = 0
@@ -84,6 +85,7 @@ class _Walker:
         frames = layer["time_last"] if layer["static"] else 0
         look = max(len(paths) * isa.PATH.slices(config) + 5, layer["planes_last"] + frames + 4)
         self.walk.setup += isa.LAYER.slices(config) + len(paths) + look + 18
+        self.walk.layers.append(self.info(layer))
         moves = 1
         for step in self.steps(layer):
             if step is None:
@@ -92,6 +94,19 @@ class _Walker:
             self.step(index, layer, step)
             self.walk.moves.append(moves * (len(paths) + 2))
             moves = 1
+
+    def info(self, layer: Values) -> Values:
+        """The LayerInfo of a LAYER record."""
+        return {
+            "updates": layer["time_last"] + 1 if layer["static"] else 1,
+            "readout": layer["readout"],
+            "capacity": layer["capacity"],
+            "decay": layer["decay"],
+            "shift": layer["fraction"],
+            "stride": layer["out_plane"] % (1 << self.config.plane_address_bits),
+            "planes": layer["planes_last"] + 1,
+            "granules": (1 << layer["out_chunk"]) // self.config.granule,
+        }
 
     def steps(self, layer: Values) -> Iterator[Values | None]:
         """Counters of every step; None for a position that does not exist and takes a move."""
@@ -142,22 +157,14 @@ class _Walker:
         place = bit % config.word // config.granule
         write = {
             "addr": addr % (1 << config.plane_address_bits),
-            "stride": layer["out_plane"] % (1 << config.plane_address_bits),
-            "planes": layer["planes_last"] + 1,
             "place": place,
-            "granules": (1 << layer["out_chunk"]) // config.granule,
             "first": int(place == 0),
         }
         self.walk.steps.append(
             {
                 "group": (layer["param"] + step["tile"]) * config.groups,
-                "updates": layer["time_last"] + 1 if layer["static"] else 1,
                 "first_t": int(step["t"] == 0),
                 "last_t": step["last_t"],
-                "readout": layer["readout"],
-                "capacity": layer["capacity"],
-                "decay": layer["decay"],
-                "shift": layer["fraction"],
                 "pool_first": step["first"],
                 "pool_last": step["last"],
                 "write": write,

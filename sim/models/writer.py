@@ -7,20 +7,28 @@ import random
 
 from lbq_hw.config import granule_bits
 from lbq_hw.core.memory.writer import Writer
-from lbq_hw.core.payload import WriteInfo
+from lbq_hw.core.payload import LayerInfo, WriteInfo
 
 PLANE_BITS = 10
 
 
 def build(*, lanes: int, word: int, planes: int) -> Writer:
-    write = WriteInfo(lanes=lanes, word=word, planes=planes, address_bits=PLANE_BITS + 1)
-    return Writer(lanes=lanes, word=word, planes=planes, plane_bits=PLANE_BITS, write=write)
+    write, layer = layouts(lanes=lanes, word=word, planes=planes)
+    return Writer(lanes=lanes, word=word, plane_bits=PLANE_BITS, write=write, layer=layer)
+
+
+def layouts(*, lanes: int, word: int, planes: int) -> tuple[WriteInfo, LayerInfo]:
+    bits = PLANE_BITS + 1
+    layer = LayerInfo(
+        lanes=lanes, planes=planes, address_bits=bits, update_bits=1, decay_bits=0, shift_bits=1
+    )
+    return WriteInfo(lanes=lanes, word=word, address_bits=bits), layer
 
 
 def random_planes(
     source: random.Random, count: int, *, lanes: int, word: int, planes: int
-) -> list[dict]:
-    """A layer's chunks at all places; some are followed by further timesteps."""
+) -> tuple[dict[str, int], list[dict]]:
+    """A layer, and its chunks at all places; some are followed by further timesteps."""
     granule = granule_bits(lanes)
     granules = 1 << source.randrange((lanes // granule).bit_length())
     layer = {"granules": granules, "planes": source.randrange(1, planes + 1)}
@@ -31,14 +39,16 @@ def random_planes(
         restart = int(i == 0 or source.randrange(3) == 0)
         if restart:
             place = source.randrange(0, word // granule, granules)
-            write = layer | {"place": place, "first": int(place == 0)}
+            write = {"place": place, "first": int(place == 0)}
             write["addr"] = source.randrange(1 << PLANE_BITS - 1)
         levels = [source.getrandbits(lanes) for _ in range(planes)]
         payloads.append({"planes": levels, "restart": restart, "write": write})
-    return payloads
+    return layer, payloads
 
 
-def golden(payloads: list[dict], lanes: int) -> list[tuple[int, int, int, int, int]]:
+def golden(
+    layer: dict[str, int], payloads: list[dict], lanes: int
+) -> list[tuple[int, int, int, int, int]]:
     """Word, bit offset, length, bits and first flag of every write."""
     granule = granule_bits(lanes)
     writes = []
@@ -46,9 +56,9 @@ def golden(payloads: list[dict], lanes: int) -> list[tuple[int, int, int, int, i
     for payload in payloads:
         write = payload["write"]
         frame = 0 if payload["restart"] else frame + 1
-        length = write["granules"] * granule
-        for k in range(write["planes"]):
-            addr = write["addr"] + (frame * write["planes"] + k) * write["stride"]
+        length = layer["granules"] * granule
+        for k in range(layer["planes"]):
+            addr = write["addr"] + (frame * layer["planes"] + k) * layer["stride"]
             bits = payload["planes"][k] % (1 << length)
             place = write["place"] * granule
             writes.append((addr % (1 << PLANE_BITS), place, length, bits, write["first"]))

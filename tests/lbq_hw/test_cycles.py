@@ -20,7 +20,7 @@ from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.scan import scanner
-from lbq_hw.core.walk import path_states, step_infos
+from lbq_hw.core.walk import layer_loader, path_states, step_infos
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import (
     BOUNDS,
@@ -302,6 +302,7 @@ def test_the_timing_of_the_neuron_units_is_the_cores(
         membrane_bits=32,
         timesteps=4,
         tiles=1,
+        layer=layer_loader.layer_layout(config),
         step=step_infos.step_layout(config),
     )
     timing = NeuronTiming.of(config)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import granule_bits
-from lbq_hw.core.payload import LevelPlanes, PlaneWrite, WriteInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, PlaneWrite, WriteInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["Writer"]
@@ -15,14 +15,15 @@ class Writer(wiring.Component):
     """Writes the level planes of a tile, plane 0 first, each into its part of a plane word.
 
     Planes with ``restart`` go where their ``write`` says: plane k to word ``addr + k * stride``, at
-    the granules ``[place, place + granules)``. Planes without it go on from there, as the next
-    timestep does: the first one ``stride`` words after the last plane before.
+    the granules ``[place, place + granules)``, with the layer's ``stride`` and ``granules``. Planes
+    without it go on from there, as the next timestep does: the first one ``stride`` words after the
+    last plane before.
 
     A chunk is a power of two of granules long and aligned to its length. So the word holds the
     chunk over and over, and the enables alone say where it is: there is no shifter.
 
     Timing. Planes taken in cycle c are written from cycle c + 2 on, one a cycle. The next ones must
-    not come sooner than ``write.planes`` cycles later; then there is no gap between the writes.
+    not come sooner than ``layer.planes`` cycles later; then there is no gap between the writes.
 
     Parameters
     ----------
@@ -30,37 +31,43 @@ class Writer(wiring.Component):
         Channels P of a tile, a power of two.
     word : int
         Bits of a plane word, a power of two of at least 8, and of at least ``lanes``.
-    planes : int
-        Most planes of a level, at least 1.
     plane_bits : int
         Bits of a plane word's address; addresses wrap around there.
     write : `WriteInfo`
         Layout of that member.
+    layer : `LayerInfo`
+        Layout of that port; the most planes of a level follow from it.
 
     Members
     -------
     i : stream of `LevelPlanes`, always ready
-        ``stride``, ``planes`` and ``granules`` hold while `busy`, even where it is not valid.
+    layer : in, `LayerInfo`
+        The layer of all planes that are on their way: stable from the first of them to the last
+        cycle of `busy`.
     o : stream of `PlaneWrite`, always ready
     busy : bit
         A write is on its way.
     """
 
-    def __init__(self, *, lanes: int, word: int, planes: int, plane_bits: int, write: WriteInfo):
+    def __init__(
+        self, *, lanes: int, word: int, plane_bits: int, write: WriteInfo, layer: LayerInfo
+    ):
         check_power("lanes", lanes)
         check_power("word", word, least=8)
-        check_size("planes", planes)
         check_size("plane_bits", plane_bits)
         if word < lanes:
             raise ValueError(f"word must be at least the {lanes} lanes, not {word!r}")
         if not isinstance(write, WriteInfo):
             raise TypeError(f"write must be a WriteInfo, not {write!r}")
+        if not isinstance(layer, LayerInfo):
+            raise TypeError(f"layer must be a LayerInfo, not {layer!r}")
         self._granule = granule = granule_bits(lanes)
-        levels = LevelPlanes(lanes=lanes, planes=planes, write=write)
+        levels = LevelPlanes(lanes=lanes, planes=layer["capacity"].width, write=write)
         plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         super().__init__(
             {
                 "i": In(stream.Signature(levels, always_ready=True)),
+                "layer": In(layer),
                 "o": Out(stream.Signature(plane, always_ready=True)),
                 "busy": Out(1),
             }
@@ -77,7 +84,7 @@ class Writer(wiring.Component):
         index = Signal(range(len(held)))
         active = Signal()
         write = Signal(self.i.payload.write.shape(), reset_less=True)
-        layer = self.i.payload.write
+        layer = self.layer
 
         last = Signal()
         chunk = Signal(len(held[0]))

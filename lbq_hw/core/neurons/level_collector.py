@@ -32,8 +32,7 @@ class LevelCollector(wiring.Component):
     levels : ``units`` unsigned
         Of the group at `ends`.
     write : `WriteInfo`
-        Where the planes go of the group at 0. ``stride``, ``planes`` and ``granules`` are those of
-        the layer: the same for all groups, and taken when the planes are offered.
+        Where the planes go of the group at 0.
     o : stream of `LevelPlanes`, always ready
         The planes stay until the next levels come.
     """
@@ -54,22 +53,17 @@ class LevelCollector(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        out, write, ended = self.o.payload, self.o.payload.write, self.at[-1]
+        out, ended = self.o.payload, self.at[-1]
         collect = Signal()
-        m.d.comb += [
-            collect.eq(ended.valid & ended.emit),
-            write.stride.eq(self.write.stride),
-            write.planes.eq(self.write.planes),
-            write.granules.eq(self.write.granules),
-        ]
+        m.d.comb += collect.eq(ended.valid & ended.emit)
         # Passes are at least as many cycles apart as they have groups: so what their last group
         # needs to know moves only that often.
-        place = Cat(self.write.addr, self.write.place, self.write.first)
+        write = self.write
         for index in range(0, len(self.at) - 1, self._groups):
-            held = Signal(len(place), name=f"place_{index}", reset_less=True)
+            held = Signal(write.shape(), name=f"write_{index}", reset_less=True)
             with m.If(self.at[index].valid & self.at[index].last):
-                m.d.sync += held.eq(place)
-            place = held
+                m.d.sync += held.eq(write)
+            write = held
 
         m.d.sync += self.o.valid.eq(collect & ended.last)
         with m.If(collect):
@@ -77,8 +71,5 @@ class LevelCollector(wiring.Component):
                 bits = Cat(level[k] for level in self.levels)
                 m.d.sync += plane.eq(Cat(plane, bits)[len(bits) :])
             with m.If(ended.last):
-                m.d.sync += [
-                    out.restart.eq(ended.restart),
-                    Cat(write.addr, write.place, write.first).eq(place),
-                ]
+                m.d.sync += [out.restart.eq(ended.restart), out.write.eq(write)]
         return m

@@ -10,7 +10,7 @@ from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
 from lbq_hw.core.neurons.passes import Passes
-from lbq_hw.core.payload import LevelPlanes, StepInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["NeuronArray"]
@@ -35,7 +35,7 @@ class NeuronArray(wiring.Component):
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
     logits in every cycle from ``c + logits_latency`` on. A pass begins `groups` cycles after the
     one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
-    continues a membrane, and ``write.planes`` cycles, if there are fewer groups than that and its
+    continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
     levels leave. So planes follow each other no faster than they can be written. The next step is
     taken with the last group of the last pass, but a cycle later if there is only one group:
     ``room``, in the cycle before, tells that. It depends on ``i_sum.valid`` of the same cycle.
@@ -52,8 +52,10 @@ class NeuronArray(wiring.Component):
         Most timesteps.
     tiles : int
         Tiles of parameters.
+    layer : `LayerInfo`
+        Layout of that port; planes, decay bits and largest shift follow from it.
     step : `StepInfo`
-        Layout of a step; planes, decay bits and largest shift follow from it.
+        Layout of a step.
     pools : bool
         Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
     resets : bool
@@ -69,7 +71,9 @@ class NeuronArray(wiring.Component):
         Sums can be taken in the next cycle.
     i_step : stream of `StepInfo`
         Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
-        What describes the layer holds while `busy`, even where the stream is not valid.
+    layer : in, `LayerInfo`
+        The layer of all steps that are on their way: stable from the first of them to the last
+        cycle of `busy`.
     params : write port of ``3 * units`` values, one enable a value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
@@ -89,6 +93,7 @@ class NeuronArray(wiring.Component):
         membrane_bits: int,
         timesteps: int,
         tiles: int,
+        layer: LayerInfo,
         step: StepInfo,
         pools: bool = True,
         resets: bool = True,
@@ -102,9 +107,11 @@ class NeuronArray(wiring.Component):
         check_size("tiles", tiles)
         if units > lanes:
             raise ValueError(f"units must be at most the {lanes} lanes, not {units!r}")
+        if not isinstance(layer, LayerInfo):
+            raise TypeError(f"layer must be a LayerInfo, not {layer!r}")
         if not isinstance(step, StepInfo):
             raise TypeError(f"step must be a StepInfo, not {step!r}")
-        planes = step["capacity"].width
+        planes, decay_bits = layer["capacity"].width, layer["decay"].width - 1
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
         self._groups = lanes // units
@@ -116,10 +123,10 @@ class NeuronArray(wiring.Component):
             "acc_bits": acc_bits,
             "membrane_bits": membrane_bits,
             "planes": planes,
-            "decay_bits": step["decay"].width - 1,
-            "shift_bits": step["shift"].width,
+            "decay_bits": decay_bits,
+            "shift_bits": layer["shift"].width,
         }
-        self._positions = Positions(planes=planes, decay_bits=step["decay"].width - 1)
+        self._positions = Positions(planes=planes, decay_bits=decay_bits)
         self._depth = tiles * self._groups
         membrane = signed(membrane_bits)
         levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
@@ -135,6 +142,7 @@ class NeuronArray(wiring.Component):
                 "i_sum": In(stream.Signature(sums, always_ready=True)),
                 "room": Out(1),
                 "i_step": In(stream.Signature(step)),
+                "layer": In(layer),
                 "params": Out(params),
                 "o_planes": Out(stream.Signature(levels, always_ready=True)),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
@@ -172,6 +180,7 @@ class NeuronArray(wiring.Component):
             acc_bits=len(sums[0]),
             timesteps=self._timesteps,
             param_bits=len(self.params.addr),
+            layer=self.layer.shape(),
             step=self.i_step.payload.shape(),
             positions=self._positions,
         )
@@ -185,7 +194,11 @@ class NeuronArray(wiring.Component):
             m.d.sync += at[position].eq(at[position - 1])
 
         moving = Cat(group.valid for group in at[1:]).any() | self.o_planes.valid
-        m.d.comb += [self.room.eq(passes.room), self.busy.eq(passes.busy | moving)]
+        m.d.comb += [
+            passes.layer.eq(self.layer),
+            self.room.eq(passes.room),
+            self.busy.eq(passes.busy | moving),
+        ]
         self._feed(m, at, passes.sums, units)
         self._keep_levels(m, at, units)
         self._keep_membranes(m, at, units)
@@ -195,7 +208,7 @@ class NeuronArray(wiring.Component):
 
     def _feed(self, m, at, sums, units):
         """What reaches the units at which position."""
-        positions, layer = self._positions, self.i_step.payload
+        positions, layer = self._positions, self.layer
         m.submodules.parameters = parameters = Parameters(
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
@@ -274,14 +287,13 @@ class NeuronArray(wiring.Component):
             m.d.comb += [unit.v.eq(read.data[i]), write.data[i].eq(unit.next_v)]
 
     def _collect(self, m, at, write, units):
-        """Levels into planes; what of `write` describes the layer is taken where it holds."""
-        layer = self.i_step.payload.write
+        """Levels into planes, which go where `write` says."""
         m.submodules.collector = collector = LevelCollector(
             lanes=len(self.i_sum.payload),
             units=len(units),
             planes=self._positions.planes,
             group=at[0].shape(),
-            write=layer.shape(),
+            write=write.shape(),
             ends=self._positions.end,
         )
         connect(m, collector.o, flipped(self.o_planes))
@@ -289,9 +301,6 @@ class NeuronArray(wiring.Component):
             Cat(collector.at).eq(Cat(at)),
             Cat(collector.levels).eq(Cat(unit.level for unit in units)),
             collector.write.eq(write),
-            collector.write.stride.eq(layer.stride),
-            collector.write.planes.eq(layer.planes),
-            collector.write.granules.eq(layer.granules),
         ]
 
     def _offer_logits(self, m, fired, units):

@@ -32,9 +32,7 @@ class Parameters(wiring.Component):
     thresholds : read port of ``units`` structures: ``theta``, and ``reset`` if `resets`
     """
 
-    def __init__(
-        self, *, units: int, membrane_bits: int, depth: int, resets: bool = True, init=()
-    ):
+    def __init__(self, *, units: int, membrane_bits: int, depth: int, resets: bool = True, init=()):
         self._depth = depth
         self._init = [list(word) for word in init]
         addr_width, value = ceil_log2(depth), signed(membrane_bits)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.neurons.neuron_unit import Positions
-from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.payload import LayerInfo, StepInfo
 
 __all__ = ["Group", "Passes"]
 
@@ -57,7 +57,7 @@ class Passes(wiring.Component):
 
     Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
     the pass before. A pass begins as many cycles after the one before as a tile has groups; but at
-    least ``positions.loop`` if it continues a membrane, and ``write.planes`` if its levels leave.
+    least ``positions.loop`` if it continues a membrane, and ``layer.planes`` if its levels leave.
     The next step is taken with the last group of the last pass, but a cycle later if there is only
     one group.
 
@@ -71,18 +71,19 @@ class Passes(wiring.Component):
         Most timesteps.
     param_bits : int
         Address bits of the parameter memory.
+    layer : `LayerInfo`
     step : `StepInfo`
     positions : `Positions`
         Of the units.
 
     Members
     -------
-    i_sum, room, i_step : as in `NeuronArray`
+    i_sum, room, i_step, layer : as in `NeuronArray`
     o : `Group`
     sums : ``units`` signed sums
         Those of the group that ``o`` is, where it is valid.
     step : `StepInfo`
-        The step whose groups are sent; of the layer's fields only ``i_step`` may be looked at.
+        The step whose groups are sent.
     busy : bit
         There are groups to send.
     """
@@ -95,6 +96,7 @@ class Passes(wiring.Component):
         acc_bits: int,
         timesteps: int,
         param_bits: int,
+        layer: LayerInfo,
         step: StepInfo,
         positions: Positions,
     ):
@@ -108,6 +110,7 @@ class Passes(wiring.Component):
                 "i_sum": In(stream.Signature(data.ArrayLayout(total, lanes), always_ready=True)),
                 "room": Out(1),
                 "i_step": In(stream.Signature(step)),
+                "layer": In(layer),
                 "o": Out(group),
                 "sums": Out(data.ArrayLayout(total, units)),
                 "step": Out(step),
@@ -117,7 +120,7 @@ class Passes(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        step, group, layer = self.step, self.o, self.i_step.payload
+        step, group, layer = self.step, self.o, self.layer
         sums = Signal(self.i_sum.payload.shape(), reset_less=True)
         left = Signal(range(self._timesteps))
         first_update = Signal()
@@ -152,12 +155,12 @@ class Passes(wiring.Component):
         with m.If(self.i_sum.valid):
             m.d.sync += [
                 self.busy.eq(1),
-                step.eq(layer),
+                step.eq(self.i_step.payload),
                 sums.eq(self.i_sum.payload),
                 left.eq(layer.updates - 1),
                 first_update.eq(1),
             ]
-            with m.If(layer.first_t):
+            with m.If(self.i_step.payload.first_t):
                 m.d.sync += group.time.eq(0)
         return m
 
@@ -169,8 +172,7 @@ class Passes(wiring.Component):
         if self._groups >= longest:
             return
         age = Signal(range(longest + 1), init=longest)  # of the pass before
-        planes = self.i_step.payload.write.planes
-        early = (~group.fresh & (age < loop)) | (group.emit & (age < planes))
+        early = (~group.fresh & (age < loop)) | (group.emit & (age < self.layer.planes))
         m.d.comb += young.eq((group.group == 0) & early)
         with m.If(group.valid & (group.group == 0)):
             m.d.sync += age.eq(1)

@@ -3,15 +3,29 @@
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.payload import LayerInfo
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import further, offset_bits
 from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
 
-__all__ = ["LayerLoader"]
+__all__ = ["LayerLoader", "layer_layout"]
+
+
+def layer_layout(config: CoreConfig) -> LayerInfo:
+    """The LayerInfo of a core; its stride reaches every plane word."""
+    return LayerInfo(
+        lanes=config.lanes,
+        planes=config.planes,
+        address_bits=config.plane_address_bits,
+        update_bits=config.timesteps.bit_length(),
+        decay_bits=config.decay_bits,
+        shift_bits=max(1, config.fraction_bits.bit_length()),
+    )
 
 
 class LayerLoader(wiring.Component):
@@ -37,6 +51,8 @@ class LayerLoader(wiring.Component):
         One cycle, the first with ``layer``.
     layer : out
         The record; stays until the next ``load``.
+    info : out, `LayerInfo`
+        What of it the blocks behind the walker need; as long as ``layer``.
     ready : out
         The layer is legal, and the facts below are there, as long as ``layer`` is.
     bad, error : out
@@ -59,6 +75,7 @@ class LayerLoader(wiring.Component):
                 "load": In(1),
                 "there": Out(1),
                 "layer": Out(records.layout(isa.LAYER, config)),
+                "info": Out(layer_layout(config)),
                 "ready": Out(1),
                 "bad": Out(1),
                 "error": Out(unsigned(4)),
@@ -76,6 +93,7 @@ class LayerLoader(wiring.Component):
         bad_layer = Signal()
         bad_param = Signal()
         self._read(m, read, complete)
+        self._inform(m)
         m.d.comb += self.error.eq(Mux(bad_layer, isa.Error.LAYER, isa.Error.PARAM))
 
         with m.FSM():
@@ -124,6 +142,20 @@ class LayerLoader(wiring.Component):
                     with m.If(~self.load):
                         m.next = "READ"
         return m
+
+    def _inform(self, m):
+        """The LayerInfo of the record."""
+        layer, info, granule_log2 = self.layer, self.info, ceil_log2(self._config.granule)
+        m.d.comb += [
+            info.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
+            info.readout.eq(layer.readout),
+            info.capacity.eq(layer.capacity),
+            info.decay.eq(layer.decay),
+            info.shift.eq(layer.fraction),
+            info.stride.eq(layer.out_plane),
+            info.planes.eq(layer.planes_last + 1),
+            info.granules.eq((1 << layer.out_chunk) >> granule_log2),
+        ]
 
     def _read(self, m, read, complete):
         """Fill `layer` while `read`; `complete` with the last of its slices."""

@@ -1,6 +1,6 @@
-"""The StepInfo of every step: where its levels go, and what its layer asks of neurons."""
+"""The StepInfo of every step: where it is in the loops, and where its levels go."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -24,19 +24,13 @@ def step_layout(config: CoreConfig) -> StepInfo:
     return StepInfo(
         lanes=config.lanes,
         word=config.word,
-        planes=config.planes,
         address_bits=config.plane_address_bits,
         group_bits=address_bits(config.channels // config.units),
-        update_bits=config.timesteps.bit_length(),
-        decay_bits=config.decay_bits,
-        shift_bits=max(1, config.fraction_bits.bit_length()),
     )
 
 
 class StepInfos(wiring.Component):
     """Follows the loops by additions to where a step writes, and queues the StepInfos.
-
-    Only what changes within a layer is queued: the rest comes from ``layer`` as it is.
 
     Timing. ``beyond`` and what `push` takes are settled three cycles after ``start`` or ``go``.
     The queue holds `STEPS_AHEAD`; a StepInfo is offered two cycles after its ``push`` if none is
@@ -45,7 +39,7 @@ class StepInfos(wiring.Component):
     Members
     -------
     layer : in
-        The LAYER record; stable from ``start`` on until its StepInfos are taken.
+        The LAYER record; stable from ``start`` on until the next one.
     readout, span : in
         Facts of the layer, as `LayerLoader` has them.
     clear : in
@@ -107,11 +101,17 @@ class StepInfos(wiring.Component):
             self.o.valid.eq(queue.o.valid),
         ]
         self._settle(m, info)
-        self._offer(m, queue.o.payload)
+        queued = queue.o.payload
+        m.d.comb += [
+            self.o.payload.group.eq(queued.param << ceil_log2(c.groups)),
+            write.addr.eq(queued.addr),
+            write.place.eq(queued.place),
+            write.first.eq(queued.place == 0),
+        ]
         for name, changing in changes.items():
             if changing:
                 m.d.sync += info[name].eq(self.state[name])
-            m.d.comb += self.o.payload[name].eq(queue.o.payload[name] if changing else 1)
+            m.d.comb += self.o.payload[name].eq(queued[name] if changing else 1)
         return m
 
     def _settle(self, m, info):
@@ -169,21 +169,3 @@ class StepInfos(wiring.Component):
                     m.d.sync += bit.eq(bit + layer.out_pitch)
                 with m.Case(Advance.ROW):
                     m.d.sync += [row.eq(further(row, layer.out_row)), bit.eq(0)]
-
-    def _offer(self, m, queued):
-        """The StepInfo of what was queued."""
-        layer, step, granule_log2 = self.layer, self.o.payload, ceil_log2(self._config.granule)
-        m.d.comb += [
-            step.group.eq(queued.param << ceil_log2(self._config.groups)),
-            step.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
-            step.readout.eq(layer.readout),
-            step.capacity.eq(layer.capacity),
-            step.decay.eq(layer.decay),
-            step.shift.eq(layer.fraction),
-            step.write.addr.eq(queued.addr),
-            step.write.stride.eq(layer.out_plane),
-            step.write.planes.eq(layer.planes_last + 1),
-            step.write.place.eq(queued.place),
-            step.write.granules.eq((1 << layer.out_chunk) >> granule_log2),
-            step.write.first.eq(queued.place == 0),
-        ]

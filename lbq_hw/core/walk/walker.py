@@ -62,6 +62,10 @@ class Walker(wiring.Component):
     i_stop : in
     o_request : stream of `ScanRequest`
     o_step : stream of `StepInfo`
+    o_layer_info : out, `LayerInfo`
+        Of the layer that runs or ran last. It holds from the first StepInfo of the layer to the
+        cycle of ``i_resume``, and after the last layer to that of the next ``i_start``; so until
+        everything of the layer is written.
     o_busy, o_done, layer_done : out
         ``o_done`` stays until the next start.
     o_layer : out
@@ -89,6 +93,7 @@ class Walker(wiring.Component):
                 "i_stop": In(1),
                 "o_request": Out(self._requests.o.signature),
                 "o_step": Out(self._infos.o.signature),
+                "o_layer_info": Out(self._layers.info.shape()),
                 "o_busy": Out(1),
                 "o_done": Out(1),
                 "layer_done": Out(1),
@@ -223,6 +228,7 @@ class Walker(wiring.Component):
             m.d.sync += stored_tile.eq(tile)
         m.d.comb += [
             layers.number.eq(self.o_layer),
+            self.o_layer_info.eq(layers.info),
             paths.start.eq(layers.there),
             paths.first.eq(layer.path_first),
             paths.last.eq(layer.path_last),

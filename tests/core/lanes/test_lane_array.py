@@ -45,9 +45,7 @@ def test_without_masks_one_bit_is_for_all_lanes() -> None:
     weights = random_weights(source, **sizes, weight_bits=8)
     events = random_events(source, 60, **sizes)
     every = [event | {"mask": 255 * (event["mask"] & 1)} for event in events]
-    lanes = LaneArray(
-        **sizes, weight_bits=8, acc_bits=22, masks=False, init=packed(weights, 8)
-    )
+    lanes = LaneArray(**sizes, weight_bits=8, acc_bits=22, masks=False, init=packed(weights, 8))
     bench = Bench(lanes)
     bench.drive(lanes.i_event, [event | {"mask": event["mask"] & 1} for event in events])
     bench.permit(lanes.room)

@@ -18,7 +18,6 @@ SIZES = [
     {"lanes": 4, "units": 4, "planes": 1, "ends": 5},
     {"lanes": 8, "units": 1, "planes": 4, "ends": 6},
 ]
-LAYER = {"stride": 5, "planes": 1, "granules": 1}
 
 
 def schedule(source: random.Random, groups: int, passes: int) -> dict[int, dict]:
@@ -45,7 +44,7 @@ def test_planes_are_offered_in_the_cycle_after_the_last_levels_of_a_pass(
     source = random.Random(seed)
     lanes, units, planes, ends = (sizes[name] for name in ("lanes", "units", "planes", "ends"))
     group = Group(groups=lanes // units, timesteps=4, param_bits=4)
-    write = WriteInfo(lanes=lanes, word=32, planes=planes, address_bits=7)
+    write = WriteInfo(lanes=lanes, word=32, address_bits=7)
     block = LevelCollector(**sizes, group=group, write=write)
     sent = schedule(source, lanes // units, 40)
     places = [
@@ -69,7 +68,7 @@ def test_planes_are_offered_in_the_cycle_after_the_last_levels_of_a_pass(
         script.append(
             {
                 "at": sum(word << group.size * i for i, word in enumerate(words)),
-                "write": write.const(LAYER | place).as_bits(),
+                "write": write.const(place).as_bits(),
                 "levels": sum(level << planes * i for i, level in enumerate(given)),
             }
         )
@@ -81,7 +80,7 @@ def test_planes_are_offered_in_the_cycle_after_the_last_levels_of_a_pass(
                 expected[cycle + 1] = {
                     "planes": bits,
                     "restart": ended["restart"],
-                    "write": LAYER | places[ended["number"]],
+                    "write": places[ended["number"]],
                 }
                 levels = []
     bench = Bench(block)

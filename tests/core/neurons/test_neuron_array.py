@@ -13,14 +13,13 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from lbq_hw.core.payload import StepInfo
 from sim.models.neurons import (
     LAYERS,
     MEMBRANE_BITS,
     TILES,
-    WORD,
     Traffic,
     build,
+    layouts,
     random_layer,
     random_params,
     random_traffic,
@@ -40,6 +39,7 @@ def run_array(
 ) -> tuple[Any, Any, list[int], dict[str, list[int]]]:
     """Drive the traffic, check what comes out; the driver, the monitor, logits and busy."""
     bench = Bench(array)
+    bench.hold((array.layer, traffic.layer))
     stall = after_room(bench, array, stalls(1, rate))
     taken = bench.drive(array.i_sum, traffic.sums, stall=stall)
     bench.drive(array.i_step, traffic.steps)
@@ -77,7 +77,7 @@ def test_without_resets_the_threshold_is_subtracted(sizes: dict) -> None:
     source = random.Random(str(sizes))
     params = random_params(source, sizes["lanes"])
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
-    golden = np.stack([params[0], params[1], params[1]])  # what is written as reset is not looked at
+    golden = np.stack([params[0], params[1], params[1]])  # the third is not looked at
     layer = random_layer(source, sizes, LAYERS["several timesteps"])
     traffic = random_traffic(source, layer, golden, **shape)
     run_array(build(**sizes, params=params, resets=False), traffic, rate=0.3)
@@ -97,16 +97,16 @@ def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dic
     array, traffic = steady(sizes, kind)
     taken, planes, _, seen = run_array(array, traffic)
     steps, collected = [], []
-    began = -100
+    began, layer = -100, traffic.layer
     for step in traffic.steps:
         # While the last group of the pass before is sent; if it is the only one, a cycle later.
         ready = began + max(1, array.groups - 1) if steps else taken.cycles[0]
         steps.append(ready)
-        emits = step["pool_last"] and not step["readout"]
-        for update in range(step["updates"]):
+        emits = step["pool_last"] and not layer["readout"]
+        for update in range(layer["updates"]):
             apart = [array.groups]
             apart += [array.loop] * bool(update or not step["first_t"])
-            apart += [step["write"]["planes"]] * bool(emits)
+            apart += [layer["planes"]] * bool(emits)
             began = max(began + max(apart), ready + 1)
             collected += [began + array.latency - 1] * bool(emits)
     assert taken.cycles == steps
@@ -148,6 +148,7 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> 
     layer = random_layer(source, sizes, {"timesteps": 2})
     traffic = random_traffic(source, layer, merged.reshape(-1, 3).T, **shape)
     bench = Bench(array)
+    bench.hold((array.layer, traffic.layer))
     port = array.params
     script = bench.script({"addr": port.addr, "en": port.en, "data": port.data.as_value()}, writes)
     stall = after_room(bench, array, lambda: not script.done)
@@ -167,22 +168,14 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> 
         ({"membrane_bits": 2}, ValueError, "membrane_bits must be at least planes, not 2"),
         ({"timesteps": None}, TypeError, "timesteps must be an integer, not None"),
         ({"tiles": 0}, ValueError, "tiles must be at least 1, not 0"),
+        ({"layer": None}, TypeError, "layer must be a LayerInfo, not None"),
         ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
-    step = StepInfo(
-        lanes=8,
-        word=WORD,
-        planes=3,
-        address_bits=7,
-        group_bits=8,
-        update_bits=3,
-        decay_bits=1,
-        shift_bits=3,
-    )
+    layer, step = layouts(lanes=8, planes=3, decay_bits=1)
     sizes = {"lanes": 8, "units": 2, "acc_bits": 12, "membrane_bits": 20}
-    sizes |= {"timesteps": 4, "tiles": 2, "step": step}
+    sizes |= {"timesteps": 4, "tiles": 2, "layer": layer, "step": step}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
         NeuronArray(**sizes | change)
 

@@ -12,12 +12,12 @@ from core.harness import Bench, ones
 
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.neurons.passes import Passes
-from lbq_hw.core.payload import StepInfo
 from sim.models.neurons import (
     ACC_BITS,
     LAYERS,
     TIMESTEPS,
-    WORD,
+    Traffic,
+    layouts,
     random_layer,
     random_params,
     random_traffic,
@@ -34,35 +34,34 @@ PARAM_BITS = 8
 
 
 def build(*, lanes: int, units: int, planes: int, decay_bits: int) -> tuple[Passes, Positions]:
-    step = StepInfo(
-        lanes=lanes, word=WORD, planes=planes, address_bits=7, group_bits=PARAM_BITS,
-        update_bits=TIMESTEPS.bit_length(), decay_bits=decay_bits, shift_bits=3,
-    )  # fmt: skip
+    layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits)
     positions = Positions(planes=planes, decay_bits=decay_bits)
     passes = Passes(
         lanes=lanes, units=units, acc_bits=ACC_BITS, timesteps=TIMESTEPS, param_bits=PARAM_BITS,
-        step=step, positions=positions,
+        layer=layer, step=step, positions=positions,
     )  # fmt: skip
     return passes, positions
 
 
-def steps_of(sizes: dict, kind: dict) -> tuple[list[list[int]], list[dict]]:
+def traffic_of(sizes: dict, kind: dict) -> Traffic:
     source = random.Random(f"{sizes}{kind}")
     layer = random_layer(source, sizes, kind)
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
-    traffic = random_traffic(source, layer, random_params(source, sizes["lanes"]), **shape)
-    return traffic.sums, traffic.steps
+    return random_traffic(source, layer, random_params(source, sizes["lanes"]), **shape)
 
 
 def run(sizes: dict, kind: dict, rate: float) -> tuple[list[int], list[tuple], list[tuple], dict]:
     """Cycles of the steps, groups with their cycle as they came and as they should, all seen."""
     passes, positions = build(**sizes)
-    sums, steps = steps_of(sizes, kind)
+    traffic = traffic_of(sizes, kind)
     bench = Bench(passes)
+    bench.hold((passes.layer, traffic.layer))
     room = bench.probe(room=passes.room)["room"]
     pause = stalls(1, rate)
-    driver = bench.drive(passes.i_sum, sums, stall=lambda: pause() or not (room and room[-1]))
-    bench.drive(passes.i_step, steps)
+    driver = bench.drive(
+        passes.i_sum, traffic.sums, stall=lambda: pause() or not (room and room[-1])
+    )
+    bench.drive(passes.i_step, traffic.steps)
     names = [name for name, field in passes.o.shape() if field.width]
     groups = {name: Value.cast(passes.o[name]) for name in names}
     totals = {f"sum_{i}": Value.cast(passes.sums[i]) for i in range(sizes["units"])}
@@ -74,27 +73,26 @@ def run(sizes: dict, kind: dict, rate: float) -> tuple[list[int], list[tuple], l
         (cycle, tuple(seen[name][cycle] for name in (*names, *totals, "place")))
         for cycle in ones(seen["valid"])
     ]
-    expected = model(driver.cycles, sums, steps, sizes, positions, names)
+    expected = model(driver.cycles, traffic, sizes, positions, names)
     return driver.cycles, found, expected, seen
 
 
 def model(
-    taken: list[int], sums: list[list[int]], steps: list[dict], sizes: dict,
-    positions: Positions, names: list[str],
-) -> list[tuple]:  # fmt: skip
+    taken: list[int], traffic: Traffic, sizes: dict, positions: Positions, names: list[str]
+) -> list[tuple]:
     """Every group, with its cycle, of steps that were taken in these cycles."""
-    units = sizes["units"]
+    units, layer = sizes["units"], traffic.layer
     groups = sizes["lanes"] // units
     found: list[tuple[int, tuple[Any, ...]]] = []
     began, time = -100, 0
-    for cycle, total, step in zip(taken, sums, steps, strict=True):
+    for cycle, total, step in zip(taken, traffic.sums, traffic.steps, strict=True):
         time = 0 if step["first_t"] else time
-        emits = int(step["pool_last"] and not step["readout"])
-        for update in range(step["updates"]):
+        emits = int(step["pool_last"] and not layer["readout"])
+        for update in range(layer["updates"]):
             fresh = int(step["first_t"] and update == 0)
-            apart = max(groups, 0 if fresh else positions.loop, emits * step["write"]["planes"])
+            apart = max(groups, 0 if fresh else positions.loop, emits * layer["planes"])
             began = max(cycle + 1, began + apart)
-            last_update = update == step["updates"] - 1
+            last_update = update == layer["updates"] - 1
             for group in range(groups):
                 values = {
                     "valid": 1,
@@ -106,7 +104,7 @@ def model(
                     "last": int(group == groups - 1),
                     "pool_first": step["pool_first"],
                     "emit": emits,
-                    "logits": int(step["readout"] and step["last_t"] and last_update),
+                    "logits": int(layer["readout"] and step["last_t"] and last_update),
                 }
                 part = total[group * units : (group + 1) * units]
                 place = step["write"]["addr"]

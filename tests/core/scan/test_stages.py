@@ -38,9 +38,7 @@ def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
         exponent_bits=exponent_bits,
         stacks=sizes.get("stacks", True),
     )
-    entry = Word(
-        word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities
-    )
+    entry = Word(word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities)
     return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities)
 
 

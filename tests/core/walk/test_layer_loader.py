@@ -12,9 +12,10 @@ from core.walk.positions import full_layer, random_layer
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.walk.layer_loader import LayerLoader
+from lbq_hw.core.walk.layer_loader import LayerLoader, layer_layout
 from lbq_hw.isa.record import SLICE
 from sim.models.programs import SHAPES, SMALL
+from sim.models.walks import walk
 
 PARTS = isa.LAYER.slices(SMALL)
 
@@ -60,7 +61,7 @@ def load(
     bench.add(Load(loader, at, late))
     names = ("there", "ready", "bad", "error", "readout", "paths_last", "span")
     signals = {name: getattr(loader, name) for name in names}
-    seen = bench.probe(**signals, layer=loader.layer.as_value())
+    seen = bench.probe(**signals, layer=loader.layer.as_value(), info=loader.info.as_value())
     bench.run(extra=4)
     return seen
 
@@ -84,6 +85,8 @@ def test_a_legal_layer_is_there_and_ready_as_soon_as_stated(shape: int, seed: in
     assert ones(seen["ready"]) == list(range(ready, ready + late + 2))
     assert ones(seen["bad"]) == []
     assert set(seen["layer"][at + parts + 1 :]) == {word}
+    [info] = walk(config, {"layers": [word], "paths": [], "segments": [], "runs": []}).layers
+    assert set(seen["info"][at + parts + 1 :]) == {layer_layout(config).const(info).as_bits()}
     assert set(seen["readout"][ready:]) == {layer["readout"]}
     assert set(seen["paths_last"][ready:]) == {layer["path_last"] - layer["path_first"]}
     assert set(seen["span"][ready:]) == {span(layer)}

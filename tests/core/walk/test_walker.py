@@ -18,6 +18,7 @@ from lbq_hw import isa
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
+from lbq_hw.core.walk.layer_loader import layer_layout
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa.record import Record
@@ -69,28 +70,47 @@ def run(
     config: CoreConfig, tables: Mapping[str, Sequence[int]], seed: int | None = None
 ) -> tuple[list[dict], list[dict], Host, list[int]]:
     """Requests and StepInfos as they came, the host with what it saw, cycles of the requests."""
+    requests, steps, host, _ = seen(config, tables, seed)
+    return without_rest(requests.payloads), steps.payloads, host, requests.cycles
+
+
+def seen(
+    config: CoreConfig, tables: Mapping[str, Sequence[int]], seed: int | None = None
+) -> tuple[Any, Any, Host, list[int]]:
+    """Monitors of requests and StepInfos, the host, and the LayerInfo in every cycle."""
     stall = never if seed is None else stalls(seed, 0.4)
     walker = Walker(config)
     bench = Bench(walker)
     host = bench.add(Host(walker, tables, stall=stall))
     requests = bench.monitor(walker.o_request, stall=stall)
     steps = bench.monitor(walker.o_step, stall=never if seed is None else stalls(seed + 1, 0.5))
+    infos = bench.probe(info=walker.o_layer_info.as_value())["info"]
     bench.run(limit=30_000, extra=3)
-    return without_rest(requests.payloads), steps.payloads, host, requests.cycles
+    return requests, steps, host, infos
 
 
 def check(config: CoreConfig, tables: Tables, seed: int | None = None) -> tuple[Walk, Host]:
-    """A walk without an error is as the model says; layers are kept apart."""
+    """A walk without an error is as the model says; layers are kept apart.
+
+    The LayerInfo of each holds from its first StepInfo until the walk is resumed, or to the end.
+    """
     expected = walk(config, tables)
     assert expected.error == isa.Error.NONE
-    requests, steps, host, cycles = run(config, tables, seed)
-    assert requests == expected.requests
-    assert steps == expected.steps
+    requests, steps, host, infos = seen(config, tables, seed)
+    assert without_rest(requests.payloads) == expected.requests
+    assert steps.payloads == expected.steps
     assert host.ends[0][1] == isa.Error.NONE
     assert list(host.barriers) == list(range(len(expected.ends) - 1))
     for layer, waits in host.barriers.items():
         for cycle in (waits[0], waits[-1]):
-            assert bisect_left(cycles, cycle) == expected.ends[layer]
+            assert bisect_left(requests.cycles, cycle) == expected.ends[layer]
+    layout = layer_layout(config)
+    resumed = [waits[-1] for waits in host.barriers.values()]
+    ends = zip([0, *resumed], [*resumed, len(infos) - 1], expected.layers, strict=True)
+    for begin, end, info in ends:
+        told = [cycle for cycle in steps.cycles if begin <= cycle <= end]
+        if told:
+            assert set(infos[told[0] : end + 1]) == {layout.const(info).as_bits()}
     return expected, host
 
 
