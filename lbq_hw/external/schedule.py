@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from lbq_hw.external.reader import ReaderTiming, WordStream
 
-ITEM_SLICES = 3
-"""Of an item beside its payload: two of head, one of CRC."""
 GATE = 2
-"""Cycles from the last word of a head to the first of its payload, if nothing waits."""
+"""Cycles from the last word of a head to the first of its payload, or CRC, if nothing waits."""
 EFFECT = 2
 """Cycles from the last word of an item to the cycle in which a pass may begin, or the next item's
 head may be taken."""
@@ -37,7 +35,7 @@ class Schedule:
     """The state after some passes: cycles count from the start of the inference."""
 
     timing: ReaderTiming
-    cycle: int = 0
+    cycle: int = 1
     """Cycle in which the reader may take its next word."""
     ends: list[int] = field(default_factory=list)
     """Cycles in which the passes are done."""
@@ -61,18 +59,25 @@ class Schedule:
                 f"an item waits for pass {item.after - 1}, but only {len(self.ends)} passes "
                 f"come before it on the tape"
             )
-        gate = self._take(self.cycle, 2) + GATE
-        if item.after:
-            gate = max(gate, self.ends[item.after - 1] + 1)
-        self.cycle = self._take(gate, item.slices + 1) + EFFECT
+        self._item(item.slices, self.ends[item.after - 1] + 1 if item.after else 0)
 
     def run(self, cycles: int) -> None:
         """A PASS item, and the pass."""
-        self.cycle = self._take(self.cycle, ITEM_SLICES) + EFFECT
+        self._item()
         free = self.ends[-1] if self.ends else 0
         start = max(free, self.cycle)
         self.waited += start - free
         self.ends.append(start + cycles)
+
+    def end(self) -> int:
+        """The END item; the cycle in which the inference is done."""
+        self._item()
+        return max(self.cycle, *self.ends)
+
+    def _item(self, slices: int = 0, earliest: int = 0) -> None:
+        """An item with `slices` of payload, which is taken from cycle `earliest` on."""
+        gate = self._take(self.cycle, 2) + GATE
+        self.cycle = self._take(max(gate, earliest), slices + 1) + EFFECT
 
     def _take(self, cycle: int, slices: int) -> int:
         self.slices += slices

@@ -81,8 +81,8 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
         if (item.address == HEAD) != (not slices):
             raise TapeError("HEAD must be the first item, and no other")
         if item.address == HEAD:
-            slices = item.payload[-1]
-            if item.payload != head(config, slices).payload:
+            slices = item.payload[-1] if item.payload else 0
+            if item != head(config, slices):
                 raise TapeError("the tape is for another core")
             continue
         if item.address == END:
@@ -93,9 +93,25 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
             passes += 1
         elif kind not in WRITTEN:
             raise TapeError(f"an item must not have address {item.address:#010x}")
+        else:
+            _check_place(config, Region(kind), item)
         if item.after > passes:
             raise TapeError(f"an item waits for pass {item.after - 1}, which comes after it")
         yield item
+
+
+def _check_place(config: CoreConfig, region: Region, item: TapeItem) -> None:
+    """Refuse slices that the region does not have, and parts of a row or parameter."""
+    parts = regions.slices(config)[region]
+    part_bits = (parts - 1).bit_length()
+    entry, part = divmod(item.address - (region << regions.SHIFT), 1 << part_bits)
+    last = entry * parts + part + max(0, len(item.payload) - 1)
+    if part >= parts or entry >= regions.entries(config)[region]:
+        raise TapeError(f"{region.name} has no slice at {item.address:#010x}")
+    if last >= regions.entries(config)[region] * parts:
+        raise TapeError(f"{region.name} has fewer slices than the item at {item.address:#010x}")
+    if region not in regions.TABLES and (part or len(item.payload) % parts):
+        raise TapeError(f"the item at {item.address:#010x} must have whole entries")
 
 
 def _item(data: bytes, place: int) -> tuple[TapeItem, int]:

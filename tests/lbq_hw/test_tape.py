@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import tape
-from lbq_hw.isa.tape import TapeError, TapeItem
-from lbq_hw.isa import regions
+from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
+from lbq_hw.isa.tape import TapeError, TapeItem
 
 CORE = CoreConfig()
 WEIGHTS = regions.address(CORE, Region.WEIGHTS, 3)
 ITEMS = [
-    TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF)),
+    TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF, 3)),
     TapeItem(address=tape.PASS),
-    TapeItem(address=WEIGHTS, payload=(4,), after=1),
+    TapeItem(address=WEIGHTS, payload=(4, 5, 6, 7), after=1),
     TapeItem(address=tape.PASS),
 ]
 
@@ -74,8 +74,42 @@ def test_an_item_that_writes_elsewhere_is_refused(region: Region) -> None:
         list(tape.decode(CORE, tape.encode(CORE, [TapeItem(address=address, payload=(1,))])))
 
 
+@pytest.mark.parametrize(
+    ("region", "entry", "part", "count", "text"),
+    [
+        (Region.WEIGHTS, CORE.weight_rows, 0, 4, "WEIGHTS has no slice at 0x50004000"),
+        (Region.PARAMS, 1, 3, 3, "PARAMS has no slice at 0x60000007"),
+        (Region.WEIGHTS, CORE.weight_rows - 1, 0, 8,
+         "WEIGHTS has fewer slices than the item at 0x50003ffc"),
+        (Region.RUNS, CORE.runs - 1, 1, 3, "RUNS has fewer slices than the item at 0x400001ff"),
+        (Region.WEIGHTS, 2, 1, 4, "the item at 0x50000009 must have whole entries"),
+        (Region.WEIGHTS, 2, 0, 5, "the item at 0x50000008 must have whole entries"),
+        (Region.PARAMS, 0, 0, 2, "the item at 0x60000000 must have whole entries"),
+    ],
+)  # fmt: skip
+def test_an_item_whose_slices_do_not_exist_or_are_not_whole_is_refused(
+    region: Region, entry: int, part: int, count: int, text: str
+) -> None:
+    part_bits = (regions.slices(CORE)[region] - 1).bit_length()
+    address = region << regions.SHIFT | entry << part_bits | part
+    item = TapeItem(address=address, payload=(0,) * count)
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [item])))
+
+
+def test_a_head_that_waits_or_is_short_is_refused() -> None:
+    last = TapeItem(address=tape.END).encode()
+    for head in (
+        replace(tape.head(CORE, 9), after=1),
+        replace(tape.head(CORE, 9), payload=()),
+        replace(tape.head(CORE, 9), payload=(tape.MAGIC, 9)),
+    ):
+        with pytest.raises(TapeError, match=r"^the tape is for another core$"):
+            list(tape.decode(CORE, head.encode() + last))
+
+
 def test_an_item_that_waits_for_what_comes_after_it_is_refused() -> None:
-    late = TapeItem(address=WEIGHTS, payload=(4,), after=1)
+    late = TapeItem(address=WEIGHTS, payload=(4,) * 4, after=1)
     with pytest.raises(TapeError, match=r"^an item waits for pass 0, which comes after it$"):
         list(tape.decode(CORE, tape.encode(CORE, [late])))
 
@@ -90,7 +124,7 @@ def test_passes_and_the_end_bring_nothing() -> None:
 
 def test_an_end_that_is_not_where_the_head_says_is_refused() -> None:
     early = [*ITEMS, TapeItem(address=tape.END)]
-    with pytest.raises(TapeError, match=r"^END must end at slice 28, not 25$"):
+    with pytest.raises(TapeError, match=r"^END must end at slice 32, not 29$"):
         list(tape.decode(CORE, tape.encode(CORE, early)))
 
 

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.host.addresses import exists, place
 from lbq_hw.core.host.registers import Registers
-from lbq_hw.core.host.writes import HostWrites
+from lbq_hw.core.host.writes import HostWrites, host_regions
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -54,7 +54,8 @@ class HostPort(wiring.Component):
     -------
     port : `PortSignature`
     records, weights, params, plane_write : out
-        Writes for the blocks that have the memories, never while `busy`.
+        Writes for the blocks that have the memories, never while `busy`. With external memory,
+        only the last one: writes to the other regions are refused with ADDRESS.
     planes, logits : read ports
     start : out
         The first cycle of `busy`.
@@ -88,7 +89,7 @@ class HostPort(wiring.Component):
                     )
                 ),
             }
-            | {name: written[name] for name in _WRITES}
+            | {name: written[name] for name in _WRITES if name in written}
             | {name: kept[name] for name in (*_RUN_OUT, *_RUN_IN)}
         )
 
@@ -98,7 +99,8 @@ class HostPort(wiring.Component):
         m.submodules.registers = registers = self._registers
         m.submodules.writes = writes = self._writes
         for name in _WRITES:
-            connect(m, getattr(writes, name), flipped(getattr(self, name)))
+            if name in self.signature.members:
+                connect(m, getattr(writes, name), flipped(getattr(self, name)))
         for name in _RUN_OUT:
             m.d.comb += getattr(self, name).eq(getattr(registers, name))
         for name in _RUN_IN:
@@ -107,7 +109,7 @@ class HostPort(wiring.Component):
         control = port.addr[:4] == regions.REGISTERS["control"].address
         reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
         readable = Cat(named[kind] for kind in reads).any()
-        writable = Cat(named[kind] for kind in HostWrites.REGIONS).any()
+        writable = Cat(named[kind] for kind in host_regions(self._config)).any()
         writable |= named[Region.REGISTERS] & control
 
         # A request is looked at, and taken in the cycle after: what follows from its address would

@@ -15,27 +15,34 @@ EASY = ReaderTiming(
 def test_a_pass_begins_two_cycles_after_its_item() -> None:
     schedule = Schedule(EASY)
     schedule.run(100)
-    assert schedule.ends == [2 + 2 + 100]  # slices 0, 1, 2, then the effect
-    assert schedule.waited == 4
+    assert schedule.ends == [4 + 2 + 100]  # slices in 1, 2, 4, then the effect
+    assert schedule.waited == 6
 
 
 def test_an_item_is_read_behind_the_pass_that_it_does_not_touch() -> None:
     schedule = Schedule(EASY)
     schedule.run(100)
-    schedule.write(Item(slices=10))  # head in 4, 5; payload and CRC in 7..17; over in 19
-    assert schedule.cycle == 19
+    schedule.write(Item(slices=10))  # head in 6, 7; payload and CRC in 9..19; over in 21
+    assert schedule.cycle == 21
     schedule.run(50)
-    assert schedule.ends == [104, 154]
-    assert schedule.waited == 4
+    assert schedule.ends == [106, 156]
+    assert schedule.waited == 6
 
 
 def test_an_item_waits_for_the_pass_that_reads_what_it_writes() -> None:
     schedule = Schedule(EASY)
     schedule.run(100)
-    schedule.write(Item(slices=10, after=1))  # its payload begins in 105
-    assert schedule.cycle == 105 + 10 + 2
+    schedule.write(Item(slices=10, after=1))  # its payload begins in 107
+    assert schedule.cycle == 107 + 10 + 2
     schedule.run(50)
-    assert schedule.waited == 4 + (117 + 2 + 2 - 104)
+    assert schedule.waited == 6 + (119 + 3 + 2 - 106)
+
+
+def test_an_inference_is_done_with_its_last_pass_or_with_end() -> None:
+    for cycles, done in ((100, 106), (3, 6 + 3 + 2)):
+        schedule = Schedule(EASY)
+        schedule.run(cycles)
+        assert schedule.end() == done
 
 
 def test_an_item_that_waits_for_a_later_pass_is_refused() -> None:
@@ -53,4 +60,4 @@ def test_a_word_of_16_bits_is_half_a_slice() -> None:
         ReaderTiming(page_words=1 << 20, first=0, rest=0, refresh=1, interval=1 << 30)
     )
     narrow.run(100)
-    assert narrow.ends == [5 + 2 + 100]
+    assert narrow.ends == [7 + 2 + 100]  # words in 1..4, 6, 7
