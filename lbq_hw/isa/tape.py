@@ -14,9 +14,11 @@ HEAD comes first, END last; PASS lets one more pass begin. Behind END zeros fill
 
 from __future__ import annotations
 
+import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
@@ -59,9 +61,9 @@ def head(config: CoreConfig, slices: int) -> TapeItem:
     return TapeItem(address=HEAD, payload=(MAGIC, int(config.digest[:8], 16), slices))
 
 
-def encode(config: CoreConfig, items: Sequence[TapeItem], *, page_bytes: int = 1024) -> bytes:
+def encode(config: CoreConfig, items: Iterable[TapeItem], *, page_bytes: int = 1024) -> bytes:
     """The whole tape: HEAD, `items`, END, zeros to the end of the page."""
-    body = b"".join(item.encode() for item in (*items, TapeItem(address=END)))
+    body = b"".join(item.encode() for item in chain(items, (TapeItem(address=END),)))
     first = len(head(config, 0).encode())
     data = head(config, (first + len(body)) // 4).encode() + body
     return data + bytes(-len(data) % page_bytes)
@@ -78,12 +80,14 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
         kind = item.address >> regions.SHIFT
         if item.address in (PASS, END) and (item.payload or item.after):
             raise TapeError("PASS and END must have neither payload nor pass to wait for")
+        if item.after > passes:
+            raise TapeError(f"an item waits for pass {item.after - 1}, which comes after it")
         if (item.address == HEAD) != (not slices):
             raise TapeError("HEAD must be the first item, and no other")
         if item.address == HEAD:
-            slices = item.payload[-1] if item.payload else 0
-            if item != head(config, slices):
+            if not item.payload or item.payload != head(config, item.payload[-1]).payload:
                 raise TapeError("the tape is for another core")
+            slices = item.payload[-1]
             continue
         if item.address == END:
             if place != 4 * slices:
@@ -94,24 +98,31 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
         elif kind not in WRITTEN:
             raise TapeError(f"an item must not have address {item.address:#010x}")
         else:
-            _check_place(config, Region(kind), item)
-        if item.after > passes:
-            raise TapeError(f"an item waits for pass {item.after - 1}, which comes after it")
+            _check_place(config, item)
         yield item
 
 
-def _check_place(config: CoreConfig, region: Region, item: TapeItem) -> None:
-    """Refuse slices that the region does not have, and parts of a row or parameter."""
-    parts = regions.slices(config)[region]
-    part_bits = (parts - 1).bit_length()
-    entry, part = divmod(item.address - (region << regions.SHIFT), 1 << part_bits)
-    last = entry * parts + part + max(0, len(item.payload) - 1)
-    if part >= parts or entry >= regions.entries(config)[region]:
-        raise TapeError(f"{region.name} has no slice at {item.address:#010x}")
-    if last >= regions.entries(config)[region] * parts:
-        raise TapeError(f"{region.name} has fewer slices than the item at {item.address:#010x}")
-    if region not in regions.TABLES and (part or len(item.payload) % parts):
-        raise TapeError(f"the item at {item.address:#010x} must have whole entries")
+def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:
+    """Region, entry and slice of an entry that the payload of an item begins with."""
+    region = Region(item.address >> regions.SHIFT)
+    bits = (regions.slices(config)[region] - 1).bit_length()
+    below = item.address & ((1 << regions.SHIFT) - 1)
+    return region, below >> bits, below & ((1 << bits) - 1)
+
+
+def _check_place(config: CoreConfig, item: TapeItem) -> None:
+    """Refuse a payload that leaves its region, or has a part of a weight row or parameter."""
+    region, first, part = entry(config, item)
+    size = regions.slices(config)[region]
+    end = first * size + part + len(item.payload)
+    if part >= size or end > size * regions.entries(config)[region]:
+        raise TapeError(
+            f"an item of {len(item.payload)} slices at {item.address:#010x} leaves its region"
+        )
+    if region in (Region.WEIGHTS, Region.PARAMS) and (part or len(item.payload) % size):
+        raise TapeError(
+            f"an item of {len(item.payload)} slices at {item.address:#010x} has a part of an entry"
+        )
 
 
 def _item(data: bytes, place: int) -> tuple[TapeItem, int]:
@@ -121,16 +132,15 @@ def _item(data: bytes, place: int) -> tuple[TapeItem, int]:
     end = place + 4 * size
     if slices[-1] != zlib.crc32(data[place:end]):
         raise TapeError(f"the item at byte {place} has a wrong CRC")
-    item = TapeItem(address=address, payload=tuple(slices[2:-1]), after=count >> 16)
+    item = TapeItem(address=address, payload=slices[2:-1], after=count >> 16)
     return item, end + 4
 
 
-def _slices(data: bytes, place: int, count: int) -> list[int]:
-    end = place + 4 * count
-    if end > len(data):
+def _slices(data: bytes, place: int, count: int) -> tuple[int, ...]:
+    if place + 4 * count > len(data):
         raise TapeError(f"the tape ends within the item at byte {place}")
-    return [int.from_bytes(data[i : i + 4], "little") for i in range(place, end, 4)]
+    return struct.unpack_from(f"<{count}I", data, place)
 
 
 def _bytes(slices: Sequence[int]) -> bytes:
-    return b"".join(value.to_bytes(4, "little") for value in slices)
+    return struct.pack(f"<{len(slices)}I", *slices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -74,42 +73,8 @@ def test_an_item_that_writes_elsewhere_is_refused(region: Region) -> None:
         list(tape.decode(CORE, tape.encode(CORE, [TapeItem(address=address, payload=(1,))])))
 
 
-@pytest.mark.parametrize(
-    ("region", "entry", "part", "count", "text"),
-    [
-        (Region.WEIGHTS, CORE.weight_rows, 0, 4, "WEIGHTS has no slice at 0x50004000"),
-        (Region.PARAMS, 1, 3, 3, "PARAMS has no slice at 0x60000007"),
-        (Region.WEIGHTS, CORE.weight_rows - 1, 0, 8,
-         "WEIGHTS has fewer slices than the item at 0x50003ffc"),
-        (Region.RUNS, CORE.runs - 1, 1, 3, "RUNS has fewer slices than the item at 0x400001ff"),
-        (Region.WEIGHTS, 2, 1, 4, "the item at 0x50000009 must have whole entries"),
-        (Region.WEIGHTS, 2, 0, 5, "the item at 0x50000008 must have whole entries"),
-        (Region.PARAMS, 0, 0, 2, "the item at 0x60000000 must have whole entries"),
-    ],
-)  # fmt: skip
-def test_an_item_whose_slices_do_not_exist_or_are_not_whole_is_refused(
-    region: Region, entry: int, part: int, count: int, text: str
-) -> None:
-    part_bits = (regions.slices(CORE)[region] - 1).bit_length()
-    address = region << regions.SHIFT | entry << part_bits | part
-    item = TapeItem(address=address, payload=(0,) * count)
-    with pytest.raises(TapeError, match=f"^{text}$"):
-        list(tape.decode(CORE, tape.encode(CORE, [item])))
-
-
-def test_a_head_that_waits_or_is_short_is_refused() -> None:
-    last = TapeItem(address=tape.END).encode()
-    for head in (
-        replace(tape.head(CORE, 9), after=1),
-        replace(tape.head(CORE, 9), payload=()),
-        replace(tape.head(CORE, 9), payload=(tape.MAGIC, 9)),
-    ):
-        with pytest.raises(TapeError, match=r"^the tape is for another core$"):
-            list(tape.decode(CORE, head.encode() + last))
-
-
 def test_an_item_that_waits_for_what_comes_after_it_is_refused() -> None:
-    late = TapeItem(address=WEIGHTS, payload=(4,) * 4, after=1)
+    late = TapeItem(address=WEIGHTS, payload=(4, 5, 6, 7), after=1)
     with pytest.raises(TapeError, match=r"^an item waits for pass 0, which comes after it$"):
         list(tape.decode(CORE, tape.encode(CORE, [late])))
 
@@ -136,3 +101,38 @@ def test_an_item_that_waits_for_too_many_passes_is_refused() -> None:
 def test_an_item_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^an item must have at most 65535 slices, not 65536$"):
         TapeItem(address=WEIGHTS, payload=(0,) * 65536).encode()
+
+
+@pytest.mark.parametrize(
+    ("region", "entry", "slices"),
+    [(Region.WEIGHTS, 4094, 12), (Region.RUNS, 255, 3), (Region.PARAMS, 511, 6)],
+)
+def test_an_item_that_leaves_its_region_is_refused(region: Region, entry: int, slices: int) -> None:
+    address = regions.address(CORE, region, entry)
+    bad = TapeItem(address=address, payload=(0,) * slices)
+    text = f"an item of {slices} slices at {address:#010x} leaves its region"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_a_slice_that_no_entry_has_is_refused() -> None:
+    address = regions.address(CORE, Region.PARAMS, 0) + 3
+    bad = TapeItem(address=address, payload=(0,))
+    text = f"an item of 1 slices at {address:#010x} leaves its region"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+@pytest.mark.parametrize("region", [Region.WEIGHTS, Region.PARAMS])
+@pytest.mark.parametrize(("part", "slices"), [(0, 2), (1, 3)])
+def test_a_part_of_a_row_or_parameter_is_refused(region: Region, part: int, slices: int) -> None:
+    address = regions.address(CORE, region, 2, part)
+    bad = TapeItem(address=address, payload=(0,) * slices)
+    text = f"an item of {slices} slices at {address:#010x} has a part of an entry"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+def test_a_head_without_payload_is_refused() -> None:
+    with pytest.raises(TapeError, match=r"^the tape is for another core$"):
+        list(tape.decode(CORE, TapeItem(address=tape.HEAD).encode()))
