@@ -25,6 +25,7 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
         update_bits=config.timesteps.bit_length(),
         decay_bits=config.decay_bits,
         shift_bits=max(1, config.fraction_bits.bit_length()),
+        partials=config.partial_words > 0,
     )
 
 
@@ -146,8 +147,13 @@ class LayerLoader(wiring.Component):
     def _inform(self, m):
         """The LayerInfo of the record."""
         layer, info, granule_log2 = self.layer, self.info, ceil_log2(self._config.granule)
+        again = layer.static
+        if info.shape().partials:
+            again &= ~layer.partial_out
+            m.d.comb += info.partial_in.eq(layer.partial_in)
+            m.d.comb += info.partial_out.eq(layer.partial_out)
         m.d.comb += [
-            info.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
+            info.updates.eq(Mux(again, layer.time_last + 1, 1)),
             info.readout.eq(layer.readout),
             info.capacity.eq(layer.capacity),
             info.decay.eq(layer.decay),
