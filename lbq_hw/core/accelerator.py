@@ -42,8 +42,8 @@ class Accelerator(wiring.Component):
     ----------
     config : `CoreConfig`
     image : mapping of `regions.Region` to entries, or None
-        What tables, parameters and weights hold after configuration, an integer an entry as it is
-        packed (a weight row with lane 0 lowest); entries left out are 0.
+        What tables, parameters and weights hold after configuration: one integer per entry, packed
+        as it lies in memory (a weight row with lane 0 lowest); entries left out are 0.
 
     Members
     -------
@@ -168,7 +168,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _logits(self, m, host, neurons):
-        """Logits in the order in which they come, `units` a word."""
+        """Logits in the order in which they come, `units` per word."""
         c = self._config
         shape = neurons.o_logits.payload.shape()
         m.submodules.logits = store = memory.Memory(
@@ -219,5 +219,5 @@ class Accelerator(wiring.Component):
             host.ticks.scanner_stalls.eq(event.ready & ~event.valid),
             host.ticks.neuron_stalls.eq(~event.ready),
             host.ticks.words.eq(scanner.word_read),
-            host.ticks.empty_requests.eq(scanner.chunk_empty),
+            host.ticks.empty_requests.eq(scanner.span_empty),
         ]

@@ -38,21 +38,21 @@ class ScanRequest(data.StructLayout):
     -------
     kind : `ScanKind`
         END uses no other member.
-    chunk : unsigned
-        Address of the summary word; the words of the chunk start at ``chunk * summary``.
+    span : unsigned
+        Address of the summary word; the words of the span start at ``span * summary``.
     want : ``summary`` bits
-        Words of the chunk to look at. IDENTITY: exactly one.
+        Words of the span to look at. IDENTITY: exactly one.
     lo, hi : unsigned
         Bits of a word, both inclusive. IDENTITY: the bits of lane 0 and of the last valid lane.
     lo_en, lo_at
-        Bits below ``lo`` are dropped from the word ``lo_at`` of the chunk, if ``lo_en``.
+        Bits below ``lo`` are dropped from the word ``lo_at`` of the span, if ``lo_en``.
     hi_en, hi_at
-        Bits above ``hi`` are dropped from the word ``hi_at`` of the chunk, if ``hi_en``.
+        Bits above ``hi`` are dropped from the word ``hi_at`` of the span, if ``hi_en``.
     stacked : bit, if `stacks`
         ``lo`` and ``hi`` apply to every word, whatever the four members above say. Implied by
         IDENTITY.
     row : unsigned
-        Bit b of word i of the chunk has the weight row ``row + (i << inc) + b``, which wraps
+        Bit b of word i of the span has the weight row ``row + (i << inc) + b``, which wraps
         around: ``row`` may stand for a negative number. IDENTITY: the weight row is ``row``.
     inc : unsigned, if `stacks`; else it is log2 W
     exponent : unsigned
@@ -64,7 +64,7 @@ class ScanRequest(data.StructLayout):
         *,
         word: int,
         summary: int,
-        chunk_bits: int,
+        span_bits: int,
         row_bits: int,
         exponent_bits: int,
         stacks: bool,
@@ -73,7 +73,7 @@ class ScanRequest(data.StructLayout):
         super().__init__(
             {
                 "kind": ScanKind,
-                "chunk": chunk_bits,
+                "span": span_bits,
                 "want": summary,
                 "lo": ceil_log2(word),
                 "hi": ceil_log2(word),

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from lbq_hw.config import CoreConfig
 
-CHUNK_QUEUE = 2
+SPAN_QUEUE = 2
 """Requests that wait in the scanner for their words."""
 WORD_QUEUE = 17
 """Words that wait in the scanner for their events; one of them is in a register behind the queue's
 memory.
 """
-ADDS_A_STAGE = 2
+ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
 
 _NEVER = -(1 << 60)
@@ -38,7 +38,7 @@ class NeuronTiming:
 
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
-        leak = -(-max(0, config.decay_bits - 1) // ADDS_A_STAGE)
+        leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
         return cls(groups=config.groups, loop=leak + 3, depth=leak + config.planes + 5)
 
 
@@ -163,7 +163,7 @@ class Scanner:
         self._lanes = lanes
         self._accepted = self._flags_left = _NEVER
         self._issued = self._read = self._left = self._taken = self._made = _NEVER
-        self._chunks = deque([_NEVER] * CHUNK_QUEUE, maxlen=CHUNK_QUEUE)
+        self._spans = deque([_NEVER] * SPAN_QUEUE, maxlen=SPAN_QUEUE)
         self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
 
     def take(self, cycle: int, words: list[int]) -> int:
@@ -172,7 +172,7 @@ class Scanner:
         `words` has the events of each of its words with a flag; 0: it has no bit in range.
         """
         self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_left)
-        self._flags_left = arrived = max(accepted, self._chunks[0]) + 1
+        self._flags_left = arrived = max(accepted, self._spans[0]) + 1
         if not words:
             return accepted
         issued, read, left = self._issued, self._read, self._left
@@ -187,7 +187,7 @@ class Scanner:
                 queue.append(offered)
                 taken = max(offered + 1, made)
                 made = word(taken, count)
-        self._chunks.append(issued)
+        self._spans.append(issued)
         self._issued, self._read, self._left = issued, read, left
         self._taken, self._made = taken, made
         return accepted

@@ -11,7 +11,7 @@ from lbq_hw.core.lanes.lane_array import LaneArray
 from sim.benches.harness import Bench, Settings, pack
 from sim.models.lanes import golden, random_events, random_weights
 
-SHAPES = (
+SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
     {"lanes": 64, "rows": 128, "weight_bits": 4, "acc_bits": 20},

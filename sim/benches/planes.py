@@ -36,8 +36,8 @@ async def words_and_flags_after_random_writes(dut: Any) -> None:
         await bench.cycles(2)
         words, flags = golden(writes, **part)
         size = sizes["summary"]
-        chunks = [flags[at : at + size] for at in range(0, sizes["words"], size)]
-        packed = [sum(flag << i for i, flag in enumerate(chunk)) for chunk in chunks]
+        spans = [flags[at : at + size] for at in range(0, sizes["words"], size)]
+        packed = [sum(flag << i for i, flag in enumerate(span)) for span in spans]
         for port, expected in (("word", words), ("host", words), ("summary", packed)):
             board = bench.expect(port, expected)
             for address in range(len(expected)):

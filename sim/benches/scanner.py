@@ -13,7 +13,7 @@ from lbq_hw.core.scan.scanner import Scanner
 from sim.benches.harness import Bench, Settings
 from sim.models.scanner import golden, random_work
 
-SHAPES = (
+SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100},
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
@@ -23,7 +23,7 @@ SHAPES = (
 class ScannerOfMemory(wiring.Component):
     """A scanner and its memory: writes and requests in, events out."""
 
-    def __init__(self, sizes: dict[str, int]):
+    def __init__(self, sizes: dict[str, Any]):
         planes = {name: sizes[name] for name in ("words", "word", "summary")}
         self.memory: Any = PlaneMemory(**planes, granule=8)
         self.scanner: Any = Scanner(**sizes)

@@ -16,7 +16,7 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
     """For each word a request reads, in order, its set bits in range as weight rows or lanes."""
     found = []
     for index in range(sizes["summary"]):
-        bits = words[request["chunk"] * sizes["summary"] + index]
+        bits = words[request["span"] * sizes["summary"] + index]
         if not (request["want"] >> index & 1 and bits):
             continue
         whole = request.get("stacked") or request["kind"] is ScanKind.IDENTITY
@@ -71,7 +71,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
 
 def conv(**members: Any) -> dict:
     """A request for all of span 0 unless told otherwise."""
-    request = {"kind": ScanKind.CONV, "chunk": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
+    request = {"kind": ScanKind.CONV, "span": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
     request |= {"lo_at": 0, "hi_en": 0, "hi_at": 0, "stacked": 0, "row": 0, "inc": 0, "exponent": 0}
     return request | members
 
@@ -95,7 +95,7 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
         exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
         low, high = sorted(source.randrange(word) for _ in range(2))
         request = conv(
-            chunk=source.randrange(sizes["words"] // summary),
+            span=source.randrange(sizes["words"] // summary),
             want=source.choice((source.getrandbits(summary), (1 << summary) - 1)),
             lo=low,
             hi=high,

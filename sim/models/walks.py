@@ -232,7 +232,7 @@ class _Walker:
             found.append(
                 {
                     "kind": ScanKind.IDENTITY if path["identity"] else ScanKind.CONV,
-                    "chunk": span,
+                    "span": span,
                     "want": sum(1 << a % size for a in words),
                     "lo": lo,
                     "hi": hi,

@@ -112,7 +112,7 @@ class Permit:
 
 
 class Script:
-    """Sets signals from one dict of payloads a cycle, those not named to 0; done at the end."""
+    """Sets signals from one dict of payloads per cycle, those not named to 0; done at the end."""
 
     def __init__(self, signals: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> None:
         self.signals = signals
@@ -214,7 +214,7 @@ class Bench:
         return self.add(Permit(signal, stall))
 
     def probe(self, **signals: Any) -> dict[str, list[int]]:
-        """Values of signals, one a cycle."""
+        """Values of signals, one per cycle."""
         return self.add(Probe(signals)).history
 
     def script(self, signals: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> Script:

@@ -116,8 +116,8 @@ def test_the_requests_are_those_of_the_walker() -> None:
     requests = [payload for _, payload in of_step("requests")][:-1]
     assert len(told) == len(requests)
     for row, request in zip(told, requests, strict=True):
-        wanted = [4 * request["chunk"] + i for i in range(4) if request["want"] >> i & 1]
-        assert numbers(row["span"]) == [request["chunk"]]
+        wanted = [4 * request["span"] + i for i in range(4) if request["want"] >> i & 1]
+        assert numbers(row["span"]) == [request["span"]]
         assert numbers(row["words wanted"]) == wanted
         assert numbers(row["words with a flag"]) == [word for word in wanted if bits[word].any()]
         assert numbers(row["exponent"]) == [request["exponent"]]

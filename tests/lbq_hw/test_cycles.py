@@ -20,7 +20,7 @@ from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.scan import scanner
-from lbq_hw.core.walk import layer_loader, path_states, step_infos
+from lbq_hw.core.walk import layer_loader, path_store, step_infos
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import (
     BOUNDS,
@@ -120,7 +120,7 @@ def test_a_layer_ends_when_its_planes_are_written(capacity: int) -> None:
     assert layer.cycles == collected + 1 + (planes + 1) + 2
 
 
-def test_dense_words_take_one_cycle_an_event() -> None:
+def test_dense_words_take_one_cycle_per_event() -> None:
     lanes = Lanes(16, neurons())
     scan = Scanner(lanes)
     taken = [scan.take(0, [8, 8, 8, 8]) for _ in range(4)]
@@ -281,10 +281,10 @@ def test_the_most_cycles_are_a_useful_limit() -> None:
 
 def test_the_constants_are_those_of_the_core() -> None:
     queues = inspect.signature(scanner.Scanner).parameters
-    assert queues["chunk_queue"].default == stages.CHUNK_QUEUE
+    assert queues["span_queue"].default == stages.SPAN_QUEUE
     assert queues["word_queue"].default == stages.WORD_QUEUE
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
-    assert model.SLOTS == path_states.SLOTS
+    assert model.SLOTS == path_store.SLOTS
 
 
 @pytest.mark.parametrize("decay_bits", [0, 1, 2, 8, 15])

@@ -183,7 +183,7 @@ def test_the_shipped_digits_network_on_a_real_image() -> None:
     assert np.array_equal(got.logits, golden.run(network, raw).logits[0])
 
 
-def test_an_image_of_zeros_costs_one_null_event_a_step() -> None:
+def test_an_image_of_zeros_costs_one_null_event_per_step() -> None:
     path = Path(source=INPUT, weight=weights(5, 3, 3, 3), padding=(1, 1))
     network = made((path,), (5, 6, 7))
     program = compile_network(network, smallest_for(network, lanes=4))

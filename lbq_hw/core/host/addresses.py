@@ -17,7 +17,7 @@ def place(config: CoreConfig, addr: Value, kind: Region) -> tuple[Value, Value]:
 
 
 def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
-    """Whether an address names something; `named` tells its region, a bit for each."""
+    """Whether an address names something; `named` tells its region, one bit per region."""
     slices, entries = regions.slices(config), regions.entries(config)
     used = {kind: len(place(config, addr, kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
     low, high = addr[: max(used.values())], addr[max(used.values()) :]

@@ -16,7 +16,7 @@ _LEAST = _FIRST + 6 + CRC_BYTES
 
 
 class SerialCrc(wiring.Component):
-    """CRC-32 of bytes, a bit a cycle: a byte on the line lasts longer, and this is the smallest.
+    """CRC-32 of bytes, one bit per cycle: the smallest form, and faster than bytes on the line.
 
     Members
     -------
@@ -49,7 +49,7 @@ class SerialCrc(wiring.Component):
         m.submodules.unit = ResetInserter(self.clear)(unit)  # smaller than its own `start`
         place = Signal(3)
         m.d.comb += [
-            # What cancels the bit that leaves feeds nothing back.
+            # While draining, the data bit equals the bit that leaves, so that nothing is fed back.
             unit.data.eq(Mux(self.drain, ~unit.crc[0], self.byte.bit_select(place, 1))),
             unit.valid.eq(self.run),
             self.last.eq(self.run & (place == 7)),

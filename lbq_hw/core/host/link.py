@@ -37,7 +37,7 @@ class Link(wiring.Component):
     Parameters
     ----------
     divisor : int
-        Clock cycles of a bit after a reset or a break.
+        Clock cycles per bit after a reset or a break.
     tag : int
         `regions.tag` of what the memories hold after configuration; 0: of nothing.
 
@@ -50,7 +50,7 @@ class Link(wiring.Component):
     idle : in
         The line has sent what ``o`` gave.
     divisor : out
-        Clock cycles of a bit.
+        Clock cycles per bit.
     port : `PortSignature`
     """
 

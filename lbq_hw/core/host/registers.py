@@ -97,7 +97,7 @@ class Registers(wiring.Component):
 
     def _count(self, m):
         """The counters of a run."""
-        # A cycle late, for what ticks come from is late in its cycle.
+        # Counted one cycle later, since what ticks come from is known late in its cycle.
         running = self.busy & ~self.start
         ticks = Signal(self.ticks.shape())
         m.d.sync += ticks.eq(self.ticks.as_value() & running.replicate(len(COUNTERS)))

@@ -38,7 +38,7 @@ class UartReceiver(wiring.Component):
     Members
     -------
     divisor : in
-        Clock cycles a bit, at least `link.LEAST_DIVISOR`. Less than that receives nothing right,
+        Clock cycles per bit, at least `link.LEAST_DIVISOR`. Less than that receives nothing right,
         and still sees a break.
     rx : in
         The line, asynchronous.
@@ -99,7 +99,7 @@ class UartTransmitter(wiring.Component):
     Members
     -------
     divisor : in
-        Clock cycles a bit.
+        Clock cycles per bit.
     i : stream of bytes
         Taken at the beginning of its start bit.
     tx : out

@@ -35,7 +35,7 @@ class HostWrites(wiring.Component):
 
     Members
     -------
-    written : in, a bit for each `Region`
+    written : in, one bit per `Region`
         A slice is written there; at most one bit is set.
     addr, data : in
         The slice, which exists, and its value.

@@ -1,4 +1,4 @@
-"""Weight memory and lanes: one event a cycle, one accumulation in every lane."""
+"""Weight memory and lanes: one event per cycle, one accumulation in every lane."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -25,9 +25,9 @@ class LaneArray(wiring.Component):
     Timing. An event taken in cycle c reads its weights in c + 1 and adds them in c + 2; after an
     ``end`` the sums are there in c + 3. They are valid for one cycle, the first one with ``room``
     in the cycle before it. An event is taken every cycle, but for those in which sums are there and
-    not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: all that
-    moves in the lanes does so by a register. The sums are the accumulators themselves, so whoever
-    takes them must copy them; the next step begins without a gap.
+    not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: a register
+    enables all that moves in the lanes. The sums are the accumulators themselves, so whoever takes
+    them must copy them; the next step begins without a gap.
 
     Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
     of a write no event is taken: the memory may have one port for both.
@@ -41,7 +41,7 @@ class LaneArray(wiring.Component):
     weight_bits, acc_bits : int
         Signed widths of a weight and of an accumulator.
     masks : bool
-        Whether an event may be of some of the lanes.
+        Whether an event may add to some of the lanes alone.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -51,7 +51,7 @@ class LaneArray(wiring.Component):
     o_sum : stream of ``lanes`` signed sums, always ready
     room : bit
         Sums can be taken in the next cycle.
-    weights : write port of a row, one enable a lane
+    weights : write port of a row, one enable per lane
     busy : bit
         An event or a sum is on its way.
     """
@@ -107,7 +107,7 @@ class LaneArray(wiring.Component):
 
         event = self.i_event.payload
         count = len(self.weights.data)
-        # Copies of one register, each for some of the lanes.
+        # Copies of one register, each of which drives some of the lanes.
         copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
         advance = copies[0]
         ends, offered = Signal(), Signal()
@@ -129,7 +129,7 @@ class LaneArray(wiring.Component):
             self.busy.eq(fetched.act.valid | adding.valid | ~advance | offered),
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
-        # From themselves, or synthesis would make one of them.
+        # Each copy feeds itself back, so that synthesis cannot merge them.
         m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
         with m.If(advance):
             m.d.sync += [
@@ -141,7 +141,7 @@ class LaneArray(wiring.Component):
             ]
         row = data.View(row_shape, read.data)
         for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
-            # One LUT a bit chooses what the carry chain adds to.
+            # One LUT per bit chooses what the carry chain adds to.
             start = Mux(adding.double, total << 1, total)[: len(total)]
             start &= (~adding.clear).replicate(len(total))
             moves = copies[lane // LANES_A_COPY]

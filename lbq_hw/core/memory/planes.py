@@ -14,7 +14,7 @@ __all__ = ["PlaneMemory"]
 
 
 class PlaneMemory(wiring.Component):
-    """Memory of plane words with summary flags, written by the granule, one write a cycle.
+    """Memory of plane words with summary flags, written by the granule, one write per cycle.
 
     The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A write sets it
     where an enabled bit is 1, keeps it where none is, or, with ``first``, clears it there. Whoever
@@ -62,10 +62,10 @@ class PlaneMemory(wiring.Component):
         self._words = words
         self._granule = granule
         plane_bits = address_bits(words)
-        chunk_bits = address_bits(words // summary)
+        span_bits = address_bits(words // summary)
         write = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         words_port = memory.ReadPort.Signature(addr_width=plane_bits, shape=word)
-        flags_port = memory.ReadPort.Signature(addr_width=chunk_bits, shape=summary)
+        flags_port = memory.ReadPort.Signature(addr_width=span_bits, shape=summary)
         super().__init__(
             {
                 "i_write": In(stream.Signature(write, always_ready=True)),
@@ -88,14 +88,14 @@ class PlaneMemory(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         flags = len(self.summary.data)
-        chunks = self._words // flags
+        spans = self._words // flags
 
-        # Without a bypass that defines reads of what is being written: for words nobody reads so,
-        # for the copy of the flags `forward` does.
-        m.submodules.flags = scanned = memory.Memory(shape=flags, depth=chunks, init=[])
+        # `APART` leaves out the bypass for reads of what is being written: words are never read so,
+        # and for the copy of the flags there is `forward`.
+        m.submodules.flags = scanned = memory.Memory(shape=flags, depth=spans, init=[])
         # A second copy for the read-modify-write leaves the scanner a read port of its own.
         m.submodules.flags_copy = copy = memory.Memory(
-            shape=flags, depth=chunks, init=[], attrs=APART
+            shape=flags, depth=spans, init=[], attrs=APART
         )
         flag_writes = [scanned.write_port(), copy.write_port()]
         flag_read = scanned.read_port()
@@ -110,7 +110,7 @@ class PlaneMemory(wiring.Component):
 
         # The second cycle of a write: its flag is merged into the summary word read in the first.
         merge = Signal()
-        chunk = Signal(len(old_read.addr))
+        span = Signal(len(old_read.addr))
         index = Signal(index_bits)
         first = Signal()
         any_set = Signal()
@@ -120,7 +120,7 @@ class PlaneMemory(wiring.Component):
         new_flags = Signal(flags)
         here = Signal(flags)
 
-        # A memory for each granule: fabrics that write a wide word in parts have it less deep.
+        # One memory per granule: block memories that write a wide word in parts hold fewer words.
         read_addr = Signal.like(self.word.addr)
         columns = []
         for i, enable in enumerate(write.enable):
@@ -155,17 +155,17 @@ class PlaneMemory(wiring.Component):
         with m.If(any_set):
             m.d.comb += new_flags.eq(old_flags | here)
         for port in flag_writes:
-            m.d.comb += [port.addr.eq(chunk), port.data.eq(new_flags), port.en.eq(merge)]
+            m.d.comb += [port.addr.eq(span), port.data.eq(new_flags), port.en.eq(merge)]
 
         m.d.sync += merge.eq(self.i_write.valid)
         with m.If(self.i_write.valid):
             m.d.sync += [
-                chunk.eq(old_read.addr),
+                span.eq(old_read.addr),
                 index.eq(write.addr[:index_bits]),
                 first.eq(write.first),
                 any_set.eq(enabled.any()),
                 # The write before is in its second cycle: the read misses what it stores.
-                forward.eq(merge & (chunk == old_read.addr)),
+                forward.eq(merge & (span == old_read.addr)),
             ]
         with m.If(merge):
             m.d.sync += last_flags.eq(new_flags)

@@ -16,8 +16,8 @@ class Queue(wiring.Component):
     It is `amaranth.lib.fifo.SyncFIFOBuffered` cycle by cycle, without the logic that defines what
     is read where the memory is written: that never happens.
 
-    Timing. An item taken in cycle c is offered from cycle c + 2 on, one a cycle. No port depends on
-    another of the same cycle.
+    Timing. An item taken in cycle c is offered from cycle c + 2 on, one per cycle. No port depends
+    on another of the same cycle.
 
     Parameters
     ----------

@@ -27,10 +27,10 @@ def initialised(device: str | None) -> bool:
 
 
 class RowMemory(wiring.Component):
-    """Memory of weight rows, read whole and written by the lane: either, in a cycle, not both.
+    """Memory of weight rows, read whole and written lane by lane, but never both in one cycle.
 
-    The four single-port RAMs of an iCE40 UltraPlus where they hold all rows, else a
-    `memory.Memory`.
+    On an iCE40 UltraPlus it lies in the four single-port RAMs, if they hold all rows; elsewhere it
+    is a `memory.Memory`.
 
     Timing. A write in cycle c is seen by reads from cycle c + 1 on. The data of a read enabled in
     cycle c are there in cycle c + 1, and stay until the next enabled read or write. A read must not
@@ -48,7 +48,7 @@ class RowMemory(wiring.Component):
 
     Members
     -------
-    write : write port of a row, one enable a lane
+    write : write port of a row, one enable per lane
     read : read port of a row
     """
 
@@ -99,7 +99,7 @@ class RowMemory(wiring.Component):
         data, mask = Signal(column_bits), Signal(column_bits // _NIBBLE)
         banked = []
         m.d.comb += [
-            # By the read, for the host's writes are late in their cycle.
+            # The read chooses the address, since the host's writes are known late in their cycle.
             addr.eq(Mux(self.read.en, self.read.addr, self.write.addr)),
             mask.eq(Cat(enable.replicate(parts) for enable in self.write.en)),
         ]

@@ -1,4 +1,4 @@
-"""Level planes into the activation memory, one plane a cycle."""
+"""Level planes into the activation memory, one plane per cycle."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -22,8 +22,9 @@ class Writer(wiring.Component):
     A chunk is a power of two of granules long and aligned to its length. So the word holds the
     chunk over and over, and the enables alone say where it is: there is no shifter.
 
-    Timing. Planes taken in cycle c are written from cycle c + 2 on, one a cycle. The next ones must
-    not come sooner than ``layer.planes`` cycles later; then there is no gap between the writes.
+    Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next ones
+    must not come sooner than ``layer.planes`` cycles later; if they come then, there is no gap
+    between the writes.
 
     Parameters
     ----------

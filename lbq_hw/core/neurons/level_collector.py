@@ -11,7 +11,7 @@ __all__ = ["LevelCollector"]
 
 
 class LevelCollector(wiring.Component):
-    """Shifts the levels of a pass into planes, a group a cycle, and offers them with its last one.
+    """Shifts the levels of a pass into planes, one group per cycle, and offers them when complete.
 
     Timing. Levels that are given in cycle c are offered in cycle c + 1, if they are the last of
     their pass.
@@ -56,8 +56,8 @@ class LevelCollector(wiring.Component):
         out, ended = self.o.payload, self.at[-1]
         collect = Signal()
         m.d.comb += collect.eq(ended.valid & ended.emit)
-        # Passes are at least as many cycles apart as they have groups: so what their last group
-        # needs to know moves only that often.
+        # Passes are at least as many cycles apart as a pass has groups. So what belongs to a pass
+        # needs a register only every so many positions.
         write = self.write
         for index in range(0, len(self.at) - 1, self._groups):
             held = Signal(write.shape(), name=f"write_{index}", reset_less=True)

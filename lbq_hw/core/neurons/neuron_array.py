@@ -18,7 +18,7 @@ __all__ = ["NeuronArray"]
 
 
 class NeuronArray(wiring.Component):
-    """Updates the membranes of a tile, `units` channels a cycle, and collects their levels.
+    """Updates the membranes of a tile, `units` channels per cycle, and collects their levels.
 
     A step, taken together with its sums, makes ``updates`` passes over the tile's groups of `units`
     channels; each is one timestep::
@@ -40,8 +40,8 @@ class NeuronArray(wiring.Component):
     one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
     continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
     levels leave. So planes follow each other no faster than they can be written. The next step is
-    taken with the last group of the last pass, but a cycle later if there is only one group:
-    ``room``, in the cycle before, tells that. It depends on ``i_sum.valid`` of the same cycle.
+    taken with the last group of the last pass, but one cycle later if there is only one group. The
+    cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class NeuronArray(wiring.Component):
         cycle of `busy`.
     begin : in, with partial sums
         A layer begins, whose steps have partial sums from the first word on. Not while `busy`.
-    params : write port of ``3 * units`` values, one enable a value
+    params : write port of ``3 * units`` values, one enable per value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
     o_planes : stream of `LevelPlanes`, always ready
@@ -209,7 +209,7 @@ class NeuronArray(wiring.Component):
         connect(m, flipped(self.i_step), passes.i_step)
 
         group, write, totals = self._add_partial(m, passes)
-        # What a group needs to know on its way, by position.
+        # What a group takes along through the pipeline, by position.
         at = [group]
         for position in range(1, self._positions.end + 1):
             at.append(Signal.like(passes.o, name=f"at_{position}"))
@@ -302,7 +302,7 @@ class NeuronArray(wiring.Component):
             attrs=APART if several else {},
         )
         write = pool.write_port()
-        # With one group and one timestep, a position of the window follows the one before at once.
+        # With one group and one timestep, the positions of a pool window follow each other at once.
         read = pool.read_port(transparent_for=[] if several else [write])
         asked, ended = at[-2], at[-1]
         m.d.comb += [

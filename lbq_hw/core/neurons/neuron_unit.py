@@ -10,12 +10,12 @@ from lbq_hw.core.sizes import check_size
 
 __all__ = ["NeuronUnit", "Positions"]
 
-ADDS_A_STAGE = 2  # two chained adds ripple together: the second costs about one more bit of carry
+ADDS_PER_STAGE = 2  # two chained adds ripple together: the second costs about one more bit of carry
 
 
 @dataclass(frozen=True, kw_only=True)
 class Positions:
-    """Where in the pipeline of a `NeuronUnit` things happen.
+    """The cycles of the pipeline of a `NeuronUnit`: which value is given or returned when.
 
     A channel is at position 1 in the cycle in which ``acc`` and ``bias`` are given, and moves by
     one every cycle.
@@ -24,18 +24,18 @@ class Positions:
     planes: int
     decay_bits: int
 
-    v = 3  # where v is given: the shift and the bias take two cycles before
+    v = 3  # where v is given: shift and bias take the two cycles before it
 
     @property
     def leak_stages(self) -> int:
         """Cycles that the leak takes beyond the one that adds the current."""
-        return -(-max(0, self.decay_bits - 1) // ADDS_A_STAGE)
+        return -(-max(0, self.decay_bits - 1) // ADDS_PER_STAGE)
 
     def decay(self, bit: int) -> int:
         """A bit of ``decay`` is used."""
         if bit == self.decay_bits:
             return self.theta
-        return self.v + max(0, bit - 1) // ADDS_A_STAGE
+        return self.v + max(0, bit - 1) // ADDS_PER_STAGE
 
     @property
     def theta(self) -> int:
@@ -59,7 +59,7 @@ class Positions:
 
 
 class NeuronUnit(wiring.Component):
-    """One channel a cycle through a pipeline.
+    """Updates one channel per cycle in a pipeline.
 
     All arithmetic is modulo ``2**membrane_bits``, so it is exact where U and V' fit, whatever the
     intermediate terms do::
@@ -68,12 +68,13 @@ class NeuronUnit(wiring.Component):
         V' = U - (fire and U >= theta ? reset : 0)
         S  = min(floor(U / theta), capacity), 0 for a negative U; its maximum with `pooled`
 
-    The leak is Horner from the lowest bit of ``decay``, one conditional add and a shift a bit:
-    floors nest, so this is exact. The level comes from a non-restoring division, one add or
-    subtract a plane. ``U >= theta`` is its own compare, which keeps the division out of the loop
-    from V' to the next v.
+    The leak follows Horner's scheme from the lowest bit of ``decay``, with one conditional addition
+    and a shift per bit: floors nest, so this is exact. The level comes from a non-restoring
+    division, with one addition or subtraction per plane. ``U >= theta`` is a comparison of its own,
+    which keeps the division out of the loop from V' to the next v.
 
-    What is given and returned where: `Positions`. Returned values are combinational.
+    `Positions` says in which cycle each input is given and each output is there. Outputs are
+    combinational.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ class NeuronUnit(wiring.Component):
             total = v & 0
         for bit in range(1, decay_bits):
             total = (total + (v & self.decay[bit].replicate(len(v)).as_signed())) >> 1
-            if bit % ADDS_A_STAGE == 0 or bit == decay_bits - 1:
+            if bit % ADDS_PER_STAGE == 0 or bit == decay_bits - 1:
                 total, v = staged(_wrap(total, len(v)), "leak"), staged(v, "v")
         return total | (v & self.decay[-1].replicate(len(v)).as_signed())
 

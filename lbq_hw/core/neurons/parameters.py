@@ -11,9 +11,11 @@ __all__ = ["Parameters"]
 
 
 class Parameters(wiring.Component):
-    """Words of the parameters of ``units`` channels, in two memories: the bias is needed earlier.
+    """Holds the parameters of ``units`` channels per word.
 
-    Timing. Reads take a cycle. A word must not be read while it is written.
+    There are two memories, since the bias is needed earlier than the others.
+
+    Timing. Reads take one cycle. A word must not be read while it is written.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ class Parameters(wiring.Component):
 
     Members
     -------
-    write : write port of ``3 * units`` values, one enable a value
+    write : write port of ``3 * units`` values, one enable per value
         Bias, theta, reset of the first unit, then of the next.
     bias : read port of ``units`` values
     thresholds : read port of ``units`` structures: ``theta``, and ``reset`` if `resets`

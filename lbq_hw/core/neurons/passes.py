@@ -53,7 +53,7 @@ class Group(data.StructLayout):
 
 
 class Passes(wiring.Component):
-    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one a cycle.
+    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one per cycle.
 
     A layer that leaves its sums has neither levels nor logits, and its membranes start from 0 in
     each step: so nothing waits for them.

@@ -23,11 +23,11 @@ class Scanner(wiring.Component):
     step clears; END doubles down to exponent 0 and closes the step with a null event that has
     ``end``. A request whose words are all zero, or have no set bit in range, makes no event.
 
-    Timing. One request, one plane word and one event a cycle, each stage running ahead of the next
-    by a queue: words and requests without events cost a cycle of the stage that drops them, and no
-    event is late for them while the queues last. An event is offered `LATENCY` cycles after its
-    request was taken, if nothing is ahead of it. Within a cycle, nothing but the summary port
-    follows ``i_request``, and nothing follows ``o_event.ready``.
+    Timing. One request, one plane word and one event per cycle. A queue behind each stage lets it
+    run ahead of the next: a word or request without events takes a cycle of the stage that drops
+    it, but delays no event as long as the queues are not empty. An event is offered `LATENCY`
+    cycles after its request was taken, if nothing is ahead of it. Of the outputs only the summary
+    port depends on ``i_request`` of the same cycle, and none on ``o_event.ready``.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ class Scanner(wiring.Component):
     rows : int
         Weight rows.
     granule : int
-        Power of two that divides ``lo`` of every IDENTITY request; the larger, the smaller the
-        shifter. 1 takes any.
+        Power of two that divides ``lo`` of every IDENTITY request; 1 allows any. A larger one makes
+        a smaller shifter.
     exponent_bits : int
         Bits of an exponent.
     identities, stacks : bool
         Whether there are IDENTITY requests, and stacked ones.
-    chunk_queue, word_queue : int
+    span_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
     Members
@@ -52,8 +52,9 @@ class Scanner(wiring.Component):
     i_request : stream of `ScanRequest`
     o_event : stream of `Event`
     word, summary : the read ports of `PlaneMemory`, seen from the other side
-    word_read, chunk_empty : bit
-        A plane word is read; a request is dropped for it has no flag. To be counted.
+    word_read, span_empty : bit
+        A plane word is read; a request is dropped since no word of its span has a flag. For
+        counters.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Scanner(wiring.Component):
         exponent_bits: int = 5,
         identities: bool = True,
         stacks: bool = True,
-        chunk_queue: int = 2,
+        span_queue: int = 2,
         word_queue: int = 17,
     ):
         check_power("lanes", lanes)
@@ -78,7 +79,7 @@ class Scanner(wiring.Component):
         check_size("words", words)
         check_size("rows", rows)
         check_size("exponent_bits", exponent_bits)
-        check_size("chunk_queue", chunk_queue, least=2)
+        check_size("span_queue", span_queue, least=2)
         check_size("word_queue", word_queue, least=3)
         if lanes > word:
             raise ValueError(f"lanes must be at most the {word} bits of a word, not {lanes!r}")
@@ -86,10 +87,10 @@ class Scanner(wiring.Component):
             raise ValueError(f"granule must be at most the {word} bits of a word, not {granule!r}")
         if words % summary:
             raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
-        chunk_bits = address_bits(words // summary)
+        span_bits = address_bits(words // summary)
         row_bits = address_bits(rows)
         self._granule = granule
-        self._chunk_queue = chunk_queue
+        self._span_queue = span_queue
         self._word_queue = word_queue
         self._entry = Word(
             word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities
@@ -97,14 +98,14 @@ class Scanner(wiring.Component):
         self._request = ScanRequest(
             word=word,
             summary=summary,
-            chunk_bits=chunk_bits,
+            span_bits=span_bits,
             row_bits=row_bits,
             exponent_bits=exponent_bits,
             stacks=stacks,
         )
         self._event = Event(lanes=lanes, row_bits=row_bits, masks=identities)
         self._word_port = memory.ReadPort.Signature(addr_width=address_bits(words), shape=word)
-        self._flag_port = memory.ReadPort.Signature(addr_width=chunk_bits, shape=summary)
+        self._flag_port = memory.ReadPort.Signature(addr_width=span_bits, shape=summary)
         super().__init__(
             {
                 "i_request": In(stream.Signature(self._request)),
@@ -112,16 +113,14 @@ class Scanner(wiring.Component):
                 "word": In(self._word_port),
                 "summary": In(self._flag_port),
                 "word_read": Out(1),
-                "chunk_empty": Out(1),
+                "span_empty": Out(1),
             }
         )
 
     def elaborate(self, _platform):
         m = Module()
         m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
-        m.submodules.chunks = chunks = fifo.SyncFIFO(
-            width=self._request.size, depth=self._chunk_queue
-        )
+        m.submodules.spans = spans = fifo.SyncFIFO(width=self._request.size, depth=self._span_queue)
         m.submodules.fetch = fetch = WordFetch(
             request=self._request, entry=self._entry, port=self._word_port
         )
@@ -137,12 +136,12 @@ class Scanner(wiring.Component):
         connect(m, fetch.o, words.i)
         connect(m, words.o, events.i)
         m.d.comb += [
-            chunks.w_data.eq(flags.o.payload),
-            chunks.w_en.eq(flags.o.valid),
-            flags.o.ready.eq(chunks.w_rdy),
-            fetch.i.payload.eq(chunks.r_data),
-            fetch.i.valid.eq(chunks.r_rdy),
-            chunks.r_en.eq(fetch.i.ready),
+            spans.w_data.eq(flags.o.payload),
+            spans.w_en.eq(flags.o.valid),
+            flags.o.ready.eq(spans.w_rdy),
+            fetch.i.payload.eq(spans.r_data),
+            fetch.i.valid.eq(spans.r_rdy),
+            spans.r_en.eq(fetch.i.ready),
         ]
-        m.d.comb += [self.word_read.eq(fetch.word.en), self.chunk_empty.eq(flags.empty)]
+        m.d.comb += [self.word_read.eq(fetch.word.en), self.span_empty.eq(flags.empty)]
         return m

@@ -1,8 +1,8 @@
 """The stages of the scanner: flags, words, events. `Scanner` puts queues between them.
 
-Both fetching stages keep what they read in the memory's output register until the next place is
-free. What is empty is dropped, but only while the queue behind has a place: whether a memory is
-read must not wait for a look at all bits of a word.
+Both fetching stages leave what they read in the memory's output register until the next stage can
+take it. What is empty is dropped, but only while the queue behind has room: otherwise the enable of
+the memory would depend on all bits of a word, which are known late in the cycle.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -22,9 +22,10 @@ def take_lowest(bits: Value) -> tuple[Value, Value]:
 
 
 def at_least(m: Module, count: int, bits: Value) -> Value:
-    """Whether so many bits are set, up to 3: a tree beside the carry chain, and faster than that.
+    """Whether at least `count` bits are set, for a count of 1 to 3, by a tree of gates.
 
-    The number of bits must be a power of two.
+    A tree is faster than the carry chain of `take_lowest`, so it works beside that. The number of
+    bits must be a power of two.
     """
     one, two, three = bits, Const(0, len(bits)), Const(0, len(bits))
     while len(one) > 1:
@@ -66,12 +67,12 @@ class Word(data.StructLayout):
 
 
 class FlagFetch(wiring.Component):
-    """Reads the summary word of each request, one a cycle, and drops requests without a flag.
+    """Reads the summary word of each request, one per cycle, and drops requests without a flag.
 
-    What is left leaves with ``want`` reduced to the words that are not zero.
+    Other requests are passed on, with ``want`` reduced to the words that are not zero.
 
-    Timing. A request is offered in the cycle after it was taken; ``empty`` tells in that cycle, or
-    later if ``o`` is not ready, that one is dropped.
+    Timing. A request is offered in the cycle after it was taken. One that is dropped sets ``empty``
+    in that cycle, or later if ``o`` is not ready.
     """
 
     def __init__(self, *, request: ScanRequest, port: memory.ReadPort.Signature):
@@ -101,7 +102,7 @@ class FlagFetch(wiring.Component):
             self.o.valid.eq(read_valid & ~empty),
             free.eq(~read_valid | self.o.ready),
             self.i.ready.eq(free),
-            self.summary.addr.eq(self.i.payload.chunk),
+            self.summary.addr.eq(self.i.payload.span),
             self.summary.en.eq(free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
         ]
         with m.If(free):
@@ -110,9 +111,9 @@ class FlagFetch(wiring.Component):
 
 
 class WordFetch(wiring.Component):
-    """Reads the wanted words of each chunk, one a cycle, and drops those with no bit in range.
+    """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
 
-    A chunk is taken with the last of its words.
+    A request is taken in the cycle in which the last of its words is read.
 
     Timing. A word is offered two cycles after it is read, the end of a step two cycles after it was
     taken.
@@ -129,27 +130,27 @@ class WordFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        chunk = self.i.payload
-        seen = Signal.like(chunk.want)
+        request = self.i.payload
+        seen = Signal.like(request.want)
         read = Signal(self.i.payload.shape())
         read_valid = Signal()
         read_free = Signal()
-        read_index = Signal(ceil_log2(len(chunk.want)))
+        read_index = Signal(ceil_log2(len(request.want)))
         held = Signal(self.o.payload.shape())
         held_valid = Signal()
         held_free = Signal()
 
-        is_end = chunk.kind == ScanKind.END
+        is_end = request.kind == ScanKind.END
         identities = held.shape().identities
         single = held.end | held.identity if identities else held.end
-        want = Signal.like(chunk.want)
-        lowest = Signal.like(chunk.want)
-        rest = Signal.like(chunk.want)
+        want = Signal.like(request.want)
+        lowest = Signal.like(request.want)
+        rest = Signal.like(request.want)
         index = Signal.like(read_index)
         issue = Signal()
         empty = Signal()
         m.d.comb += [
-            want.eq(chunk.want & ~seen),
+            want.eq(request.want & ~seen),
             Cat(lowest, rest).eq(Cat(*take_lowest(want))),
             index.eq(encode(lowest)),
             empty.eq(~held.end & ~held.bits.any()),
@@ -159,7 +160,7 @@ class WordFetch(wiring.Component):
             held_free.eq(~held_valid | self.o.ready),
             read_free.eq(~read_valid | held_free),
             issue.eq(self.i.valid & read_free),
-            self.word.addr.eq(Cat(index, chunk.chunk)),
+            self.word.addr.eq(Cat(index, request.span)),
             self.word.en.eq(issue & ~is_end),
             self.i.ready.eq(read_free & (is_end | ~at_least(m, 2, want))),
         ]
@@ -170,7 +171,7 @@ class WordFetch(wiring.Component):
         everywhere = identity | read.stacked if stacks else identity
         cut_low = everywhere | (read.lo_en & (read.lo_at == read_index))
         cut_high = everywhere | (read.hi_en & (read.hi_at == read_index))
-        # Shifted ones: comparisons with every bit's number would become as many carry chains.
+        # Ones are shifted, since a comparison per bit would become a carry chain per bit.
         ones = ~Const(0, len(held.bits))
         keep_low = Signal.like(held.bits)
         keep_high = Signal.like(held.bits)
@@ -185,9 +186,9 @@ class WordFetch(wiring.Component):
             m.d.comb += offset.eq(read_index << inc)
 
         with m.If(issue):
-            m.d.sync += seen.eq(Mux(self.i.ready, 0, chunk.want & ~rest))
+            m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
         with m.If(read_free):
-            m.d.sync += [read_valid.eq(self.i.valid), read.eq(chunk), read_index.eq(index)]
+            m.d.sync += [read_valid.eq(self.i.valid), read.eq(request), read_index.eq(index)]
         with m.If(held_free):
             m.d.sync += [
                 held_valid.eq(read_valid),
@@ -202,7 +203,7 @@ class WordFetch(wiring.Component):
 
 
 class EventMaker(wiring.Component):
-    """Turns words into events, one a cycle, with the doublings that lead to each exponent.
+    """Turns words into events, one per cycle, with the doublings that lead to each exponent.
 
     Timing. The first event of a word is offered two cycles after the word was taken. The next word
     is taken as many cycles later as the word has events.
@@ -215,7 +216,7 @@ class EventMaker(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         layout = self.i.payload.shape()
-        # Behind the end of a step: the first word after reset opens one.
+        # A reset leaves an end here, so that the first word opens a step.
         word = Signal(layout, init={"end": 1})
         word_valid = Signal()
         word_free = Signal()
@@ -258,7 +259,7 @@ class EventMaker(wiring.Component):
                 m.d.sync += due.eq(due - 1)
             with m.Else():
                 m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
-                # What is left of three are two.
+                # At least three bits set now means at least two remain.
                 m.d.sync += word.many.eq(at_least(m, 3, word.bits))
         with m.If(made_free):
             m.d.sync += [

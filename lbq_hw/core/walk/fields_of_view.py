@@ -1,56 +1,48 @@
-"""Moves the windows of all paths of a layer: one addition a path and advance."""
+"""Moves the fields of view of all paths of a layer: one addition per path and advance."""
 
-from amaranth import Cat, Module, Mux, Signal, signed
-from amaranth.lib import data, memory, wiring
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART
-from lbq_hw.core.walk import records
 from lbq_hw.core.walk.loops import Advance
-from lbq_hw.core.walk.paths import MOVE_FIELDS
-from lbq_hw.core.walk.places import PathState, further, offset_bits
+from lbq_hw.core.walk.path_store import MovePort
+from lbq_hw.core.walk.places import further
 
-__all__ = ["Windows"]
+__all__ = ["FieldsOfView"]
 
 
-class Windows(wiring.Component):
-    """Advances the window of one path after the other.
+class FieldsOfView(wiring.Component):
+    """Advances the field of view of one path after the other.
 
-    Timing. A path named in cycle c has its new state on ``state`` in cycle c + 2. Its next advance
-    may be named in cycle c + 3.
+    Timing. A path named in cycle c is ``done`` in cycle c + 2. Its next advance may be named in
+    cycle c + 3.
+
+    Parameters
+    ----------
+    config : `CoreConfig`
+    holds : bool
+        Whether ``moves`` and ``old`` of ``paths`` stay until cycle c + 2. Otherwise they are looked
+        at in cycle c + 1 alone, which takes registers.
 
     Members
     -------
     kind : in, `Advance`
-        Stable from the first path that is named to the last state.
+        Stable from the first path that is named until the last is done.
     go, path : in
         Name a path by its number in the layer.
-    moves : read port of the path's `MOVE_FIELDS`, seen from the other side
-    done, done_path, state : out
-        In cycle c + 2: `go`, `path` of cycle c, and the new `PathState`, less its ``number``.
-    only : out
-        The state of a layer's only path, if `layer_paths` is 1, from cycle c + 3 on.
+    paths : `MovePort`
     """
 
-    def __init__(self, config: CoreConfig):
+    def __init__(self, config: CoreConfig, *, holds: bool):
         self._config = config
-        path_bits = address_bits(config.layer_paths)
+        self._holds = holds
         super().__init__(
             {
                 "kind": In(Advance),
                 "go": In(1),
-                "path": In(path_bits),
-                "moves": In(
-                    memory.ReadPort.Signature(
-                        addr_width=path_bits, shape=records.layout(isa.PATH, config, MOVE_FIELDS)
-                    )
-                ),
-                "done": Out(1),
-                "done_path": Out(path_bits),
-                "state": Out(PathState(config)),
-                "only": Out(PathState(config)),
+                "path": In(address_bits(config.layer_paths)),
+                "paths": Out(MovePort(config)),
             }
         )
 
@@ -60,18 +52,8 @@ class Windows(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        c = self._config
-        layout = data.StructLayout(
-            {
-                "row0": signed(c.row_offset_bits),
-                "row": signed(c.row_offset_bits),
-                "col0": signed(c.column_bits),
-                "col": signed(c.column_bits),
-                "frame": offset_bits(c),
-                "tile": c.weight_address_bits,
-            }
-        )
-        path, old, new = self.moves.data, Signal(layout), Signal(layout)
+        c, port = self._config, self.paths
+        path, old, new = port.moves, port.old, port.new
 
         fetched = Signal()
         fetched_path = Signal.like(self.path)
@@ -87,8 +69,8 @@ class Windows(wiring.Component):
         new_row0 = is_(Advance.START, Advance.ROW)
         new_col0 = is_(Advance.START, Advance.ROW, Advance.COLUMN)
         m.d.comb += [
-            self.moves.en.eq(self.go),
-            self.moves.addr.eq(self.path),
+            port.en.eq(self.go),
+            port.path.eq(self.path),
             new.row.eq(row_a + row_b),
             new.row0.eq(Mux(new_row0, new.row, row0)),
             new.col.eq(col_a + col_b),
@@ -96,18 +78,14 @@ class Windows(wiring.Component):
             new.frame.eq(further(frame_a, frame_b) if c.timesteps > 1 else 0),
             new.tile.eq(tile_a + tile_b),
         ]
-        for name in ("row", "col", "frame", "tile"):
-            m.d.comb += [self.state[name].eq(new[name]), self.only[name].eq(old[name])]
-        self._keep(m, old, new)
 
         m.d.sync += [
             fetched.eq(self.go),
             fetched_path.eq(self.path),
-            self.done.eq(fetched),
-            self.done_path.eq(fetched_path),
+            port.done.eq(fetched),
+            port.done_path.eq(fetched_path),
         ]
-        # The only path's operands stay as they are for the two cycles.
-        operands = m.d.comb if c.layer_paths == 1 else m.d.sync
+        operands = m.d.comb if self._holds else m.d.sync
         operands += [
             row0.eq(old.row0),
             col0.eq(old.col0),
@@ -140,22 +118,3 @@ class Windows(wiring.Component):
                 operands += [row_a.eq(old.row0), row_b.eq(path.row_step), tile_a.eq(0)]
                 operands += [col_a.eq(0), col_b.eq(path.column_init)]
         return m
-
-    def _keep(self, m, old, new):
-        """The states of all paths. That of the only one needs no memory."""
-        if self._config.layer_paths == 1:
-            with m.If(self.done):
-                m.d.sync += old.eq(new)
-            return
-        m.submodules.states = states = memory.Memory(
-            shape=new.shape(), depth=self._config.layer_paths, init=[], attrs=APART
-        )
-        read, write = states.read_port(), states.write_port()
-        m.d.comb += [
-            read.en.eq(self.go),
-            read.addr.eq(self.path),
-            old.eq(read.data),
-            write.en.eq(self.done),
-            write.addr.eq(self.done_path),
-            write.data.eq(new),
-        ]

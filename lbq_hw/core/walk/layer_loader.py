@@ -1,4 +1,4 @@
-"""The LAYER record of the layer that runs: read, looked at, and what follows from it."""
+"""Reads and checks the LAYER record of the layer that runs, and derives facts from it."""
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, wiring
@@ -30,7 +30,7 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
 
 
 class LayerLoader(wiring.Component):
-    """Reads a LAYER record, a slice a cycle, and refuses an illegal one.
+    """Reads a LAYER record, one slice per cycle, and refuses an illegal one.
 
     Beyond `Record.violations` it refuses, as LAYER, one with more paths than `layer_paths`, or in
     the last entry of its table and not marked `last`, or of neurons whose frames do not follow
@@ -62,7 +62,7 @@ class LayerLoader(wiring.Component):
         As in ``layer``.
     paths_last : out
         Number of its paths minus 1.
-    span : out
+    reach : out
         Words from the first plane that a step writes to its last.
     """
 
@@ -82,7 +82,7 @@ class LayerLoader(wiring.Component):
                 "error": Out(unsigned(4)),
                 "readout": Out(1),
                 "paths_last": Out(address_bits(config.layer_paths)),
-                "span": Out(offset_bits(config)),
+                "reach": Out(offset_bits(config)),
             }
         )
 
@@ -113,7 +113,7 @@ class LayerLoader(wiring.Component):
                     ),
                     bad_param.eq(layer.param + layer.tiles_last >= c.param_tiles),
                     self.readout.eq(layer.readout),
-                    self.span.eq(0),
+                    self.reach.eq(0),
                     count.eq(layer.planes_last),
                 ]
                 m.next = "ADD PLANES"
@@ -122,10 +122,10 @@ class LayerLoader(wiring.Component):
                     m.d.comb += self.bad.eq(1)
                     m.next = "READ"
                 with m.Elif(count != 0):
-                    m.d.sync += self.span.eq(further(self.span, layer.out_plane))
+                    m.d.sync += self.reach.eq(further(self.reach, layer.out_plane))
                     m.d.sync += count.eq(count - 1)
                 with m.Else():
-                    apart = self.span + layer.out_plane != layer.out_frame
+                    apart = self.reach + layer.out_plane != layer.out_frame
                     m.d.sync += [
                         count.eq(Mux(layer.static, layer.time_last, 0)),
                         bad_layer.eq(~self.readout & (layer.time_last != 0) & apart),
@@ -136,7 +136,7 @@ class LayerLoader(wiring.Component):
                     m.d.comb += self.bad.eq(1)
                     m.next = "READ"
                 with m.Elif(count != 0):
-                    m.d.sync += self.span.eq(further(self.span, layer.out_frame))
+                    m.d.sync += self.reach.eq(further(self.reach, layer.out_frame))
                     m.d.sync += count.eq(count - 1)
                 with m.Else():
                     m.d.comb += self.ready.eq(1)

@@ -49,10 +49,10 @@ class LoopState(data.StructLayout):
 
 
 class Loops(wiring.Component):
-    """Counts through the loops of `lbq_hw.isa`: rows, columns, tiles, window positions, timesteps.
+    """Counts through the loops of `lbq_hw.isa`: rows, columns, tiles, pool positions, timesteps.
 
-    Positions of a window above or left of all that exist are passed through, with ``here`` at 0;
-    those below or right are left out.
+    Positions of a pool window above or left of all that exist are passed through, with ``here`` at
+    0; those below or right are left out.
 
     Timing. After ``start`` or ``go`` in cycle c, ``kind`` and ``state.tile`` hold from cycle c + 1
     on, ``here`` and the rest of ``state`` from c + 2, and ``following`` from c + 3, the first in
@@ -92,7 +92,7 @@ class Loops(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         layer, coordinate = self.layer, signed(self._config.coordinate_bits)
-        # `y0`, `x0`: the window's first row and column; `y`, `x`: those of position `wy`, `wx`.
+        # `y0`, `x0`: the pool window's first row and column; `y`, `x`: those of `wy`, `wx`.
         at = Signal(
             data.StructLayout(
                 {

@@ -1,30 +1,42 @@
-"""Where windows and runs are: what passes from windows to segments, and on to requests."""
+"""Where fields of view and runs are: what passes from paths to segments, and on to requests.
 
+Of the only path of a layer the fields stay, so nobody needs to take them along. Where a layer may
+have several paths, they ride along: what is made of a path has a member ``path``. `path_of` and
+`carry` treat both cases alike.
+"""
+
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from amaranth import Const, Value, signed
+from amaranth import Const, ShapeLike, Value, signed
 from amaranth.lib import data
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.paths import SCAN_FIELDS
 
-__all__ = ["FetchedSegment", "PathKind", "PathState", "PlacedRun", "further", "offset_bits"]
-
-
-def offset_bits(config: CoreConfig) -> int:
-    """Bits of an offset in words that can tell that it has left the plane memory."""
-    return config.plane_address_bits + 2
-
-
-def further(offset, words):
-    """An offset in words plus some more, which stays beyond the plane memory once it is there."""
-    return (offset + words)[: len(offset)] | (offset & (1 << (len(offset) - 1)))
+__all__ = [
+    "KIND_FIELDS",
+    "MOVE_FIELDS",
+    "RUN_FIELDS",
+    "SCAN_FIELDS",
+    "SEEN",
+    "FetchedSegment",
+    "FieldOfView",
+    "PathKind",
+    "PathState",
+    "PlacedRun",
+    "carry",
+    "further",
+    "item_members",
+    "offset_bits",
+    "path_of",
+    "paths_ride",
+]
 
 
 class PathKind(NamedTuple):
-    """What the runs of a path are: values of these fields of its record."""
+    """What the runs of a path are: values of `KIND_FIELDS` of its record."""
 
     identity: Value
     stacked: Value
@@ -42,8 +54,79 @@ class PathKind(NamedTuple):
         )
 
 
+KIND_FIELDS = PathKind._fields
+"""The fields of a path that a run needs to the end."""
+RUN_FIELDS = ("row_low", "row_high", "column_low", "column_high", *KIND_FIELDS)
+"""Those that a run needs until it is clipped to its bounds."""
+SCAN_FIELDS = ("run_first", "run_last", *RUN_FIELDS)
+"""Those that say which runs there are, too."""
+MOVE_FIELDS = tuple(field.name for field in isa.PATH.fields if field.name not in SCAN_FIELDS)
+"""All others, which say how the field of view moves."""
+SEEN = ("row", "col", "frame", "tile")
+"""Where a field of view is in one step."""
+
+
+def offset_bits(config: CoreConfig) -> int:
+    """Bits of an offset in words that can tell that it has left the plane memory."""
+    return config.plane_address_bits + 2
+
+
+def further(offset, words):
+    """An offset in words plus some more, which stays beyond the plane memory once it is there."""
+    return (offset + words)[: len(offset)] | (offset & (1 << (len(offset) - 1)))
+
+
+def paths_ride(config: CoreConfig) -> bool:
+    """Whether a layer may have several paths, so that their fields ride along."""
+    return config.layer_paths > 1
+
+
+def item_members(
+    config: CoreConfig, members: dict[str, ShapeLike], names: Iterable[str]
+) -> dict[str, ShapeLike]:
+    """Members of what is made of a path: these, and these fields of the path if they ride along."""
+    if not paths_ride(config):
+        return members
+    return members | {"path": records.layout(isa.PATH, config, names)}
+
+
+def path_of(item: data.View, only: data.View) -> data.View:
+    """Fields of the path of which an item was made: its own, or those of the layer's only path."""
+    return item.path if "path" in item.shape().members else only
+
+
+def carry(item: data.View, path: data.View) -> list:
+    """Assignments of a path's fields to an item that has them."""
+    if "path" not in item.shape().members:
+        return []
+    return [item.path[name].eq(path[name]) for name, _ in item.path.shape()]
+
+
+class FieldOfView(data.StructLayout):
+    """Where a path looks, and where the loops inside the present one go back to.
+
+    Members
+    -------
+    row, col, frame, tile : as in `PathState`
+    row0, col0 : signed
+        Those of the pool window's first position.
+    """
+
+    def __init__(self, config: CoreConfig):
+        super().__init__(
+            {
+                "row0": signed(config.row_offset_bits),
+                "row": signed(config.row_offset_bits),
+                "col0": signed(config.column_bits),
+                "col": signed(config.column_bits),
+                "frame": offset_bits(config),
+                "tile": config.weight_address_bits,
+            }
+        )
+
+
 class PathState(data.StructLayout):
-    """Where the window of one path is in one step, in the words of `lbq_hw.isa`.
+    """Where the field of view of one path is in one step, in the words of `lbq_hw.isa`.
 
     Members
     -------
@@ -74,22 +157,19 @@ class FetchedSegment(data.StructLayout):
         Nothing else has a meaning.
     base, weight, exponent : unsigned
         Of the SEGMENT record.
-    path : `SCAN_FIELDS` of the PATH record
-        The only path's, if `layer_paths` is 1, even where the stream is not valid.
     state : `PathState`
+    path : `SCAN_FIELDS` of the PATH record, if `paths_ride`
     """
 
     def __init__(self, config: CoreConfig):
-        super().__init__(
-            {
-                "end": 1,
-                "base": config.plane_address_bits,
-                "weight": config.weight_address_bits,
-                "exponent": config.exponent_bits,
-                "path": records.layout(isa.PATH, config, SCAN_FIELDS),
-                "state": PathState(config),
-            }
-        )
+        members = {
+            "end": 1,
+            "base": config.plane_address_bits,
+            "weight": config.weight_address_bits,
+            "exponent": config.exponent_bits,
+            "state": PathState(config),
+        }
+        super().__init__(item_members(config, members, SCAN_FIELDS))
 
 
 class PlacedRun(data.StructLayout):
@@ -103,35 +183,25 @@ class PlacedRun(data.StructLayout):
         First word of the plane, of this timestep.
     top, left, rows_last, length_last
         The run in its plane, as in `lbq_hw.isa`.
-    row_low, row_high, column_low, column_high, identity, stacked, increment, lanes
-        Of its path.
     number : unsigned
         Number of the tile.
     weight : unsigned
         Weight row of the run's first bit; of an identity: its weight row.
     exponent : unsigned
+    path : `RUN_FIELDS` of the PATH record, if `paths_ride`
     """
 
     def __init__(self, config: CoreConfig):
-        run, path = isa.RUN.slots(config), isa.PATH.slots(config)
-        super().__init__(
-            {
-                "end": 1,
-                "base": offset_bits(config) + 1,
-                "top": signed(config.row_offset_bits + 1),
-                "left": signed(config.column_bits + 1),
-                "rows_last": run["rows_last"].width,
-                "length_last": run["length_last"].width,
-                "row_low": config.plane_address_bits,
-                "row_high": config.plane_address_bits,
-                "column_low": config.column_bits - 1,
-                "column_high": config.column_bits - 1,
-                "identity": 1,
-                "stacked": 1,
-                "increment": path["increment"].width,
-                "lanes": path["lanes"].width,
-                "number": address_bits(config.param_tiles),
-                "weight": config.weight_address_bits,
-                "exponent": config.exponent_bits,
-            }
-        )
+        run = isa.RUN.slots(config)
+        members = {
+            "end": 1,
+            "base": offset_bits(config) + 1,
+            "top": signed(config.row_offset_bits + 1),
+            "left": signed(config.column_bits + 1),
+            "rows_last": run["rows_last"].width,
+            "length_last": run["length_last"].width,
+            "number": address_bits(config.param_tiles),
+            "weight": config.weight_address_bits,
+            "exponent": config.exponent_bits,
+        }
+        super().__init__(item_members(config, members, RUN_FIELDS))

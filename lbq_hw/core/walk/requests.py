@@ -8,12 +8,17 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import ScanKind, ScanRequest
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.places import PathKind, PlacedRun
+from lbq_hw.core.walk.places import (
+    KIND_FIELDS,
+    SCAN_FIELDS,
+    PathKind,
+    PlacedRun,
+    carry,
+    item_members,
+    path_of,
+)
 
-__all__ = ["OF_PATH", "Requests"]
-
-OF_PATH = PathKind._fields
-"""The fields of a path that a run needs to the end; its bounds are done with after clipping."""
+__all__ = ["Requests"]
 
 
 class Requests(wiring.Component):
@@ -21,7 +26,7 @@ class Requests(wiring.Component):
 
     A run of which nothing counts has none; the end of a step becomes an END.
 
-    Timing. One request a cycle; a run that has none takes a cycle. The first request of a run is
+    Timing. One request per cycle; a run that has none takes a cycle. The first request of a run is
     offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
 
     Errors. Where a run reaches beyond the plane memory, ``outside`` rises and stays until
@@ -31,8 +36,8 @@ class Requests(wiring.Component):
     -------
     i : stream of `PlacedRun`
     only : in
-        The `OF_PATH` fields of a layer's only path, in place of those of the runs, if `layer_paths`
-        is 1; they hold while the layer runs.
+        The `SCAN_FIELDS` of the layer's only path, where paths do not ride along; stable while the
+        layer runs.
     o : stream of `ScanRequest`
     closed : out
         An END is taken.
@@ -47,7 +52,7 @@ class Requests(wiring.Component):
         request = ScanRequest(
             word=config.word,
             summary=config.summary,
-            chunk_bits=config.summary_address_bits,
+            span_bits=config.summary_address_bits,
             row_bits=config.weight_address_bits,
             exponent_bits=config.exponent_bits,
             stacks=config.stacks > 0,
@@ -55,7 +60,7 @@ class Requests(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(PlacedRun(config))),
-                "only": In(records.layout(isa.PATH, config, OF_PATH)),
+                "only": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
                 "o": Out(stream.Signature(request)),
                 "closed": Out(1),
                 "outside": Out(1),
@@ -81,16 +86,15 @@ class Requests(wiring.Component):
         return m
 
     def _stages(self):
-        """What each stage holds: a run clipped, its range of chunks, and what is left to cut."""
+        """What each stage holds: a run clipped, its range of spans, and what is left to cut."""
         c, placed = self._config, self.i.payload
         row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
         token = {"valid": 1, "end": 1, "exponent": c.exponent_bits}
-        path = {name: len(placed[name]) for name in self._carried}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
-        chunks = {
-            "chunk": c.summary_address_bits,
+        spans = {
+            "span": c.summary_address_bits,
             "more": c.summary_address_bits,
             "lo_at": c.summary_log2,
             "hi_at": c.summary_log2,
@@ -98,32 +102,29 @@ class Requests(wiring.Component):
         }
         clipped = {"base": len(placed.base), "first": word_bits, "last": word_bits}
         clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
-        return (
-            data.StructLayout(token | path | clipped),
-            data.StructLayout(token | path | chunks | bits | {"offset": row_bits}),
-            data.StructLayout(token | path | chunks | bits | {"fresh": 1, "goes_on": 1}),
+        stages = (
+            token | clipped,
+            token | spans | bits | {"offset": row_bits},
+            token | spans | bits | {"fresh": 1, "goes_on": 1},
         )
+        return [data.StructLayout(item_members(c, stage, KIND_FIELDS)) for stage in stages]
 
-    @property
-    def _carried(self):
-        """Fields of the path that a run takes along: none of a layer's only path, which stays."""
-        return OF_PATH if self._config.layer_paths > 1 else ()
-
-    def _path(self, stage):
-        """The path of the run in a stage."""
-        return PathKind.of(self._config, stage if self._carried else self.only)
+    def _kind(self, stage):
+        """The kind of path of the run in a stage."""
+        return PathKind.of(self._config, path_of(stage, self.only))
 
     def _follow(self, m, stage, before, *names):
-        names = ("end", "exponent", *self._carried, *names)
-        m.d.sync += [stage[name].eq(before[name]) for name in names]
+        m.d.sync += [stage[name].eq(before[name]) for name in ("end", "exponent", *names)]
+        m.d.sync += carry(stage, path_of(before, self.only))
 
     def _clip(self, m, move, clipped):
         """Cut off what does not count of a run.
 
-        These sums are never cut off, so that they compare as the true places. What lies beyond
-        every bound is dropped here, what is left over from clipping in the next stage.
+        The sums have all their bits, so that comparisons are right. A run that lies outside the
+        plane is dropped here, and one of which clipping leaves nothing in the next stage.
         """
-        c, placed, path = self._config, self.i.payload, self._path(self.i.payload)
+        c, placed = self._config, self.i.payload
+        path, kind = path_of(placed, self.only), self._kind(placed)
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
         above, beside, beyond = Signal(), Signal(), Signal()
@@ -131,40 +132,40 @@ class Requests(wiring.Component):
         m.d.comb += [
             bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
-            above.eq(placed.top < placed.row_low),
-            beside.eq(placed.left < placed.column_low),
+            above.eq(placed.top < path.row_low),
+            beside.eq(placed.left < path.column_low),
             beyond.eq(
                 bottom[-1]
                 | right[-1]
-                | (~above & placed.top[len(placed.row_low) :].any())
-                | (~beside & placed.left[len(placed.column_low) :].any())
+                | (~above & placed.top[len(path.row_low) :].any())
+                | (~beside & placed.left[len(path.column_low) :].any())
             ),
         ]
         with m.If(move):
             self._follow(m, clipped, placed, "base")
             m.d.sync += [
                 clipped.valid.eq(self.i.valid & (placed.end | ~(beyond | self.stop))),
-                clipped.first.eq(Mux(above, placed.row_low, placed.top)),
-                clipped.last.eq(Mux(bottom > placed.row_high, placed.row_high, bottom)),
-                clipped.low.eq(Mux(beside, placed.column_low, placed.left)),
-                clipped.high.eq(Mux(right > placed.column_high, placed.column_high, right)),
+                clipped.first.eq(Mux(above, path.row_low, placed.top)),
+                clipped.last.eq(Mux(bottom > path.row_high, path.row_high, bottom)),
+                clipped.low.eq(Mux(beside, path.column_low, placed.left)),
+                clipped.high.eq(Mux(right > path.column_high, path.column_high, right)),
                 clipped.top.eq(placed.base + placed.top),
-                clipped.row.eq(placed.weight - Mux(path.identity, 0, placed.left)),
+                clipped.row.eq(placed.weight - Mux(kind.identity, 0, placed.left)),
             ]
-            with m.If(path.identity):
+            with m.If(kind.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
-                with m.If((above | beside | (placed.left > placed.column_high)) & ~placed.end):
+                with m.If((above | beside | (placed.left > path.column_high)) & ~placed.end):
                     m.d.sync += clipped.valid.eq(0)
 
     def _range(self, m, move, clipped, ranged):
-        """Find the chunks of a run: their number, and how far the first begins from its row."""
-        c, path = self._config, self._path(clipped)
+        """Find the spans of a run: their number, and how far the first begins from its row."""
+        c, kind = self._config, self._kind(clipped)
         address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
         empty, outside = Signal(), Signal()
         first, last = Signal(address), Signal(address)
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
-        first_chunk, last_chunk = first[c.summary_log2 :], last[c.summary_log2 :]
+        first_span, last_span = first[c.summary_log2 :], last[c.summary_log2 :]
         m.d.comb += [
             empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
             first.eq(clipped.base + clipped.first + low_word),
@@ -178,12 +179,12 @@ class Requests(wiring.Component):
                     clipped.valid & (clipped.end | ~(empty | outside | self.outside | self.stop))
                 ),
                 ranged.lo.eq(low_bit),
-                ranged.hi.eq(Mux(path.identity, low_bit + path.lanes - 1, high_bit)),
-                ranged.chunk.eq(first_chunk),
-                ranged.more.eq(last_chunk - first_chunk),
+                ranged.hi.eq(Mux(kind.identity, low_bit + kind.lanes - 1, high_bit)),
+                ranged.span.eq(first_span),
+                ranged.more.eq(last_span - first_span),
                 ranged.lo_at.eq(first[: c.summary_log2]),
                 ranged.hi_at.eq(last[: c.summary_log2]),
-                ranged.offset.eq((first_chunk << c.summary_log2) - clipped.top),
+                ranged.offset.eq((first_span << c.summary_log2) - clipped.top),
             ]
             with m.If(clipped.end):
                 m.d.sync += ranged.more.eq(0)
@@ -193,47 +194,48 @@ class Requests(wiring.Component):
             m.d.sync += self.outside.eq(0)
 
     def _cut(self, m, move, ranged, cut):
-        """Offer a run chunk by chunk.
+        """Offer a run span by span.
 
-        `goes_on` tells that `more` is not 0: a comparison would be late for all that waits for it.
+        `goes_on` tells that `more` is not 0. It is a register, since a comparison in the same cycle
+        would delay all that depends on it.
         """
-        path = self._path(ranged)
-        ahead = (ranged.offset << path.increment)[: len(ranged.row)]
+        kind = self._kind(ranged)
+        ahead = (ranged.offset << kind.increment)[: len(ranged.row)]
         with m.If(move):
-            names = ("chunk", "more", "lo_at", "hi_at", "lo", "hi")
+            names = ("span", "more", "lo_at", "hi_at", "lo", "hi")
             self._follow(m, cut, ranged, *names)
             m.d.sync += [
                 cut.valid.eq(ranged.valid),
                 cut.fresh.eq(1),
                 cut.goes_on.eq(ranged.more != 0),
-                cut.row.eq(ranged.row + Mux(path.identity, 0, ahead)),
+                cut.row.eq(ranged.row + Mux(kind.identity, 0, ahead)),
             ]
         with m.Elif(self.o.ready):
             m.d.sync += [
                 cut.fresh.eq(0),
                 cut.goes_on.eq(cut.more != 1),
-                cut.chunk.eq(cut.chunk + 1),
+                cut.span.eq(cut.span + 1),
                 cut.more.eq(cut.more - 1),
-                cut.row.eq(cut.row + (self._config.summary << self._path(cut).increment)),
+                cut.row.eq(cut.row + (self._config.summary << self._kind(cut).increment)),
             ]
 
     def _offer(self, m, cut):
-        """The request of the chunk that is next."""
-        request, path = self.o.payload, self._path(cut)
+        """The request of the span that is next."""
+        request, kind = self.o.payload, self._kind(cut)
         every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)
         to_high = Mux(cut.goes_on, every, (2 << cut.hi_at) - 1)
         m.d.comb += [
             self.o.valid.eq(cut.valid),
             self.closed.eq(cut.valid & cut.end & self.o.ready),
-            request.kind.eq(Mux(path.identity, ScanKind.IDENTITY, ScanKind.CONV)),
+            request.kind.eq(Mux(kind.identity, ScanKind.IDENTITY, ScanKind.CONV)),
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
             request.hi_en.eq(~cut.goes_on),
         ]
         if self._config.stacks:
-            m.d.comb += [request.stacked.eq(path.stacked), request.inc.eq(path.increment)]
-        for name in ("chunk", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
+            m.d.comb += [request.stacked.eq(kind.stacked), request.inc.eq(kind.increment)]
+        for name in ("span", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.end):
             m.d.comb += request.kind.eq(ScanKind.END)

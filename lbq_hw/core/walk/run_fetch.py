@@ -1,4 +1,4 @@
-"""Fetches the runs of a segment, one a cycle, and places them in their plane."""
+"""Fetches the runs of a segment, one per cycle, and places them in their plane."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -7,8 +7,16 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.paths import SCAN_FIELDS
-from lbq_hw.core.walk.places import FetchedSegment, PathKind, PlacedRun
+from lbq_hw.core.walk.places import (
+    RUN_FIELDS,
+    SCAN_FIELDS,
+    FetchedSegment,
+    PathKind,
+    PlacedRun,
+    carry,
+    item_members,
+    path_of,
+)
 
 __all__ = ["RunFetch"]
 
@@ -16,7 +24,7 @@ __all__ = ["RunFetch"]
 class RunFetch(wiring.Component):
     """Turns a segment into its placed runs, and an end into an end.
 
-    Timing. One run or end a cycle; the first run of a segment is offered 2 cycles after it was
+    Timing. One run or end per cycle; the first run of a segment is offered 2 cycles after it was
     taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
 
     Errors. An illegal RUN, or one of several rows in a path that is not stacked, is dropped,
@@ -25,6 +33,7 @@ class RunFetch(wiring.Component):
     Members
     -------
     i : stream of `FetchedSegment`
+    only : in, as in `Segments`
     runs : read port of a RUN record, seen from the other side
     o : stream of `PlacedRun`
     stop, clear : in, as in `Segments`
@@ -40,6 +49,7 @@ class RunFetch(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(FetchedSegment(config))),
+                "only": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
                 "runs": In(memory.ReadPort.Signature(addr_width=run_bits, shape=run)),
                 "o": Out(stream.Signature(PlacedRun(config))),
                 "stop": In(1),
@@ -52,43 +62,31 @@ class RunFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        c, given, run, move = self._config, self.i.payload, self.runs.data, self.o.ready
-        placed, run_bits = dict(PlacedRun(c).members), address_bits(c.runs)
-        # Of the only path of a layer nothing changes on the way.
-        several = c.layer_paths > 1
-        of_path = [name for name in placed if name in SCAN_FIELDS]
-        of_run = ["end", "top", "left", "rows_last", "length_last", "weight"]
-        carried = [name for name in placed if name not in of_run]
-        if not several:
-            carried = [name for name in carried if name not in of_path]
+        c, run, move = self._config, self.runs.data, self.o.ready
+        run_bits, placed = address_bits(c.runs), PlacedRun(c)
         # The runs of a segment are asked for one by one, then there, and offered.
-        asked = Signal(
-            data.StructLayout(
-                {"valid": 1, "end": 1}
-                | {"row": signed(c.row_offset_bits), "col": signed(c.column_bits)}
-                | {"weight": placed["weight"], "run": run_bits, "run_last": run_bits}
-                | {name: placed[name] for name in carried}
-            )
-        )
+        carried = ("base", "number", "exponent")
+        members = {"valid": 1, "end": 1, "run": run_bits, "weight": c.weight_address_bits}
+        members |= {"row": signed(c.row_offset_bits), "col": signed(c.column_bits)}
+        members |= {name: placed[name].shape for name in carried}
+        asked = Signal(data.StructLayout(item_members(c, members, (*RUN_FIELDS, "run_last"))))
         offered = Signal(data.StructLayout({"valid": 1, "bad": 1, "index": run_bits}))
-        offer = Signal(
-            data.StructLayout({name: placed[name] for name in placed if name in of_run + carried})
-        )
-        asked_path, path = (asked, offer) if several else (given.path, given.path)
-        identity, stacked = PathKind.of(c, asked_path).identity, PathKind.of(c, path).stacked
+        offer = Signal(placed)
+        given_path, asked_path = path_of(self.i.payload, self.only), path_of(asked, self.only)
+        identity = PathKind.of(c, asked_path).identity
+        stacked = PathKind.of(c, path_of(offer, self.only)).stacked
         last, next_run, illegal = Signal(), Signal(run_bits), Signal()
         m.d.comb += [
-            last.eq(~asked.valid | asked.end | (asked.run == asked.run_last)),
+            last.eq(~asked.valid | asked.end | (asked.run == asked_path.run_last)),
             self.i.ready.eq(move & last),
-            next_run.eq(Mux(last, given.path.run_first, asked.run + 1)),
+            next_run.eq(Mux(last, given_path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
             self.runs.addr.eq(next_run),
             illegal.eq(offered.bad | (~stacked & (offer.rows_last != 0))),
             self.o.valid.eq(offered.valid & (offer.end | ~(illegal | self.dropping))),
+            self.o.payload.eq(offer),
         ]
-        for name in placed:
-            m.d.comb += self.o.payload[name].eq((path if name in of_path else offer)[name])
-        self._take(m, asked, [name for name in carried if name in of_path])
+        self._take(m, asked, given_path)
         with m.If(move):
             m.d.sync += [
                 asked.run.eq(next_run),
@@ -103,17 +101,17 @@ class RunFetch(wiring.Component):
                 offer.weight.eq(asked.weight + Mux(identity, 0, run.weight)),
             ]
             m.d.sync += [offer[name].eq(asked[name]) for name in carried]
+            m.d.sync += carry(offer, asked_path)
         self._drop(m, move & offered.valid & ~offer.end & illegal, offered.index)
         return m
 
-    def _take(self, m, asked, of_path):
-        """The next segment, with the window's place added."""
+    def _take(self, m, asked, path):
+        """The next segment, with the place of its field of view added."""
         given, state = self.i.payload, self.i.payload.state
         with m.If(self.i.ready):
             m.d.sync += [
                 asked.valid.eq(self.i.valid),
                 asked.end.eq(given.end),
-                asked.run_last.eq(given.path.run_last),
                 asked.row.eq(state.row),
                 asked.col.eq(state.col),
                 asked.number.eq(state.number),
@@ -121,7 +119,7 @@ class RunFetch(wiring.Component):
                 asked.weight.eq(given.weight + state.tile),
                 asked.exponent.eq(given.exponent),
             ]
-            m.d.sync += [asked[name].eq(given.path[name]) for name in of_path]
+            m.d.sync += carry(asked, path)
 
     def _drop(self, m, illegal, index):
         """The first illegal record is told, and ends all."""

@@ -7,9 +7,8 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
-from lbq_hw.core.walk.path_states import SLOTS
-from lbq_hw.core.walk.paths import SCAN_FIELDS
-from lbq_hw.core.walk.places import FetchedSegment, PathState
+from lbq_hw.core.walk.path_store import SLOTS, FetchPort
+from lbq_hw.core.walk.places import FetchedSegment, carry
 
 __all__ = ["SegmentFetch"]
 
@@ -17,21 +16,18 @@ __all__ = ["SegmentFetch"]
 class SegmentFetch(wiring.Component):
     """Goes through the SEGMENT records of the layer once for every step that is open.
 
-    Timing. One segment or end a cycle. The first of a step is offered 3 cycles after that of
+    Timing. One segment or end per cycle. The first of a step is offered 3 cycles after that of
     ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
 
-    Errors. An illegal SEGMENT, one of a path that the layer has not, or one whose exponent is above
-    that of the segment before it in the layer, is dropped, together with all that follow but ends;
-    ``dropping`` says so until ``clear``.
+    Errors. An illegal SEGMENT, one of a path that the layer does not have, or one whose exponent is
+    above that of the segment before it in the layer, is dropped, together with all that follow but
+    ends; ``dropping`` says so until ``clear``.
 
     Members
     -------
     begin, clear, open, segment_first, segment_last, paths_last : as in `Segments`
     segments : read port of a SEGMENT record, seen from the other side
-    scans : read port of a path's `SCAN_FIELDS`, seen from the other side
-    state_read, state_slot, state_path, state_release : out
-        For `PathStates`; ``state_path`` in the cycle of a read of ``scans``, and the same path.
-    state : in, `PathState`
+    paths : `FetchPort`
     failed : in
         An error was found, here or behind: only ends are made.
     o : stream of `FetchedSegment`
@@ -44,7 +40,6 @@ class SegmentFetch(wiring.Component):
         self._config = config
         segment_bits, path_bits = address_bits(config.segments), address_bits(config.layer_paths)
         segment = records.layout(isa.SEGMENT, config)
-        scans = records.layout(isa.PATH, config, SCAN_FIELDS)
         super().__init__(
             {
                 "begin": In(1),
@@ -54,12 +49,7 @@ class SegmentFetch(wiring.Component):
                 "segment_last": In(segment_bits),
                 "paths_last": In(path_bits),
                 "segments": In(memory.ReadPort.Signature(addr_width=segment_bits, shape=segment)),
-                "scans": In(memory.ReadPort.Signature(addr_width=path_bits, shape=scans)),
-                "state_read": Out(1),
-                "state_slot": Out(1),
-                "state_path": Out(path_bits),
-                "state_release": Out(1),
-                "state": In(PathState(config)),
+                "paths": Out(FetchPort(config)),
                 "failed": In(1),
                 "o": Out(stream.Signature(FetchedSegment(config))),
                 "dropping": Out(1),
@@ -88,12 +78,10 @@ class SegmentFetch(wiring.Component):
         )
         feed, illegal, rising = self.o.ready, Signal(), Signal()
         m.d.comb += [
-            self.scans.en.eq(feed),
-            self.scans.addr.eq(segment.path),
-            self.state_read.eq(feed),
-            self.state_slot.eq(there.slot),
-            self.state_path.eq(segment.path),
-            self.state_release.eq(feed & there.valid & there.end),
+            self.paths.en.eq(feed),
+            self.paths.slot.eq(there.slot),
+            self.paths.path.eq(segment.path),
+            self.paths.release.eq(feed & there.valid & there.end),
             # The segment before it in its step is the one that is offered.
             rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
             illegal.eq(
@@ -102,9 +90,9 @@ class SegmentFetch(wiring.Component):
             self.bad.eq(feed & there.valid & ~there.end & illegal & ~self.failed),
             self.bad_at.eq(there.index),
             self.o.valid.eq(offered.valid),
-            out.path.eq(self.scans.data),
-            out.state.eq(self.state),
+            out.state.eq(self.paths.state),
         ]
+        m.d.comb += carry(out, self.paths.fields)
         names = ("base", "weight", "exponent")
         m.d.comb += [out[name].eq(offered[name]) for name in ("end", *names)]
         self._ask(m, there)

@@ -1,4 +1,4 @@
-"""Turns every step into the runs of its segments: one run a cycle."""
+"""Turns every step into the runs of its segments: one run per cycle."""
 
 from amaranth import Module, unsigned
 from amaranth.lib import wiring
@@ -6,8 +6,6 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.walk.path_states import PathStates
-from lbq_hw.core.walk.places import PathState
 from lbq_hw.core.walk.run_fetch import RunFetch
 from lbq_hw.core.walk.segment_fetch import SegmentFetch
 from lbq_hw.core.walk.tables import RecordTable, Table, slice_stream
@@ -18,13 +16,10 @@ __all__ = ["Segments"]
 class Segments(wiring.Component):
     """Turns every step into its runs: those of each segment in turn, then an end.
 
-    Blocks: `PathStates` and `SegmentFetch` -> `RunFetch`.
+    Blocks: `SegmentFetch` -> `RunFetch`.
 
-    Steps come as slots of path states: while ``free``, the states of all paths of the next step
-    are stored, then ``open`` is pulsed.
-
-    Timing. One run a cycle, and one cycle for an end, while steps are open and ``o`` is ready. The
-    first run of a step is offered 5 cycles after that of ``open`` if nothing is ahead of it.
+    Timing. One run per cycle, and one cycle for an end, while steps are open and ``o`` is ready.
+    The first run of a step is offered 5 cycles after that of ``open`` if nothing is ahead of it.
     ``o.ready`` enables all of the block.
 
     Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, except the
@@ -35,22 +30,19 @@ class Segments(wiring.Component):
     Members
     -------
     i_record : stream of `RecordSlice`, always ready
-    scans : read port of a path's `SCAN_FIELDS`, seen from the other side
+    paths : `FetchPort`
+        Of a step that is open.
+    only : in
+        The `SCAN_FIELDS` of the layer's only path, where paths do not ride along; stable while
+        steps are open.
     segment_first, segment_last, paths_last : in
         Of the layer, `paths_last` the number of its paths minus 1; stable while steps are open.
     begin : in
         A layer begins: no step is open.
     clear : in
         Forget errors.
-    store, store_at, state : in
-        Store the state of one path.
-    only : in
-        Instead of these three, the state of the only path if `layer_paths` is 1: from the cycle
-        after ``open`` on, as long as not ``free`` and for two cycles more.
-    free : out
-        There is a slot to store to.
     open : in
-        The slot is complete.
+        Another step begins; `SLOTS` of them can wait.
     stop : in
         Level: drop everything but ends.
     o : stream of `PlacedRun`
@@ -62,24 +54,19 @@ class Segments(wiring.Component):
         self._config = config
         self._segments = RecordTable(config, Table.SEGMENTS, segments)
         self._runs = RecordTable(config, Table.RUNS, runs)
-        self._states = PathStates(config)
         self._segment_fetch = SegmentFetch(config)
         self._run_fetch = RunFetch(config)
         segment_bits, path_bits = address_bits(config.segments), address_bits(config.layer_paths)
         super().__init__(
             {
                 "i_record": In(slice_stream(config)),
-                "scans": In(self._segment_fetch.scans.signature.flip()),
+                "paths": Out(self._segment_fetch.paths.signature),
+                "only": In(self._run_fetch.only.shape()),
                 "segment_first": In(segment_bits),
                 "segment_last": In(segment_bits),
                 "paths_last": In(path_bits),
                 "begin": In(1),
                 "clear": In(1),
-                "store": In(1),
-                "store_at": In(path_bits),
-                "state": In(PathState(config)),
-                "only": In(PathState(config)),
-                "free": Out(1),
                 "open": In(1),
                 "stop": In(1),
                 "o": Out(self._run_fetch.o.signature),
@@ -97,11 +84,10 @@ class Segments(wiring.Component):
         m = Module()
         m.submodules.segments = segments = self._segments
         m.submodules.runs = runs = self._runs
-        m.submodules.states = states = self._states
         m.submodules.segment_fetch = segment_fetch = self._segment_fetch
         m.submodules.run_fetch = run_fetch = self._run_fetch
         connect(m, segment_fetch.segments, segments.read)
-        connect(m, segment_fetch.scans, flipped(self.scans))
+        connect(m, segment_fetch.paths, flipped(self.paths))
         connect(m, segment_fetch.o, run_fetch.i)
         connect(m, run_fetch.runs, runs.read)
         connect(m, run_fetch.o, flipped(self.o))
@@ -110,18 +96,11 @@ class Segments(wiring.Component):
             m.d.comb += table.i_record.payload.eq(self.i_record.payload)
         for name in ("begin", "clear", "open", "segment_first", "segment_last", "paths_last"):
             m.d.comb += getattr(segment_fetch, name).eq(getattr(self, name))
-        for name in ("store", "store_at", "state", "only", "open"):
-            m.d.comb += getattr(states, name).eq(getattr(self, name))
         m.d.comb += [
-            states.read.eq(segment_fetch.state_read),
-            states.slot.eq(segment_fetch.state_slot),
-            states.path.eq(segment_fetch.state_path),
-            states.release.eq(segment_fetch.state_release),
-            segment_fetch.state.eq(states.o),
             segment_fetch.failed.eq(self.failed),
             run_fetch.stop.eq(self.stop),
             run_fetch.clear.eq(self.clear),
-            self.free.eq(states.free),
+            run_fetch.only.eq(self.only),
             self.failed.eq(segment_fetch.dropping | run_fetch.dropping | self.stop),
         ]
 

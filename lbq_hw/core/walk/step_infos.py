@@ -40,7 +40,7 @@ class StepInfos(wiring.Component):
     -------
     layer : in
         The LAYER record; stable from ``start`` on until the next one.
-    readout, span : in
+    readout, reach : in
         Facts of the layer, as `LayerLoader` has them.
     clear : in
         A program begins, and with it the logits.
@@ -60,7 +60,7 @@ class StepInfos(wiring.Component):
             {
                 "layer": In(records.layout(isa.LAYER, config)),
                 "readout": In(1),
-                "span": In(offset_bits(config)),
+                "reach": In(offset_bits(config)),
                 "clear": In(1),
                 "start": In(1),
                 "go": In(1),
@@ -136,7 +136,7 @@ class StepInfos(wiring.Component):
         m.d.sync += [
             tile_bit.eq(bit + (self.state.tile << c.lane_log2)),
             address.eq(place),
-            outside.eq(~readout & self.state.pool_last & (place + self.span >= c.plane_words)),
+            outside.eq(~readout & self.state.pool_last & (place + self.reach >= c.plane_words)),
             info.place.eq(tile_bit[ceil_log2(c.granule) : c.word_log2]),
             info.param.eq(layer.param + self.state.tile),
         ]

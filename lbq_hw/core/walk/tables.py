@@ -63,7 +63,7 @@ def slice_stream(config: CoreConfig) -> stream.Signature:
 class SliceTable(wiring.Component):
     """The tables whose records are read one slice after the other, in one narrow memory.
 
-    Timing. Reads take a cycle. A slice that is stored in cycle c is read from cycle c + 1 on.
+    Timing. Reads take one cycle. A slice that is stored in cycle c is read from cycle c + 1 on.
 
     Parameters
     ----------
@@ -124,9 +124,9 @@ class SliceTable(wiring.Component):
 
 
 class RecordTable(wiring.Component):
-    """A table whose records are read whole: a memory for each slice.
+    """A table whose records are read whole: one memory per slice.
 
-    Timing. Reads take a cycle. A slice that is stored in cycle c is read from cycle c + 1 on.
+    Timing. Reads take one cycle. A slice that is stored in cycle c is read from cycle c + 1 on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Walks the program: layers, pixels, tiles, windows, timesteps; every advance is an addition."""
+"""Walks the program: layers, pixels, tiles, pool positions, timesteps, each by an addition."""
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import wiring
@@ -6,11 +6,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.walk.fields_of_view import Windows
+from lbq_hw.core.walk.fields_of_view import FieldsOfView
 from lbq_hw.core.walk.layer_loader import LayerLoader
 from lbq_hw.core.walk.loops import Advance, Loops
-from lbq_hw.core.walk.paths import Paths
-from lbq_hw.core.walk.requests import OF_PATH, Requests
+from lbq_hw.core.walk.path_loader import PathLoader
+from lbq_hw.core.walk.path_store import path_store
+from lbq_hw.core.walk.requests import Requests
 from lbq_hw.core.walk.segments import Segments
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
 from lbq_hw.core.walk.tables import SliceTable, slice_stream
@@ -21,21 +22,22 @@ __all__ = ["Walker"]
 class Walker(wiring.Component):
     """Executes the LAYER records from 0 on: emits the scan requests and the StepInfo of each step.
 
-    Blocks: `LayerLoader` and `Paths` (records) -> `Loops` (which step is next) -> `StepInfos`, and
-    `Windows` (where each path looks) -> `Segments` (runs) -> `Requests`.
+    Blocks: `LayerLoader` and `PathLoader` (records) -> `Loops` (which step is next) -> `StepInfos`,
+    and `FieldsOfView` (where each path looks) -> `Segments` (runs) -> `Requests`. `OnePath` or
+    `ManyPaths` hold the paths of the layer.
 
-    Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo a step. A StepInfo
-    is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of them
-    can wait, and only then the requests wait, too.
+    Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo per step. A
+    StepInfo is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of
+    them can wait, and only then the requests wait, too.
 
     Barrier. When all requests and StepInfos of a layer have been taken, ``layer_done`` rises
     unless it was the last layer, and the walker waits for ``i_resume``, which says that everything
     is written: the next layer may read it. ``o_done`` rises, and ``o_busy`` falls, when all of the
     last layer has been taken.
 
-    Timing. One request a cycle in the steady state, and one cycle for a run that has none. Two
-    steps are prepared ahead; each takes ``paths + 2`` cycles, as does a position of a window above
-    or left of all that exist, while those below or right cost nothing. So this shows only
+    Timing. One request per cycle in the steady state, and one cycle for a run that has none. Two
+    steps are prepared ahead. Each takes ``paths + 2`` cycles, as does a position of a pool window
+    above or left of all that exist, while those below or right cost nothing. So this is seen only
     where steps have fewer runs than that. The first request of a layer is offered
     ``L + paths + 10 + max(paths * Q + 5, planes_last + 4)`` cycles after that of ``i_start`` or
     ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer, `planes_last` counts
@@ -46,9 +48,10 @@ class Walker(wiring.Component):
     PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
-    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer has
-    not or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several rows
-    in a path that is not stacked.
+    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer does
+    not have or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several
+    rows in a path that is not stacked.
+
     ``i_stop`` ends the walk in the same way, without an error.
 
     Members
@@ -78,10 +81,11 @@ class Walker(wiring.Component):
         self._config = config
         self._table = SliceTable(config, layers=layers, paths=paths)
         self._layers = LayerLoader(config)
-        self._paths = Paths(config)
+        self._paths = PathLoader(config)
+        self._store = path_store(config)(config)
         self._loops = Loops(config)
         self._infos = StepInfos(config)
-        self._windows = Windows(config)
+        self._fields = FieldsOfView(config, holds=self._store.holds)
         self._segments = Segments(config, segments=segments, runs=runs)
         self._requests = Requests(config)
         at_bits = max(address_bits(getattr(config, name)) for name in isa.TABLES)
@@ -111,12 +115,12 @@ class Walker(wiring.Component):
         m = Module()
         layers, paths, loops = self._layers, self._paths, self._loops
         infos, segments, requests = self._infos, self._segments, self._requests
-        path = Signal.like(self._windows.path)
+        path = Signal.like(self._fields.path)
         steps = Signal(range(4 * STEPS_AHEAD))  # opened, END not taken yet
         stopped, refused = Signal(), Signal()
         self._connect(m)
         m.d.comb += [
-            self._windows.path.eq(path),
+            self._fields.path.eq(path),
             segments.stop.eq(stopped | requests.outside),
             requests.stop.eq(stopped),
         ]
@@ -160,14 +164,14 @@ class Walker(wiring.Component):
         return m
 
     def _make_steps(self, m, path):
-        """The windows of all paths move, one a cycle; their new states make the next step."""
+        """The fields of view of all paths move, one per cycle: then the next step is there."""
         layers, loops, infos = self._layers, self._loops, self._infos
-        windows, segments = self._windows, self._segments
+        segments, store = self._segments, self._store
         with m.State("MOVE"):
             with m.If(segments.failed):
                 m.next = "DRAIN"
-            with m.Elif(segments.free & infos.room):
-                m.d.comb += windows.go.eq(1)
+            with m.Elif(store.free & infos.room):
+                m.d.comb += self._fields.go.eq(1)
                 m.d.sync += path.eq(path + 1)
                 with m.If(path == layers.paths_last):
                     m.next = "SETTLE"
@@ -209,13 +213,15 @@ class Walker(wiring.Component):
         m.submodules.paths = paths = self._paths
         m.submodules.loops = loops = self._loops
         m.submodules.infos = infos = self._infos
-        m.submodules.windows = windows = self._windows
+        m.submodules.store = store = self._store
+        m.submodules.fields = fields = self._fields
         m.submodules.segments = segments = self._segments
         m.submodules.requests = requests = self._requests
         connect(m, layers.table, table.layers)
         connect(m, paths.table, table.paths)
-        connect(m, windows.moves, paths.moves)
-        connect(m, segments.scans, paths.scans)
+        connect(m, paths.o, store.load)
+        connect(m, fields.paths, store.move)
+        connect(m, segments.paths, store.fetch)
         connect(m, segments.o, requests.i)
         connect(m, requests.o, flipped(self.o_request))
         connect(m, infos.o, flipped(self.o_step))
@@ -223,9 +229,7 @@ class Walker(wiring.Component):
             m.d.comb += block.i_record.valid.eq(self.i_record.valid)
             m.d.comb += block.i_record.payload.eq(self.i_record.payload)
 
-        layer, tile, stored_tile = layers.layer, loops.state.tile, Signal.like(loops.state.tile)
-        with m.If(windows.done):
-            m.d.sync += stored_tile.eq(tile)
+        layer = layers.layer
         m.d.comb += [
             layers.number.eq(self.o_layer),
             self.o_layer_info.eq(layers.info),
@@ -235,23 +239,19 @@ class Walker(wiring.Component):
             loops.layer.eq(layer),
             infos.layer.eq(layer),
             infos.readout.eq(layers.readout),
-            infos.span.eq(layers.span),
+            infos.reach.eq(layers.reach),
             infos.start.eq(loops.start),
             infos.go.eq(loops.go),
             infos.following.eq(loops.following),
             infos.state.eq(loops.state),
-            windows.kind.eq(loops.kind),
+            fields.kind.eq(loops.kind),
             segments.begin.eq(layers.there),
             segments.segment_first.eq(layer.segment_first),
             segments.segment_last.eq(layer.segment_last),
             segments.paths_last.eq(layers.paths_last),
-            segments.store.eq(windows.done),
-            segments.store_at.eq(windows.done_path),
-            segments.state.eq(windows.state),
-            segments.state.number.eq(tile),
-            segments.only.eq(windows.only),
-            segments.only.number.eq(stored_tile),
+            store.tile.eq(loops.state.tile),
+            store.open.eq(segments.open),
+            segments.only.eq(store.only),
+            requests.only.eq(store.only),
             requests.clear.eq(segments.clear),
         ]
-        if self._config.layer_paths == 1:
-            m.d.comb += [requests.only[name].eq(paths.scans.data[name]) for name in OF_PATH]

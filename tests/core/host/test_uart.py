@@ -15,7 +15,7 @@ from lbq_hw.isa.link import divisor
 
 
 def waveform(data: list[int], cycles: float, *, stop: int = 1) -> list[int]:
-    """The line, a value a cycle, of bytes with bits of `cycles` cycles, not a whole number."""
+    """The line, one value per cycle, of bytes with bits of `cycles` cycles, not a whole number."""
     bits = [1, 1]
     for byte in data:
         bits += [0, *(byte >> place & 1 for place in range(8)), stop]

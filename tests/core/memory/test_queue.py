@@ -50,7 +50,7 @@ def test_every_cycle_is_that_of_the_fifo_of_amaranth(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [3, 17])
-def test_an_item_is_offered_two_cycles_later_one_a_cycle(depth: int) -> None:
+def test_an_item_is_offered_two_cycles_later_one_per_cycle(depth: int) -> None:
     queue = Queue(8, depth=depth)
     bench = Bench(queue)
     driver = bench.drive(queue.i, range(40))
@@ -72,7 +72,7 @@ def test_as_many_items_wait_as_stated(depth: int) -> None:
     assert sum(cycle < 30 for cycle in driver.cycles) == depth
 
 
-def test_a_queue_that_would_not_pass_an_item_a_cycle_is_refused() -> None:
+def test_a_queue_that_would_not_pass_one_item_per_cycle_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^depth must be at least 3, not 2$"):
         Queue(8, depth=2)
     with pytest.raises(ValueError, match=r"^fifo_depth must be between 3 and 4096, not 2$"):

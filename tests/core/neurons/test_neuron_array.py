@@ -204,7 +204,7 @@ def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, ra
         assert first == [first[0] + max(2, groups) * i for i in range(count)]
 
 
-def test_logits_follow_one_group_a_cycle() -> None:
+def test_logits_follow_one_group_per_cycle() -> None:
     array, traffic = steady(SIZES[0], {"readout": True})
     taken, _, logits, _ = run_array(array, traffic)
     first = taken.cycles[0] + array.logits_latency

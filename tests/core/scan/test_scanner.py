@@ -25,7 +25,7 @@ SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
     {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100, "word_queue": 3},
     {"lanes": 16, "word": 16, "summary": 1, "words": 24, "rows": 1 << 12},
-    {"lanes": 16, "word": 32, "summary": 16, "words": 64, "rows": 512, "chunk_queue": 3},
+    {"lanes": 16, "word": 32, "summary": 16, "words": 64, "rows": 512, "span_queue": 3},
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
     {"lanes": 32, "word": 128, "summary": 8, "words": 64, "rows": 1 << 10, "word_queue": 5},
     {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "exponent_bits": 2}
@@ -42,12 +42,12 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     of n has a place for the thing that comes n after the one just taken from it. Of the places for
     words the last is a register, which takes its word from the others.
     """
-    chunk_queue = sizes.get("chunk_queue", 2)
+    span_queue = sizes.get("span_queue", 2)
     word_queue = sizes.get("word_queue", 17) - 1
     accepted = flags_left = -1
     word_issued = word_read = word_left = event_made = -1
     word_taken = -1
-    chunk_taken: list[int] = []
+    span_taken: list[int] = []
     word_offered: list[int] = []
     events: list[int] = []
     level: int | None = None
@@ -56,8 +56,8 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
         found = [[0]] if end else spots(request, words, sizes)
         accepted = max(accepted + 1, flags_left)
         flags_left = accepted + 1
-        if len(chunk_taken) >= chunk_queue:
-            flags_left = max(flags_left, chunk_taken[-chunk_queue] + 1)
+        if len(span_taken) >= span_queue:
+            flags_left = max(flags_left, span_taken[-span_queue] + 1)
         if not found:
             continue
         for places in found:
@@ -77,7 +77,7 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
             for _ in range(count):
                 event_made = max(event_made + 1, word_taken + 1)
                 events.append(event_made + 1)
-        chunk_taken.append(word_issued)
+        span_taken.append(word_issued)
     return events
 
 
@@ -116,7 +116,7 @@ def scan(
     bench = Bench(fixture)
     driver = bench.drive(scanner.i_request, requests, stall=i_stall)
     monitor = bench.monitor(scanner.o_event, len(golden(requests, words, sizes)), stall=o_stall)
-    strobes = bench.probe(word_read=scanner.word_read, chunk_empty=scanner.chunk_empty)
+    strobes = bench.probe(word_read=scanner.word_read, span_empty=scanner.span_empty)
     bench.run(extra=2 * LATENCY)
     events = [
         dict(event, row=event["row"] if event["mask"] else None) for event in monitor.payloads
@@ -135,7 +135,7 @@ def test_random_requests_make_the_events_of_the_model(sizes: dict, rates: tuple)
     assert events == golden(requests, words, sizes)
     asked = [spots(request, words, sizes) for request in requests if request is not END]
     assert sum(strobes["word_read"]) == sum(len(found) for found in asked)
-    assert sum(strobes["chunk_empty"]) == sum(not found for found in asked)
+    assert sum(strobes["span_empty"]) == sum(not found for found in asked)
     if rates == (0, 0):
         assert cycles == recurrence(requests, words, sizes)
 
@@ -159,18 +159,18 @@ def last_cycle(requests: list[dict], words: list[int]) -> int:
     return cycles[-1]
 
 
-def test_a_dense_stream_takes_one_cycle_an_event() -> None:
-    requests = [conv(chunk=chunk, want=15, inc=3) for chunk in range(4)] + [END]
+def test_a_dense_stream_takes_one_cycle_per_event() -> None:
+    requests = [conv(span=span, want=15, inc=3) for span in range(4)] + [END]
     assert last_cycle(requests, [0xFF] * 16) == LATENCY + 16 * 8 + 1 - 1
 
 
-def test_words_with_one_bit_each_take_one_cycle_an_event() -> None:
-    requests = [conv(chunk=chunk, want=15, inc=3) for chunk in range(16)] + [END]
+def test_words_with_one_bit_each_take_one_cycle_per_event() -> None:
+    requests = [conv(span=span, want=15, inc=3) for span in range(16)] + [END]
     assert last_cycle(requests, [1 << i % 8 for i in range(64)]) == LATENCY + 64 + 1 - 1
 
 
-def test_requests_with_one_bit_each_take_one_cycle_an_event() -> None:
-    requests = [conv(chunk=chunk % 16, want=1 << chunk % 4) for chunk in range(40)] + [END]
+def test_requests_with_one_bit_each_take_one_cycle_per_event() -> None:
+    requests = [conv(span=span % 16, want=1 << span % 4) for span in range(40)] + [END]
     assert last_cycle(requests, [0x10] * 64) == LATENCY + 40 + 1 - 1
 
 
@@ -178,30 +178,30 @@ def test_steps_without_events_take_one_cycle_each() -> None:
     assert last_cycle([END] * 20, []) == LATENCY + 20 - 1
 
 
-def test_zero_chunks_take_one_cycle_each_where_nothing_hides_them() -> None:
-    requests = [conv(chunk=1 + chunk % 8, want=15) for chunk in range(30)] + [END]
+def test_zero_spans_take_one_cycle_each_where_nothing_hides_them() -> None:
+    requests = [conv(span=1 + span % 8, want=15) for span in range(30)] + [END]
     assert last_cycle(requests, []) == LATENCY + 30
 
 
 def test_words_with_no_bit_in_range_take_one_cycle_each_where_nothing_hides_them() -> None:
-    requests = [conv(chunk=chunk, want=15, lo=1, hi=7, stacked=1) for chunk in range(10)] + [END]
+    requests = [conv(span=span, want=15, lo=1, hi=7, stacked=1) for span in range(10)] + [END]
     assert last_cycle(requests, [1] * 40) == LATENCY + 40
 
 
 def test_zeros_behind_dense_words_cost_no_cycle() -> None:
     words = [0xFF, 0, 0, 0xFF, *([0] * 12), *([1] * 8)]
-    dense = conv(chunk=0, want=15)
-    zeros = [conv(chunk=chunk, want=15) for chunk in (1, 2, 3)]
-    dropped = [conv(chunk=chunk, want=15, lo=1, hi=7, stacked=1) for chunk in (4, 5)]
+    dense = conv(span=0, want=15)
+    zeros = [conv(span=span, want=15) for span in (1, 2, 3)]
+    dropped = [conv(span=span, want=15, lo=1, hi=7, stacked=1) for span in (4, 5)]
     requests = [dense, dense, *zeros, *dropped] * 6 + [END]
     assert last_cycle(requests, words) == LATENCY + 6 * 32 + 1 - 1
 
 
 def test_exponents_fall_by_doublings_alone_where_bits_are_missing() -> None:
     requests = [
-        conv(chunk=0, want=1, exponent=5),
-        conv(chunk=1, want=1, exponent=4),
-        conv(chunk=0, want=1, exponent=2),
+        conv(span=0, want=1, exponent=5),
+        conv(span=1, want=1, exponent=4),
+        conv(span=0, want=1, exponent=2),
         END,
         END,
     ]
@@ -261,7 +261,7 @@ def test_the_scanner_reads_what_was_written_to_the_plane_memory() -> None:
         ({"words": 66}, ValueError, "words must be a multiple of summary (4), not 66"),
         ({"rows": True}, TypeError, "rows must be an integer, not True"),
         ({"granule": 16}, ValueError, "granule must be at most the 8 bits of a word, not 16"),
-        ({"chunk_queue": 1}, ValueError, "chunk_queue must be at least 2, not 1"),
+        ({"span_queue": 1}, ValueError, "span_queue must be at least 2, not 1"),
         ({"word_queue": 1}, ValueError, "word_queue must be at least 3, not 1"),
     ],
 )

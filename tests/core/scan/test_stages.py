@@ -28,12 +28,12 @@ RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
     word, row_bits = sizes["word"], address_bits(sizes["rows"])
-    chunk_bits = address_bits(sizes["words"] // sizes["summary"])
+    span_bits = address_bits(sizes["words"] // sizes["summary"])
     exponent_bits, identities = sizes.get("exponent_bits", 5), sizes.get("identities", True)
     request = ScanRequest(
         word=word,
         summary=sizes["summary"],
-        chunk_bits=chunk_bits,
+        span_bits=span_bits,
         row_bits=row_bits,
         exponent_bits=exponent_bits,
         stacks=sizes.get("stacks", True),
@@ -43,13 +43,13 @@ def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
 
 
 def work(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[int]]:
-    """Requests, words, and a summary word per chunk."""
+    """Requests, words, and a summary word per span."""
     source = random.Random(seed)
     words, summary = random_words(source, sizes), sizes["summary"]
     requests = [request for _ in range(12) for request in random_step(source, sizes)]
     flags = [
-        sum((word != 0) << i for i, word in enumerate(words[chunk : chunk + summary]))
-        for chunk in range(0, len(words), summary)
+        sum((word != 0) << i for i, word in enumerate(words[span : span + summary]))
+        for span in range(0, len(words), summary)
     ]
     return requests, words, flags
 
@@ -71,7 +71,7 @@ def flagged(requests: list[dict], flags: list[int]) -> list[dict]:
     """Requests with the wanted words that are not zero; one without is None."""
     found = []
     for request in requests:
-        want = 0 if request is END else request["want"] & flags[request["chunk"]]
+        want = 0 if request is END else request["want"] & flags[request["span"]]
         found.append(request if request is END else dict(request, want=want) if want else None)
     return found
 
@@ -81,8 +81,8 @@ def without_rest(requests: list[dict]) -> list[dict]:
 
 
 def flag_fetch(sizes: dict) -> FlagFetch:
-    chunks = address_bits(sizes["words"] // sizes["summary"])
-    port = ReadPort.Signature(addr_width=chunks, shape=sizes["summary"])
+    spans = address_bits(sizes["words"] // sizes["summary"])
+    port = ReadPort.Signature(addr_width=spans, shape=sizes["summary"])
     return FlagFetch(request=layouts(sizes)[0], port=port)
 
 
@@ -97,13 +97,13 @@ def test_requests_keep_the_words_with_a_flag_and_those_without_are_dropped(
     driver, taken, reads = stream(block, block.summary, flags, requests, rates)
     assert without_rest(taken.payloads) == [item for item in expected if item is not None]
     # A summary word is read with its request, and none for an end.
-    asked = [(cycle, request["chunk"]) for cycle, request in
+    asked = [(cycle, request["span"]) for cycle, request in
              zip(driver.cycles, requests, strict=True) if request is not END]  # fmt: skip
     assert reads.reads == asked
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_one_request_a_cycle_each_offered_in_the_next_or_told_to_be_empty(sizes: dict) -> None:
+def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(sizes: dict) -> None:
     requests, _, flags = work(sizes, 2)
     kept = [item is not None for item in flagged(requests, flags)]
     block = flag_fetch(sizes)
@@ -153,7 +153,7 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
             low = request["lo"]
         if every or (request["hi_en"] and request["hi_at"] == index):
             high = request["hi"]
-        word = words[request["chunk"] * sizes["summary"] + index]
+        word = words[request["span"] * sizes["summary"] + index]
         kept = sum(1 << bit for bit in range(low, high + 1) if word >> bit & 1)
         inc = request.get("inc", sizes["word"].bit_length() - 1)
         row = request["row"] + (0 if identity else index << inc)
@@ -177,7 +177,7 @@ def word_fetch(sizes: dict) -> WordFetch:
     return WordFetch(request=request, entry=entry, port=port)
 
 
-def chunks(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[list[dict]]]:
+def spans(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[list[dict]]]:
     """Requests as they come to the words, the words, and the entries of each request."""
     requests, words, flags = work(sizes, seed)
     left = [request for request in flagged(requests, flags) if request is not None]
@@ -193,7 +193,7 @@ def full(parts: list[list[dict]]) -> list[dict]:
 def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
     sizes: dict, rates: tuple[float, float]
 ) -> None:
-    requests, words, parts = chunks(sizes, 3)
+    requests, words, parts = spans(sizes, 3)
     block = word_fetch(sizes)
     _, taken, reads = stream(block, block.word, words, requests, rates)
     found = [{"end": 1} if entry["end"] else entry for entry in taken.payloads]
@@ -204,7 +204,7 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read(sizes: dict) -> None:
-    requests, words, parts = chunks(sizes, 4)
+    requests, words, parts = spans(sizes, 4)
     block = word_fetch(sizes)
     driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
     cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
@@ -221,7 +221,7 @@ def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read(sizes: dict) 
 
 def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int]]:
     """Words, their events, and how many events each word makes."""
-    requests, words, parts = chunks(sizes, seed)
+    requests, words, parts = spans(sizes, seed)
     given = full(parts)
     expected = golden(requests, words, sizes)
     counts, level = [], None

@@ -8,13 +8,12 @@ from typing import Any
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.walk.paths import SCAN_FIELDS
-from lbq_hw.core.walk.places import PathState
+from lbq_hw.core.walk.path_store import SLOTS
+from lbq_hw.core.walk.places import RUN_FIELDS, SCAN_FIELDS, PathState, paths_ride
 from sim.models.programs import Tables, draw_tables
+from sim.models.traffic import Stall, never
 
 END = {"end": 1}
-OF_PATH = ("row_low", "row_high", "column_low", "column_high", "identity", "stacked", "increment",
-           "lanes")  # fmt: skip
 
 
 def decoded(config: CoreConfig, tables: Tables) -> dict[str, list[dict[str, int]]]:
@@ -93,12 +92,71 @@ def placed(
                 "number": state["number"],
                 "weight": weight % (1 << config.weight_address_bits),
                 "exponent": segment["exponent"],
+                "path": {name: path[name] for name in RUN_FIELDS},
             }
-            | {name: path[name] for name in OF_PATH}
         )
     return found
+
+
+def riding(config: CoreConfig, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items as a stream of the core has them: without their path where it does not ride along."""
+    if paths_ride(config):
+        return list(items)
+    return [{name: item[name] for name in item if name != "path"} for item in items]
+
+
+def only_path(config: CoreConfig, paths: list[dict[str, int]]) -> dict[str, int]:
+    """What a layer's only path is on its port; of several, all 0."""
+    if paths_ride(config):
+        return {}
+    [path] = paths
+    return {name: path[name] for name in SCAN_FIELDS}
 
 
 def only_ends(payloads: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of an end, nothing else has a meaning."""
     return [END if payload["end"] else payload for payload in payloads]
+
+
+class Store:
+    """Opens steps, one per list of states, while there is a slot; answers a `FetchPort`.
+
+    `block` has the port ``paths`` and ``open``; the first step is opened after `after` cycles.
+    """
+
+    def __init__(
+        self, block: Any, config: CoreConfig, paths: list[dict[str, int]],
+        states: list[list[dict]], *, after: int, stall: Stall = never,
+    ) -> None:  # fmt: skip
+        self.block, self.config, self.states = block, config, states
+        self.after, self.stall = after, stall
+        port = block.paths
+        self.words = scan_words(paths, port.fields.shape())
+        self.samples = [port.en, port.slot, port.path, port.release]
+        self.slots: list[list[dict]] = [[] for _ in range(SLOTS)]
+        self.released = self.fields = self.state = 0
+        self.opening = False
+        self.opens: list[int] = []
+
+    @property
+    def done(self) -> bool:
+        return self.released == len(self.states)
+
+    def set(self, ctx: Any) -> None:
+        ctx.set(self.block.paths.fields.as_value(), self.fields)
+        ctx.set(self.block.paths.state.as_value(), self.state)
+        count = len(self.opens)
+        self.after -= 1
+        room = count < len(self.states) and count - self.released < SLOTS
+        self.opening = self.after < 0 and room and not self.stall()
+        ctx.set(self.block.open, self.opening)
+
+    def see(self, cycle: int, asked: int, slot: int, path: int, release: int) -> None:
+        if asked:
+            states = self.slots[slot]
+            self.fields = self.words[path] if path < len(self.words) else 0
+            self.state = packed_state(self.config, states[path]) if path < len(states) else 0
+        self.released += release
+        if self.opening:
+            self.slots[len(self.opens) % SLOTS] = self.states[len(self.opens)]
+            self.opens.append(cycle)

@@ -59,14 +59,14 @@ def load(
     bench.store(loader.table, [0] * stride * number + slices)
     bench.hold((loader.number, number))
     bench.add(Load(loader, at, late))
-    names = ("there", "ready", "bad", "error", "readout", "paths_last", "span")
+    names = ("there", "ready", "bad", "error", "readout", "paths_last", "reach")
     signals = {name: getattr(loader, name) for name in names}
     seen = bench.probe(**signals, layer=loader.layer.as_value(), info=loader.info.as_value())
     bench.run(extra=4)
     return seen
 
 
-def span(layer: Mapping[str, int]) -> int:
+def reach(layer: Mapping[str, int]) -> int:
     frames = layer["time_last"] if layer["static"] else 0
     return layer["planes_last"] * layer["out_plane"] + frames * layer["out_frame"]
 
@@ -89,7 +89,7 @@ def test_a_legal_layer_is_there_and_ready_as_soon_as_stated(shape: int, seed: in
     assert set(seen["info"][at + parts + 1 :]) == {layer_layout(config).const(info).as_bits()}
     assert set(seen["readout"][ready:]) == {layer["readout"]}
     assert set(seen["paths_last"][ready:]) == {layer["path_last"] - layer["path_first"]}
-    assert set(seen["span"][ready:]) == {span(layer)}
+    assert set(seen["reach"][ready:]) == {reach(layer)}
 
 
 ILLEGAL = [

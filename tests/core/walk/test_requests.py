@@ -13,7 +13,8 @@ from core.harness import Bench, ones
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.walk.requests import OF_PATH, Requests
+from lbq_hw.core.walk.places import RUN_FIELDS, paths_ride
+from lbq_hw.core.walk.requests import Requests
 from sim.models.programs import SHAPES, SMALL, without_rest
 from sim.models.traffic import Stall, never, stalls
 
@@ -69,16 +70,16 @@ def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
         hi = (lo + run["lanes"] - 1) % config.word
     size, found = config.summary, []
     stacks = {"stacked": run["stacked"], "inc": run["increment"]} if config.stacks else {}
-    for chunk in range(begin // size, end // size + 1):
-        words = range(max(begin, chunk * size), min(end, chunk * size + size - 1) + 1)
+    for span in range(begin // size, end // size + 1):
+        words = range(max(begin, span * size), min(end, span * size + size - 1) + 1)
         row = run["weight"]
         if not run["identity"]:
             row -= run["left"]
-            row += (chunk * size - run["base"] - run["top"]) * 2 ** isa.increment(config, run)
+            row += (span * size - run["base"] - run["top"]) * 2 ** isa.increment(config, run)
         found.append(
             {
                 "kind": ScanKind.IDENTITY if run["identity"] else ScanKind.CONV,
-                "chunk": chunk,
+                "span": span,
                 "want": sum(1 << word % size for word in words),
                 "lo": lo,
                 "hi": hi,
@@ -112,11 +113,19 @@ def random_runs(config: CoreConfig, seed: int, count: int = 60) -> list[dict]:
     while len(runs) < count:
         run = random_run(source, config) | common
         run["rows_last"] *= run["stacked"]
-        if config.layer_paths == 1:
-            common = {name: run[name] for name in OF_PATH}
+        if not paths_ride(config):
+            common = {name: run[name] for name in RUN_FIELDS}
         if cut(config, run) is not None:
             runs.append(END if source.random() < 0.2 else run)
     return [*runs, END]
+
+
+def payload(config: CoreConfig, run: dict[str, int]) -> dict[str, Any]:
+    """A run or end as the stream has it: its path apart, and only where paths ride along."""
+    members = {name: value for name, value in run.items() if name not in RUN_FIELDS}
+    if run["end"] or not paths_ride(config):
+        return members
+    return members | {"path": {name: run[name] for name in RUN_FIELDS}}
 
 
 def run(
@@ -126,14 +135,12 @@ def run(
     requests = Requests(config)
     bench = Bench(requests)
     bench.hold((requests.stop, stop))
-    if config.layer_paths == 1:
+    if not paths_ride(config):
         only = next(run for run in runs if not run["end"])
-        bench.hold(*((requests.only[name], only[name]) for name in OF_PATH))
-        other = {name: 1 - only[name] for name in ("identity", "stacked")}  # is not looked at
-        runs = [run if run["end"] else run | other for run in runs]
+        bench.hold((requests.only, {name: only[name] for name in RUN_FIELDS}))
     if clear_at is not None:
         bench.script({"clear": requests.clear}, [{}] * clear_at + [{"clear": 1}])
-    driver = bench.drive(requests.i, runs, stall=i_stall)
+    driver = bench.drive(requests.i, [payload(config, run) for run in runs], stall=i_stall)
     taken = bench.monitor(requests.o, stall=o_stall)
     seen = bench.probe(closed=requests.closed, outside=requests.outside)
     bench.run(extra=40)
@@ -159,7 +166,7 @@ def test_runs_are_clipped_and_cut_under_random_stalls(shape: int, seed: int) -> 
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_request_a_cycle_the_first_three_cycles_after_its_run(shape: int) -> None:
+def test_one_request_per_cycle_the_first_three_cycles_after_its_run(shape: int) -> None:
     config = SHAPES[shape]
     runs = random_runs(config, 3)
     driver, taken, _ = run(config, runs)
@@ -179,7 +186,7 @@ def test_a_run_beyond_the_memory_is_dropped_with_all_that_follow(shape: int, rat
     runs = random_runs(config, 5)
     number = next(i for i in range(20, 60) if not runs[i]["end"] and cut(config, runs[i]))
     end = cut(config, runs[number])[-1]
-    beyond = end["chunk"] * config.summary + end["hi_at"]
+    beyond = end["span"] * config.summary + end["hi_at"]
     farther = config.plane_words - beyond
     # The run before it reaches the last word that there is.
     inside = dict(runs[number], base=runs[number]["base"] + farther - 1)

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 from core.harness import Bench, ones
-from core.walk.placed import END, decoded, fetched, only_ends, placed, random_states, random_tables
+from core.walk.placed import (
+    END,
+    decoded,
+    fetched,
+    only_ends,
+    only_path,
+    placed,
+    random_states,
+    random_tables,
+    riding,
+)
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
@@ -18,7 +28,7 @@ from sim.models.traffic import Stall, never, stalls
 
 
 def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list[dict], list[dict]]:
-    """Packed runs, segments and ends to drive, and what must come out."""
+    """Packed runs, segments and ends to drive, and what must come out, each with its path."""
     source = random.Random(seed)
     tables = random_tables(config, seed)
     records = decoded(config, tables)
@@ -26,9 +36,7 @@ def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list
     expected: list[dict] = []
     for _ in range(steps):
         segments = fetched(records, random_states(config, source, len(records["paths"])))
-        # Of the only path nothing changes, even at an end.
-        end = segments[-1] | END if config.layer_paths == 1 else END
-        given += [*segments, end]
+        given += [*segments, END]
         for segment in segments:
             expected += placed(config, segment, records["runs"])
         expected.append(END)
@@ -42,8 +50,9 @@ def run(
     fetch = RunFetch(config)
     bench = Bench(fetch)
     bench.store(fetch.runs, runs)
-    bench.hold((fetch.stop, stop))
-    driver = bench.drive(fetch.i, given, stall=i_stall)
+    paths = [given[0]["path"]]
+    bench.hold((fetch.stop, stop), (fetch.only, only_path(config, paths)))
+    driver = bench.drive(fetch.i, riding(config, given), stall=i_stall)
     taken = bench.monitor(fetch.o, stall=o_stall)
     seen = bench.probe(bad=fetch.bad, bad_at=fetch.bad_at, dropping=fetch.dropping)
     if clear_at < 10_000:
@@ -59,12 +68,12 @@ def test_segments_become_their_runs_under_random_stalls(shape: int, seed: int) -
     runs, given, expected = work(config, seed)
     i_stall, o_stall = stalls(seed, 0.3), stalls(seed + 1, 0.4)
     _, taken, seen = run(config, runs, given, i_stall=i_stall, o_stall=o_stall)
-    assert only_ends(taken.payloads) == expected
+    assert only_ends(taken.payloads) == riding(config, expected)
     assert not any(seen["bad"] + seen["dropping"])
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
-def test_one_run_a_cycle_the_first_two_cycles_after_its_segment(shape: int) -> None:
+def test_one_run_per_cycle_the_first_two_cycles_after_its_segment(shape: int) -> None:
     config = SHAPES[shape]
     runs, given, expected = work(config, 7, steps=6)
     driver, taken, _ = run(config, runs, given)
@@ -101,7 +110,7 @@ def test_an_illegal_run_is_dropped_with_all_that_follow_but_ends(shape: int, rat
     config = SHAPES[shape]
     runs, given, expected, at = spoiled(config, shape)
     _, taken, seen = run(config, runs, given, o_stall=stalls(3, rate))
-    assert only_ends(taken.payloads) == expected
+    assert only_ends(taken.payloads) == riding(config, expected)
     [bad] = ones(seen["bad"])
     assert seen["bad_at"][bad] == at
     assert ones(seen["dropping"]) == list(range(bad + 1, len(seen["dropping"])))

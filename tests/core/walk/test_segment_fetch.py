@@ -11,18 +11,17 @@ from amaranth import Elaboratable, Module, Signal
 from core.harness import Bench, ones
 from core.walk.placed import (
     END,
+    Store,
     decoded,
     fetched,
     only_ends,
-    packed_state,
     random_states,
     random_tables,
-    scan_words,
+    riding,
 )
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.walk.path_states import SLOTS
 from lbq_hw.core.walk.segment_fetch import SegmentFetch
 from sim.models.programs import SHAPES, SMALL, Tables
 from sim.models.traffic import Stall, never, stalls
@@ -42,46 +41,6 @@ class Closed(Elaboratable):
         return m
 
 
-class States:
-    """Opens steps while there is a slot, and answers reads of their states in the next cycle."""
-
-    def __init__(
-        self, fetch: SegmentFetch, config: CoreConfig, states: list[list[dict]], after: int
-    ) -> None:
-        self.fetch, self.config, self.states, self.after = fetch, config, states, after
-        self.samples = [
-            fetch.state_read, fetch.state_slot, fetch.state_path, fetch.state_release,
-            fetch.scans.en, fetch.scans.addr,
-        ]  # fmt: skip
-        self.slots: list[list[dict]] = [[], []]
-        self.released = self.answer = 0
-        self.opens: list[int] = []
-
-    @property
-    def done(self) -> bool:
-        return self.released == len(self.states)
-
-    def set(self, ctx: Any) -> None:
-        ctx.set(self.fetch.state.as_value(), self.answer)
-        count = len(self.opens)
-        self.after -= 1
-        opens = self.after < 0 and count < len(self.states) and count - self.released < SLOTS
-        ctx.set(self.fetch.open, opens)
-        self.opening = opens
-
-    def see(
-        self, cycle: int, read: int, slot: int, path: int, release: int, scan: int, scanned: int
-    ) -> None:
-        if read:
-            assert (scan, scanned) == (1, path)
-            states = self.slots[slot]
-            self.answer = packed_state(self.config, states[path]) if path < len(states) else 0
-        self.released += release
-        if self.opening:
-            self.slots[len(self.opens) % SLOTS] = self.states[len(self.opens)]
-            self.opens.append(cycle)
-
-
 def run(
     config: CoreConfig, tables: Tables, states: list[list[dict]], *, stall: Stall = never,
     stop_at: int | None = None, clear_at: int | None = None,
@@ -93,7 +52,6 @@ def run(
     layer = isa.LAYER.decode(config, tables["layers"][0])
     paths = [isa.PATH.decode(config, word) for word in tables["paths"]]
     bench.store(fetch.segments, tables["segments"])
-    bench.store(fetch.scans, scan_words(paths, fetch.scans.data.shape()))
     bench.hold(
         (fetch.segment_first, layer["segment_first"]),
         (fetch.segment_last, layer["segment_last"]),
@@ -104,7 +62,7 @@ def run(
         bench.script({"stop": block.stop}, [{}] * stop_at + [{"stop": 1}] * 200)
     if clear_at is not None:
         bench.script({"clear": fetch.clear}, [{}] * clear_at + [{"clear": 1}])
-    steps = bench.add(States(fetch, config, states, 3))
+    steps = bench.add(Store(fetch, config, paths, states, after=3))
     taken = bench.monitor(fetch.o, stall=stall)
     seen = bench.probe(bad=fetch.bad, bad_at=fetch.bad_at, dropping=fetch.dropping)
     bench.run(extra=20)
@@ -118,7 +76,7 @@ def work(config: CoreConfig, seed: int, steps: int, segments: int = 1) -> tuple[
     records = decoded(config, tables)
     states = [random_states(config, source, len(records["paths"])) for _ in range(steps)]
     expected = [segment for step in states for segment in [*fetched(records, step), END]]
-    return tables, states, expected
+    return tables, states, riding(config, expected)
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
@@ -131,7 +89,7 @@ def test_every_step_has_the_segments_of_the_layer_then_an_end(shape: int, seed: 
     assert not any(seen["bad"] + seen["dropping"])
 
 
-def test_one_segment_a_cycle_the_first_three_cycles_after_open() -> None:
+def test_one_segment_per_cycle_the_first_three_cycles_after_open() -> None:
     tables, states, expected = work(SMALL, 0, steps=6, segments=3)
     assert len(expected) == 6 * 4
     steps, taken, _ = run(SMALL, tables, states)

@@ -25,7 +25,7 @@ def model(config: CoreConfig, word: int) -> Walk:
     return walk(config, {"layers": [word], "paths": [], "segments": [], "runs": []})
 
 
-def span(layer: dict[str, int]) -> int:
+def reach(layer: dict[str, int]) -> int:
     frames = layer["time_last"] if layer["static"] else 0
     return layer["planes_last"] * layer["out_plane"] + frames * layer["out_frame"]
 
@@ -67,7 +67,7 @@ def run(
     infos = StepInfos(config)
     bench = Bench(infos)
     bench.hold((infos.layer.as_value(), word), (infos.readout, layer["readout"]))
-    bench.hold((infos.span, span(layer)))
+    bench.hold((infos.reach, reach(layer)))
     visited = positions(config, layer)
     names = ("clear", "start", "push", "go", "following")
     signals = {name: Value.cast(getattr(infos, name)) for name in (*names, "state")}

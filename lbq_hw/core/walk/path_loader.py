@@ -1,0 +1,103 @@
+"""Reads the PATH records of the layer that runs."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.walk import records
+from lbq_hw.core.walk.path_store import LoadPort
+from lbq_hw.core.walk.tables import Table
+from lbq_hw.isa.record import SLICE
+
+__all__ = ["PathLoader"]
+
+
+class PathLoader(wiring.Component):
+    """Reads the PATH records of a layer, one slice per cycle, and refuses an illegal one.
+
+    So the table is narrow, however wide a record is.
+
+    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until all is loaded: for ``paths
+    * Q + 2`` cycles, where a PATH has Q slices. Path number n of the layer is on ``o`` in cycle
+    ``c + (n + 1) * Q + 2``, and the last one stays until the next ``start``. An illegal record ends
+    the load at once.
+
+    Parameters
+    ----------
+    config : `CoreConfig`
+
+    Members
+    -------
+    table : read port of the PATH table's slices, seen from the other side
+    start : in
+    first, last : in
+        Records of the layer; stable while loading.
+    loading : out
+    bad, bad_at : out
+        The record `bad_at` is illegal, and nothing after it was loaded; until the next start.
+    o : `LoadPort`
+        Every record when it is complete; the illegal one, too.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        table = memory.ReadPort.Signature(addr_width=Table.PATHS.bits(config), shape=SLICE)
+        at_bits = address_bits(config.paths)
+        super().__init__(
+            {
+                "table": In(table),
+                "start": In(1),
+                "first": In(at_bits),
+                "last": In(at_bits),
+                "loading": Out(1),
+                "bad": Out(1),
+                "bad_at": Out(at_bits),
+                "o": Out(LoadPort(config)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c = self._config
+        parts, part_bits = isa.PATH.slices(c), Table.PATHS.part_bits(c)
+        record, complete = self.o.record.as_value(), self.o.en
+
+        # A slice is asked for, then there, then in its place; with the last of them the record is.
+        asking, there = Signal(), Signal()
+        part, part_there = Signal(range(parts)), Signal(range(parts))
+        number, at = Signal.like(self.o.path), Signal.like(self.first)
+        number_there = Signal.like(number)
+        last_part, illegal = Signal(), Signal()
+        m.d.comb += [
+            self.table.en.eq(asking),
+            self.table.addr.eq(Cat(part, at) if part_bits else at),
+            last_part.eq(part_there == parts - 1),
+            illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
+            self.loading.eq(asking | there | complete),
+        ]
+        m.d.sync += [
+            there.eq(asking),
+            part_there.eq(part),
+            number_there.eq(number),
+            complete.eq(there & last_part),
+            self.o.path.eq(number_there),
+        ]
+        with m.If(asking):
+            m.d.sync += part.eq(part + 1)
+            with m.If(part == parts - 1):
+                m.d.sync += [part.eq(0), number.eq(number + 1), at.eq(at + 1)]
+                m.d.sync += asking.eq(at != self.last)
+        with m.If(there):
+            for i in range(parts):
+                place = record[SLICE * i : SLICE * (i + 1)]
+                with m.If(part_there == i):
+                    m.d.sync += place.eq(self.table.data)
+        with m.If(illegal):
+            m.d.sync += [asking.eq(0), there.eq(0), complete.eq(0)]
+            m.d.sync += [self.bad.eq(1), self.bad_at.eq(self.first + self.o.path)]
+        with m.If(self.start):
+            m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
+            m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
+        return m
