@@ -1,47 +1,64 @@
 """Integer network + CoreConfig -> program; ``python -m lbq_hw.compiler --help`` prints one.
 
-Passes, one per file: `patches` gathers fields of view of the input; `tensors` lays tensors out and
+Stages, one per file: `patches` gathers fields of view of the input; `tensors` lays tensors out and
 places them; `lower` turns layers into paths, segments and runs (`windows`) and into weight rows
 (`weights`); `needs` proves widths and finds everything the core lacks; `tables` encodes, with
 parameters from `neurons`.
+
+For a core with external memory, `places` lets outputs take the place of what they bypass, `blocks`
+cuts weight rows into what is fetched at once, `lbq_hw.external` cuts layers into passes and finds
+places for all that they need, and `passes` makes the tape.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from lbq_hw.compiler.draft import CompileError, draft
-from lbq_hw.compiler.program import LayerInfo, Program
+from lbq_hw.compiler.blocks import Levels, block_rows
+from lbq_hw.compiler.draft import CompileError, Draft, draft
+from lbq_hw.compiler.lower import LoweredLayer
+from lbq_hw.compiler.passes import items
+from lbq_hw.compiler.program import LayerInfo, PassInfo, Program
 from lbq_hw.compiler.smallest import smallest_for
 from lbq_hw.compiler.tables import Tables
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig
-from lbq_hw.network import Network
+from lbq_hw.external import PlanError, ReaderTiming, Room, default_timing, plan
+from lbq_hw.isa import tape
+from lbq_hw.network import Bounds, Network
 
-__all__ = ["CompileError", "LayerInfo", "Program", "Tensor", "compile_network", "smallest_for"]
+__all__ = [
+    "CompileError",
+    "LayerInfo",
+    "PassInfo",
+    "Program",
+    "Tensor",
+    "compile_network",
+    "smallest_for",
+]
 
 
-def compile_network(network: Network, config: CoreConfig) -> Program:
-    """Compile, or raise one `CompileError` with every reason why it cannot be."""
-    drafted = draft(network, config)
+def compile_network(
+    network: Network,
+    config: CoreConfig,
+    *,
+    levels: Levels | None = None,
+    timing: ReaderTiming | None = None,
+) -> Program:
+    """Compile, or raise one `CompileError` with every reason why it cannot be.
+
+    For a core with external memory the program is a tape. `levels` of a sample, of every tensor by
+    its name, ``(frames, C, H, W)``, and the `timing` of the memory only serve to cut layers well.
+    """
+    drafted = draft(network, config, levels)
     if violations := drafted.violations(config):
         raise CompileError(network.name, config, violations, drafted.changes(config))
+    if config.external:
+        return _on_tape(network, config, drafted, timing or default_timing(config.external))
     tables = Tables(config)
     info = []
     for lowered, bounds in zip(drafted.layers, drafted.bounds, strict=True):
-        assert bounds is not None  # a failed proof is a violation
-        info.append(
-            LayerInfo(
-                name=lowered.layer.name,
-                shape=lowered.layer.shape,
-                output_shape=lowered.layer.output_shape,
-                sources=tuple(path.source for path in lowered.layer.paths),
-                weight_first=tables.weight_rows,
-                weight_rows=len(lowered.weights),
-                acc_bits=bounds.acc_bits,
-                membrane_bits=bounds.membrane_bits,
-            )
-        )
+        info.append(_info(lowered, bounds, tables.weight_rows))
         tables.add(lowered, drafted.tensors, network.timesteps)
     return Program(
         name=network.name,
@@ -57,4 +74,68 @@ def compile_network(network: Network, config: CoreConfig) -> Program:
         patches=drafted.patches,
         tensors=drafted.tensors,
         info=tuple(info),
+    )
+
+
+def _info(lowered: LoweredLayer, bounds: Bounds | None, weight_first: int) -> LayerInfo:
+    assert bounds is not None  # a failed proof is a violation
+    return LayerInfo(
+        name=lowered.layer.name,
+        shape=lowered.layer.shape,
+        output_shape=lowered.layer.output_shape,
+        sources=tuple(path.source for path in lowered.layer.paths),
+        weight_first=weight_first,
+        weight_rows=len(lowered.weights),
+        acc_bits=bounds.acc_bits,
+        membrane_bits=bounds.membrane_bits,
+    )
+
+
+def _on_tape(network: Network, config: CoreConfig, drafted: Draft, timing: ReaderTiming) -> Program:
+    """The program as passes: everything that the core reads is on the tape."""
+    rows = block_rows(config.weight_rows)
+    room = Room(
+        slots=config.weight_rows // rows,
+        block_rows=rows,
+        partial_words=config.partial_words,
+        partial_bits=config.partial_bits,
+        groups=config.groups,
+    )
+    try:
+        planned = plan(drafted.demands, config, room, timing)
+    except PlanError as error:
+        raise CompileError(network.name, config, (str(error),), error.changes) from None
+    numbers = {lowered.layer.name: index for index, lowered in enumerate(drafted.layers)}
+    return Program(
+        name=network.name,
+        config=config,
+        timesteps=network.timesteps,
+        layers=(),
+        paths=(),
+        segments=(),
+        runs=(),
+        weights=np.zeros((0, config.lanes), np.int64),
+        params=(),
+        input=network.input,
+        patches=drafted.patches,
+        tensors=drafted.tensors,
+        info=tuple(
+            _info(lowered, bounds, 0)
+            for lowered, bounds in zip(drafted.layers, drafted.bounds, strict=True)
+        ),
+        tape=tape.encode(
+            config,
+            items(planned.passes, drafted.layers, drafted.tensors, network.timesteps, config),
+            page_bytes=timing.page_words * timing.word_bits // 8,
+        ),
+        passes=tuple(
+            PassInfo(
+                layer=numbers[placed.cut.layer],
+                tile=placed.cut.tile,
+                first=placed.cut.band[0],
+                end=placed.cut.band[1],
+            )
+            for placed in planned.passes
+        ),
+        budget=planned.layers,
     )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from lbq_hw.compiler import needs, patches, tensors
+from lbq_hw.compiler.blocks import Levels, block_rows, layer_demands
 from lbq_hw.compiler.lower import LoweredLayer, lower
 from lbq_hw.compiler.needs import Need
 from lbq_hw.compiler.patches import Patches
+from lbq_hw.compiler.places import place_over
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.weights import tile_count
 from lbq_hw.config import CoreConfig, largest
-from lbq_hw.network import Bounds, Network
+from lbq_hw.external.demand import LayerDemand
+from lbq_hw.network import INPUT, Bounds, Network
 
 
 class CompileError(ValueError):
@@ -37,7 +42,7 @@ class CompileError(ValueError):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
     """Placed tensors; how the input is gathered, if it is; lowered layers; their proven bounds,
-    None where `failures` says why not.
+    None where `failures` says why not. `demands`: what layers ask of a core with external memory.
     """
 
     tensors: dict[str, Tensor]
@@ -46,6 +51,7 @@ class Draft:
     bounds: tuple[Bounds | None, ...]
     needs: tuple[Need, ...]
     failures: tuple[str, ...]
+    demands: tuple[LayerDemand, ...] = ()
 
     def violations(self, config: CoreConfig) -> tuple[str, ...]:
         """Everything that the core lacks."""
@@ -85,12 +91,15 @@ def refuse_hopeless(network: Network, config: CoreConfig) -> None:
             raise CompileError(network.name, config, (text,), {})
 
 
-def draft(network: Network, config: CoreConfig) -> Draft:
-    """Lay out, lower and prove. The sizes of memories only name the layer that overflows."""
+def draft(network: Network, config: CoreConfig, levels: Levels | None = None) -> Draft:
+    """Lay out, lower and prove. The sizes of memories only name the layer that overflows.
+
+    `levels` of a sample tell how busy layers are, for a core with external memory.
+    """
     original = network
-    network, gathered = patches.rewrite(network, config)
-    refuse_hopeless(network, config)
-    placed = tensors.place(tensors.lay_out(network, config), config.summary)
+    network, gathered, placed = _place(network, config)
+    if not config.external:
+        refuse_hopeless(network, config)
     layers = tuple(
         lower(layer, network.is_static(layer), placed, config) for layer in network.layers
     )
@@ -102,11 +111,40 @@ def draft(network: Network, config: CoreConfig) -> Draft:
         except OverflowError as error:
             bounds.append(None)
             failures.append(str(error))
+    demands: tuple[LayerDemand, ...] = ()
+    if config.external:
+        if levels is not None and gathered is not None:
+            levels = {**levels, INPUT: gathered.gather(np.asarray(levels[INPUT]))}
+        rows = block_rows(config.weight_rows)
+        demands = layer_demands(network, layers, config, levels, block_rows=rows)
     return Draft(
         tensors=placed,
         patches=gathered,
         layers=layers,
         bounds=tuple(bounds),
-        needs=tuple(needs.find(network, layers, placed, bounds, config)),
+        needs=tuple(needs.find(network, layers, placed, bounds, config, demands)),
         failures=tuple(failures),
+        demands=demands,
     )
+
+
+def _place(
+    network: Network, config: CoreConfig
+) -> tuple[Network, Patches | None, dict[str, Tensor]]:
+    """The network on its input, gathered or not, and where tensors lie.
+
+    With external memory, outputs take the place of what they bypass, and the input is not gathered
+    if only then the activations fit.
+    """
+    rewritten, gathered = patches.rewrite(network, config)
+    if not config.external:
+        laid_out = tensors.lay_out(rewritten, config)
+        return rewritten, gathered, tensors.place(laid_out, config.summary)
+    placed, plain = place_over(rewritten, config), place_over(network, config)
+    if _end(placed) > config.plane_words and _end(plain) < _end(placed):
+        return network, None, plain
+    return rewritten, gathered, placed
+
+
+def _end(placed: dict[str, Tensor]) -> int:
+    return max(tensor.end for tensor in placed.values())

@@ -9,16 +9,20 @@ import numpy as np
 from lbq_hw import isa
 from lbq_hw.compiler import weights, windows
 from lbq_hw.compiler.tensors import Tensor
-from lbq_hw.compiler.windows import ONE_PIXEL, Axis, Run
+from lbq_hw.compiler.windows import ONE_PIXEL, Axis, Run, Taps
 from lbq_hw.config import CoreConfig
-from lbq_hw.network import Layer, Path, Window
+from lbq_hw.network import Layer, Window
 from lbq_hw.numeric import Integers
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredPath:
-    """A PATH record in the making; `rows` and `columns` still count in pixels."""
+    """A PATH record in the making, of path `number` of the layer and `taps` of its sum-pool; `rows`
+    and `columns` still count in pixels.
+    """
 
+    number: int
+    taps: Taps
     source: Tensor
     identity: bool
     stacked: bool
@@ -32,9 +36,12 @@ class LoweredPath:
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredSegment:
-    """A SEGMENT record in the making: `weight` counts from the layer's first weight row."""
+    """A SEGMENT record in the making: `weight` counts from the layer's first weight row, `limb`
+    numbers the limbs of an identity.
+    """
 
     path: int
+    limb: int
     exponent: int
     plane: int
     source: Tensor
@@ -43,9 +50,14 @@ class LoweredSegment:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoweredLayer:
-    """A layer as paths, segments in descending exponent, and weight rows ``(rows, P)``."""
+    """A layer as paths, segments in descending exponent, and weight rows ``(rows, P)``.
+
+    `sources` of the network's paths, and `weight_first`, the first weight row of each.
+    """
 
     layer: Layer
+    sources: tuple[Tensor, ...]
+    weight_first: tuple[int, ...]
     static: bool
     tiles: int
     paths: tuple[LoweredPath, ...]
@@ -74,15 +86,18 @@ def lower(
     segments: list[LoweredSegment] = []
     rows: list[Integers] = []
     offset = 0
-    for path in layer.paths:
+    weight_first: list[int] = []
+    for index, path in enumerate(layer.paths):
         source, first = tensors[path.source], len(paths)
-        block = (_identity if path.is_identity else _conv)(layer, path, source, config)
+        weight_first.append(offset)
+        block = (_identity if path.is_identity else _conv)(layer, index, source, config)
         # a tap that only ever meets its pool's padding counts for nothing
         paths += [made for made in block.paths if made.rows.counts and made.columns.counts]
-        for exponent, limb in block.limbs:
+        for count, (exponent, limb) in enumerate(block.limbs):
             segments += [
                 LoweredSegment(
                     path=number,
+                    limb=count,
                     exponent=plane + path.exponent + exponent,
                     plane=plane,
                     source=source,
@@ -95,6 +110,8 @@ def lower(
             offset += len(limb)
     return LoweredLayer(
         layer=layer,
+        sources=tuple(tensors[path.source] for path in layer.paths),
+        weight_first=tuple(weight_first),
         static=static,
         tiles=weights.tile_count(layer.shape[0], config.lanes),
         paths=tuple(paths),
@@ -103,10 +120,13 @@ def lower(
     )
 
 
-def _identity(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Block:
+def _identity(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> _Block:
+    path = layer.paths[number]
     limbs = weights.limbs(path.weight, lanes=config.lanes, weight_bits=config.weight_bits)
     (taps,) = windows.tap_groups(layer, path, source)  # without padding, no tap strays
     lowered = LoweredPath(
+        number=number,
+        taps=taps,
         source=source,
         identity=True,
         stacked=False,
@@ -120,11 +140,13 @@ def _identity(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _
     return _Block(paths=[lowered], limbs=limbs)
 
 
-def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Block:
+def _conv(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> _Block:
+    path = layer.paths[number]
     height, row_rows = path.kernel[0], path.kernel[1] * source.pitch
     increment = (row_rows - 1).bit_length()
     stacked = (
         config.stacks > 0
+        and not config.external
         and path.pool is None
         and source.row_words == 1
         and height > 1
@@ -134,6 +156,8 @@ def _conv(layer: Layer, path: Path, source: Tensor, config: CoreConfig) -> _Bloc
         row_rows = 1 << increment
     paths = [
         LoweredPath(
+            number=number,
+            taps=taps,
             source=source,
             identity=False,
             stacked=stacked,

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 
 from lbq_hw import numeric
 from lbq_hw.compiler import neurons
+from lbq_hw.compiler.blocks import block_rows
 from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
+from lbq_hw.external.demand import LayerDemand
+from lbq_hw.external.placing import side_by_side
 from lbq_hw.network import Bounds, Network
 
 
@@ -49,7 +52,12 @@ class Need:
 
 def rounded(config: CoreConfig, field: str, amount: int) -> int:
     """The least legal value of a field that is at least `amount`."""
-    units = {"plane_words": config.summary, "channels": config.lanes, "logits": config.lanes}
+    units = {
+        "plane_words": config.summary,
+        "channels": config.lanes,
+        "logits": config.lanes,
+        "partial_words": config.groups,
+    }
     unit = units.get(field, 1)
     return -(-amount // unit) * unit
 
@@ -60,8 +68,12 @@ def find(
     tensors: dict[str, Tensor],
     bounds: Sequence[Bounds | None],
     config: CoreConfig,
+    demands: Sequence[LayerDemand] = (),
 ) -> list[Need]:
-    """Every need, whether the core meets it or not. `bounds` is None where proof failed."""
+    """Every need, whether the core meets it or not. `bounds` is None where proof failed.
+
+    `demands`: with external memory, where passes share what else the whole network would need.
+    """
     needs = [
         Need(
             place="network",
@@ -93,6 +105,10 @@ def find(
             field="plane_words",
         )
     )
+    if config.external:
+        for lowered, demand in zip(layers, demands, strict=True):
+            needs += _passes(lowered, demand, config)
+        return [*needs, _logits(layers[-1], config)]
     return needs + list(_totals(layers, config))
 
 
@@ -147,8 +163,6 @@ def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
 def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
     """Memories that all layers share; the place is the layer that finds no room in the core."""
     lanes = config.lanes
-    readout = layers[-1]
-    pixels = readout.layer.shape[1] * readout.layer.shape[2]
     shared = (
         ("the weight memory", "rows", "weight_rows", [len(low.weights) for low in layers]),
         ("the parameter memory", "channels", "channels", [low.tiles * lanes for low in layers]),
@@ -156,12 +170,6 @@ def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need
         ("the path table", "entries", "paths", [len(low.paths) for low in layers]),
         ("the segment table", "entries", "segments", [len(low.segments) for low in layers]),
         ("the run table", "entries", "runs", [run_count(low) for low in layers]),
-        (
-            "the logits memory",
-            "logits",
-            "logits",
-            [0] * (len(layers) - 1) + [readout.tiles * lanes * pixels],
-        ),
     )
     for what, unit, field, amounts in shared:
         total, full = 0, layers[-1]
@@ -172,6 +180,48 @@ def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need
         yield Need(
             place=f"layer {full.layer.name!r}", what=what, unit=unit, amount=total, field=field
         )
+    yield _logits(layers[-1], config)
+
+
+def _logits(readout: LoweredLayer, config: CoreConfig) -> Need:
+    pixels = readout.layer.shape[1] * readout.layer.shape[2]
+    return Need(
+        place=f"layer {readout.layer.name!r}",
+        what="the logits memory",
+        unit="logits",
+        amount=readout.tiles * config.lanes * pixels,
+        field="logits",
+    )
+
+
+def _passes(lowered: LoweredLayer, demand: LayerDemand, config: CoreConfig) -> Iterator[Need]:
+    """What a layer needs as passes: tables for all its paths, and room for its blocks; or for two
+    of them, besides those of identities, and for the partial sums of one output row.
+    """
+    place = f"layer {lowered.layer.name!r}"
+
+    def need(what: str, unit: str, amount: int, field: str) -> Need:
+        return Need(place=place, what=what, unit=unit, amount=amount, field=field)
+
+    yield need("the path table", "entries", len(lowered.paths), "paths")
+    yield need("the segment table", "entries", len(lowered.segments), "segments")
+    rows, stays = block_rows(config.weight_rows), len(demand.resident)
+    slots, words = config.weight_rows // rows, int(demand.steps.max()) * config.groups
+    cut = [
+        need("the weight memory", "rows", rows * (stays + 2), "weight_rows"),
+        need("an output row of partial sums", "words", words, "partial_words"),
+        need("a partial sum", "bits", demand.partial_bits, "partial_bits"),
+    ]
+    whole = len(demand.blocks) + stays <= slots
+    if not demand.blocks:
+        yield need("the weight memory", "rows", rows * stays, "weight_rows")
+    elif not whole:
+        yield from cut
+    runs = side_by_side((*demand.resident, *demand.blocks), rows)
+    if demand.blocks and not (whole and any(one.violation(config) for one in cut)):
+        runs = max(len(block.pieces) for block in demand.blocks)
+        runs += sum(len(block.pieces) for block in demand.resident)
+    yield need("the run table", "entries", runs, "runs")
 
 
 def run_count(lowered: LoweredLayer) -> int:

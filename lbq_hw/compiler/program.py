@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import isa
+from lbq_hw.compiler import weights
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
+from lbq_hw.external.planner import LayerPlan
 from lbq_hw.isa import regions
+from lbq_hw.isa.contents import LayerRecords
 from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
 from lbq_hw.numeric import Integers
@@ -32,6 +35,16 @@ class LayerInfo:
     membrane_bits: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassInfo:
+    """One pass of a tape: number of its `layer`, its tile, output rows `first` to before `end`."""
+
+    layer: int
+    tile: int
+    first: int
+    end: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Program:
     """A network for one core.
@@ -40,6 +53,10 @@ class Program:
     rows ``(rows, P)``. `params`: encoded PARAM records, P per tile. The rest is for the host:
     `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
     where everything lies, `info` what the layers are.
+
+    For a core with external memory, `tape` has all that the core reads, and tables, weights and
+    parameters are empty: `passes` says what the passes are, `budget` what each layer was planned
+    to cost.
     """
 
     name: str
@@ -55,11 +72,19 @@ class Program:
     patches: Patches | None
     tensors: dict[str, Tensor]
     info: tuple[LayerInfo, ...]
+    tape: bytes = b""
+    passes: tuple[PassInfo, ...] = ()
+    budget: tuple[LayerPlan, ...] = ()
 
     def table(self, name: str) -> list[dict[str, int]]:
         """Decoded records of one table: layers, paths, segments or runs."""
         record = isa.TABLES[name]
         return [record.decode(self.config, word) for word in getattr(self, name)]
+
+    def records(self, number: int) -> LayerRecords:
+        """Decoded records of one layer, of a program without a tape."""
+        layer, paths, segments, runs = (self.table(name) for name in isa.TABLES)
+        return LayerRecords.of(layer[number], paths, segments, runs)
 
     def input_bits(self, raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as plane words of bits."""
@@ -80,11 +105,7 @@ class Program:
 
     def weight_slices(self) -> NDArray[np.uint32]:
         """Weight rows as the 32-bit slices ``(rows, slices)`` of the host port."""
-        lanes, bits = weight_slice_lanes(self.config), self.config.weight_bits
-        codes = (self.weights & ((1 << bits) - 1)).astype(np.uint32)
-        grouped = codes.reshape(len(codes), -1, lanes)
-        shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
-        return np.bitwise_or.reduce(grouped << shifts, axis=2)
+        return weights.slices(self.weights, self.config)
 
     def image(self) -> dict[Region, list[int]]:
         """The memory image: what `load` would write, for a core that has it from the start."""
@@ -105,6 +126,9 @@ class Program:
         pixels = height * width
         tiles = -(-channels // self.config.lanes)
         values = np.asarray(memory, np.int64)[: pixels * tiles * self.config.lanes]
+        if self.tape:  # tile by tile, since a pass has one
+            values = values.reshape(tiles, pixels, -1).transpose(0, 2, 1).reshape(-1, pixels)
+            return values[:channels].reshape(-1)
         return values.reshape(pixels, -1)[:, :channels].T.reshape(-1)
 
     @property

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa.regions import weight_slice_lanes
 from lbq_hw.numeric import Integers
 
 
@@ -46,3 +48,12 @@ def limbs(weight: NDArray[Any], *, lanes: int, weight_bits: int) -> list[tuple[i
         found.append((exponent, (signs * (rest >> exponent)).reshape(-1, lanes)))
         rest &= (1 << exponent) - 1
     return found
+
+
+def slices(rows: Integers, config: CoreConfig) -> NDArray[np.uint32]:
+    """Weight rows ``(rows, P)`` as the 32-bit slices ``(rows, slices)`` of the host port."""
+    lanes, bits = weight_slice_lanes(config), config.weight_bits
+    codes = (rows & ((1 << bits) - 1)).astype(np.uint32)
+    grouped = codes.reshape(len(codes), -1, lanes)
+    shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
+    return np.bitwise_or.reduce(grouped << shifts, axis=2)

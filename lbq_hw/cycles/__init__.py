@@ -2,11 +2,13 @@
 
 `work` finds what each step asks for: requests, plane words with a flag, events. `stages` and
 `model` find when each of these passes each stage of the core, with every queue as deep as it is.
-`most` bounds them without an image. ``python -m lbq_hw.cycles --help`` prints a table.
+`program` puts layers together, or passes and the tape that they wait for. `most` bounds them
+without an image. ``python -m lbq_hw.cycles --help`` prints a table.
 """
 
 from lbq_hw.cycles.means import means
-from lbq_hw.cycles.model import BOUNDS, LayerCycles, predict
+from lbq_hw.cycles.model import BOUNDS, LayerCycles
 from lbq_hw.cycles.most import most_cycles
+from lbq_hw.cycles.program import predict
 
 __all__ = ["BOUNDS", "LayerCycles", "means", "most_cycles", "predict"]

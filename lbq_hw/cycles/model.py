@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lbq_hw import isa
-from lbq_hw.compiler import Program
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
-from lbq_hw.cycles.work import Block, LayerWork, Levels
+from lbq_hw.cycles.work import Block, LayerWork
 from lbq_hw.isa.regions import COUNTERS, Counters
 
 STEPS_AHEAD = 17
@@ -30,58 +26,64 @@ class LayerCycles(Counters):
     """One layer of one image: what the core's counters count if the layer runs alone.
 
     `cycles` include its start and the wait until all is written, so that those of a program are the
-    sum over its layers. `acs`: bit-sparse accumulations; each counts once, whether max-pool windows
-    share a pixel or an identity has weights of several limbs; pixels that no window covers are not
-    executed and not counted. `bounds`: cycles that one part of the core would need if it never
-    waited for the others (see `BOUNDS`).
+    sum over its layers. With external memory they also include `wait_cycles`, in which no pass ran
+    because the tape had not come so far; they count as scanner stalls. `acs`: bit-sparse
+    accumulations; each counts once, whether max-pool windows share a pixel or an identity has
+    weights of several limbs; pixels that no window covers are not executed and not counted.
+    `bounds`: cycles that one part of the core would need if it never waited for the others (see
+    `BOUNDS`).
     """
 
     name: str
     acs: int
     bounds: dict[str, int]
+    wait_cycles: int = 0
 
     @property
     def overhead(self) -> int:
         """Cycles beyond the largest bound: start, end, and parts that wait for each other."""
-        return self.cycles - max(self.bounds.values())
+        return self.cycles - self.wait_cycles - max(self.bounds.values())
+
+    @property
+    def costs(self) -> dict[str, int]:
+        """Cycles by what they are for: `BOUNDS`, overhead, and memory if it was waited for."""
+        waits = {"memory": self.wait_cycles} if self.wait_cycles else {}
+        return self.bounds | {"overhead": self.overhead} | waits
 
     @property
     def limit(self) -> str:
-        """What most of the cycles are for: one of `BOUNDS`, or overhead."""
-        costs = self.bounds | {"overhead": self.overhead}
+        """What most of the cycles are for: one of `costs`."""
+        costs = self.costs
         return max(costs, key=costs.__getitem__)
 
+    def later(self, cycles: int) -> LayerCycles:
+        """The same, with more cycles in which the lanes have no event."""
+        assert self.scanner_stalls is not None
+        return replace(
+            self, cycles=self.cycles + cycles, scanner_stalls=self.scanner_stalls + cycles
+        )
+
     def __add__(self, other: LayerCycles) -> LayerCycles:
-        """The same layer of several images."""
-        counts = {name: getattr(self, name) + getattr(other, name) for name in (*COUNTERS, "acs")}
+        """The same layer of several images, or several passes of one layer."""
+        names = (*COUNTERS, "acs", "wait_cycles")
+        counts = {name: getattr(self, name) + getattr(other, name) for name in names}
         bounds = {name: self.bounds[name] + other.bounds[name] for name in BOUNDS}
         return LayerCycles(name=self.name, bounds=bounds, **counts)
 
     def summary(self, lanes: int, *, images: int = 1) -> dict[str, Any]:
         """A JSON-able object by the names of ``python -m sim --json``: means, if of `images`."""
-        costs = self.bounds | {"overhead": self.overhead}
         return {
             "name": self.name,
             **{name: getattr(self, name) / images for name in COUNTERS},
             "acs_bit_sparse": self.acs / images,
             "utilisation": self.acs / (lanes * self.cycles),
-            "bounds": {name: cycles / images for name, cycles in costs.items()},
+            "bounds": {name: cycles / images for name, cycles in self.costs.items()},
             "limit": self.limit,
         }
 
 
-def predict(program: Program, raw: NDArray[np.uint8], levels: Levels) -> tuple[LayerCycles, ...]:
-    """The cycles of every layer for one raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``.
-
-    `levels`: what every layer of neurons emits, ``(T, C, H, W)`` by its name.
-    """
-    return tuple(
-        _layer(info.name, LayerWork(program, raw, levels, index))
-        for index, info in enumerate(program.info)
-    )
-
-
-def _layer(name: str, work: LayerWork) -> LayerCycles:
+def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
+    """The cycles of one layer or pass."""
     walk = _Walk(work)
     totals = dict.fromkeys(("events", "nulls", "words", "asked", "empty", "acs"), 0)
     for block in work.blocks():
@@ -128,6 +130,7 @@ class _Walk:
             updates=times if layer["static"] else 1,
             planes=layer["planes_last"] + 1,
             readout=bool(layer["readout"]),
+            leaves=bool(layer["partial_out"]),
         )
         self.lanes = Lanes(config.fifo_depth, self.neurons)
         self._scanner = Scanner(self.lanes)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from lbq_hw import isa
 from lbq_hw.compiler import Program
+from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.stages import NeuronTiming
+from lbq_hw.external import ReaderTiming, default_timing
+from lbq_hw.external.schedule import EFFECT, GATE, ITEM_SLICES
+from lbq_hw.isa import tape
+from lbq_hw.isa.contents import Contents, LayerRecords, replay
 
 LATENCY = 64
 """Cycles from the walker through all stages to the neuron units, and a few more."""
@@ -12,34 +21,68 @@ WORD = 4
 """Cycles that a request and one plane word of it take in the scanner, if nothing overlaps."""
 
 
-def most_cycles(program: Program) -> tuple[int, ...]:
+def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tuple[int, ...]:
     """The most cycles of every layer, as if run alone; a program takes at most their sum.
 
     Every bit that can be read is taken as set, and every stage waits for the one before it: a
-    bound for a core that works, several times what an input really takes.
+    bound for a core that works, several times what an input really takes. With external memory,
+    passes and tape never overlap.
     """
     config = program.config
-    timing = NeuronTiming.of(config)
-    paths, segments, runs = (program.table(name) for name in ("paths", "segments", "runs"))
-    found: list[int] = []
-    for layer in program.table("layers"):
-        here = paths[layer["path_first"] : layer["path_last"] + 1]
-        times, planes = layer["time_last"] + 1, layer["planes_last"] + 1
-        step = LATENCY + len(here) + 2  # the walker's visit
-        step += times * max(timing.groups, timing.loop, planes)  # all of them if it is static
-        exponents = 0
-        for segment in segments[layer["segment_first"] : layer["segment_last"] + 1]:
-            path = here[segment["path"]]
-            exponents = max(exponents, segment["exponent"])
-            for run in runs[path["run_first"] : path["run_last"] + 1]:
-                rows, bits = run["rows_last"] + 1, run["length_last"] + 1
-                words = rows + bits // config.word + 1
-                step += 1 + WORD * words + (1 if path["identity"] else rows * bits)
-        loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
-        steps = 1 if layer["static"] else times
-        for loop in loops:
-            steps *= layer[f"{loop}_last"] + 1
-        records = isa.LAYER.slices(config) + len(here) * isa.PATH.slices(config)
-        start = records + planes + times
-        found.append(start + steps * (step + exponents) + timing.groups + timing.depth + LATENCY)
-    return tuple(found)
+    if not program.tape:
+        return tuple(_most(config, program.records(i)) for i in range(len(program.info)))
+    timing = timing or default_timing(config.external)
+    found = [0] * len(program.info)
+    contents = Contents(config, np.random.default_rng(0))
+    for cut, records in zip(program.passes, replay(program.tape, contents), strict=True):
+        found[cut.layer] += _most(config, records)
+    for number, slices, items in _shares(program):
+        found[number] += _reading(timing, slices, items)
+    # Refreshes are due all the time, and a few may have waited for the end of a page.
+    late = timing.refresh * (2 + _page(timing) // timing.interval)
+    rest = timing.interval - timing.refresh
+    return tuple(-(-(cycles + late) * timing.interval // rest) for cycles in found)
+
+
+def _shares(program: Program) -> Iterator[tuple[int, int, int]]:
+    """Slices and items of the tape up to each PASS, with the number of its layer; END's last."""
+    slices, items, done = len(tape.head(program.config, 0).payload) + ITEM_SLICES, 1, 0
+    for item in tape.decode(program.config, program.tape):
+        slices, items = slices + len(item.payload) + ITEM_SLICES, items + 1
+        if item.address == tape.PASS:
+            yield program.passes[done].layer, slices, items
+            slices, items, done = 0, 0, done + 1
+    yield len(program.info) - 1, slices + ITEM_SLICES, items + 1
+
+
+def _reading(timing: ReaderTiming, slices: int, items: int) -> int:
+    """The most cycles that items take, refreshes aside: no word is taken while a page is read."""
+    words = slices * timing.words_per_slice
+    pages = -(-words // timing.page_words) + 1
+    return words + items * (GATE + EFFECT) + pages * _page(timing)
+
+
+def _page(timing: ReaderTiming) -> int:
+    return timing.first + timing.page_words + timing.rest
+
+
+def _most(config: CoreConfig, records: LayerRecords) -> int:
+    """The most cycles of one layer or pass."""
+    timing, layer = NeuronTiming.of(config), records.layer
+    times, planes = layer["time_last"] + 1, layer["planes_last"] + 1
+    step = LATENCY + len(records.paths) + 2  # the walker's visit
+    step += times * max(timing.groups, timing.loop, planes)  # all of them if it is static
+    exponents = 0
+    for segment in records.segments:
+        path = records.paths[segment["path"]]
+        exponents = max(exponents, segment["exponent"])
+        for run in records.runs[segment["path"]]:
+            rows, bits = run["rows_last"] + 1, run["length_last"] + 1
+            words = rows + bits // config.word + 1
+            step += 1 + WORD * words + (1 if path["identity"] else rows * bits)
+    loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
+    steps = 1 if layer["static"] else times
+    for loop in loops:
+        steps *= layer[f"{loop}_last"] + 1
+    start = isa.LAYER.slices(config) + len(records.paths) * isa.PATH.slices(config) + planes + times
+    return start + steps * (step + exponents) + timing.groups + timing.depth + LATENCY

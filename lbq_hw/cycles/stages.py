@@ -29,7 +29,8 @@ _NEVER = -(1 << 60)
 @dataclass(frozen=True, kw_only=True)
 class NeuronTiming:
     """A tile takes `groups` cycles; passes over one membrane begin `loop` cycles apart or more;
-    a group's levels are collected `depth` cycles after it was sent.
+    a group's levels are collected `depth` cycles after it was sent. Where there are partial sums,
+    they are added in a cycle of its own.
     """
 
     groups: int
@@ -39,19 +40,30 @@ class NeuronTiming:
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
         leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
-        return cls(groups=config.groups, loop=leak + 3, depth=leak + config.planes + 5)
+        depth = leak + config.planes + 5 + (config.partial_words > 0)
+        return cls(groups=config.groups, loop=leak + 3, depth=depth)
 
 
 class Neurons:
     """Neuron units and writer, of one layer.
 
     Nothing waits in them: a pass begins late enough for its membranes to be there, and for the
-    writer to take its planes at once.
+    writer to take its planes at once. A pass that `leaves` its sums has one update per step, which
+    is always the first, and nothing is written.
     """
 
-    def __init__(self, timing: NeuronTiming, *, updates: int, planes: int, readout: bool) -> None:
-        self._timing, self._updates = timing, updates
-        self._planes, self._readout = planes, readout
+    def __init__(
+        self,
+        timing: NeuronTiming,
+        *,
+        updates: int,
+        planes: int,
+        readout: bool,
+        leaves: bool = False,
+    ) -> None:
+        self._timing, self._updates = timing, 1 if leaves else updates
+        self._planes, self._leaves = planes, leaves
+        self._writes = not (readout or leaves)
         self._began = _NEVER  # cycle of the first group of the last pass
         self._free = 0
         self._passing = 0
@@ -66,9 +78,9 @@ class Neurons:
         began = cycle + 1
         for update in range(self._updates):
             apart = timing.groups
-            if update or not first:
+            if (update or not first) and not self._leaves:
                 apart = max(apart, timing.loop)
-            if emits and not self._readout:
+            if emits and self._writes:
                 apart = max(apart, self._planes)
             self._passing += apart
             self._began = began = max(began, self._began + apart)
@@ -85,7 +97,7 @@ class Neurons:
         """First cycle in which nothing is on its way, once all steps are taken."""
         taken = self._began + self._timing.groups + self._timing.depth
         # The writer offers its last plane a cycle after it has left its register.
-        return taken if self._readout else taken + self._planes + 2
+        return taken + self._planes + 2 if self._writes else taken
 
 
 class Lanes:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw.compiler import Program
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa.contents import LayerRecords
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 
@@ -38,7 +40,8 @@ class Steps:
     anew: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, layer: Values) -> Steps:
+    def of(cls, layer: Values, *, continued: bool = False) -> Steps:
+        """`continued`: there are output rows above, in a pass before."""
         loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
         grid = np.indices([layer[f"{loop}_last"] + 1 for loop in loops]).reshape(len(loops), -1)
         row, column, _, wy, wx = grid
@@ -55,6 +58,9 @@ class Steps:
         place = (grid[2] * (bottom + 1) + y) * (right + 1) + x
         anew = np.zeros(len(here), np.bool_)
         anew[np.unique(place[here], return_index=True)[1]] = True
+        if continued:  # what the window above has covered
+            above = layer["window_row_init"] - layer["window_row_step"] + layer["window_rows_last"]
+            anew &= y[here] > above
         times = 1 if layer["static"] else layer["time_last"] + 1
         t = np.tile(np.arange(times), len(here))
         row, column, tile, wy, wx = np.repeat(grid[:, here], times, axis=1)
@@ -125,23 +131,29 @@ class Memory:
 
 
 class LayerWork:
-    """Works out the requests, words and events of one layer."""
+    """Works out the requests, words and events of one layer or pass.
 
-    def __init__(self, program: Program, raw: NDArray[np.uint8], levels: Levels, index: int):
-        self.config = program.config
-        self.layer = layer = program.table("layers")[index]
-        self.steps = Steps.of(layer)
-        self._channels = program.info[index].shape[0]
-        self._memory = Memory(program, raw, levels, index)
-        paths, runs = program.table("paths"), program.table("runs")
-        self.paths = paths[layer["path_first"] : layer["path_last"] + 1]
-        segments = program.table("segments")[layer["segment_first"] : layer["segment_last"] + 1]
+    `channels` from its first tile on; `continued`: see `Steps`.
+    """
+
+    def __init__(
+        self,
+        config: CoreConfig,
+        records: LayerRecords,
+        memory: Memory,
+        channels: int,
+        *,
+        continued: bool = False,
+    ):
+        self.config = config
+        self.layer, self.paths = records.layer, records.paths
+        self.steps = Steps.of(records.layer, continued=continued)
+        self._channels, self._memory = channels, memory
         self._runs: list[tuple[Values, Values, Values]] = []
         self.sizes: list[int] = []
         """Runs of each segment; the END of a step follows them."""
-        for segment in segments:
-            path = self.paths[segment["path"]]
-            here = runs[path["run_first"] : path["run_last"] + 1]
+        for segment in records.segments:
+            path, here = self.paths[segment["path"]], records.runs[segment["path"]]
             self._runs += [(segment, path, run) for run in here]
             self.sizes.append(len(here))
 

@@ -17,12 +17,13 @@ import boards
 from lbq_hw import file, golden, zoo
 from lbq_hw.arguments import positive
 from lbq_hw.compiler import patches, smallest_for
+from lbq_hw.compiler.blocks import demands
+from lbq_hw.compiler.places import place_over
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
-from lbq_hw.external import TANG_NANO_20K, ULX3S, Room, demands, plan
+from lbq_hw.external import TANG_NANO_20K, ULX3S, Room, plan
 from lbq_hw.external.narrow import narrowed, narrowed_levels
-from lbq_hw.external.places import place_over
 from lbq_hw.external.rams import block_rams
 from lbq_hw.network import INPUT, Network
 
@@ -120,13 +121,14 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
             np.multiply(block.events, args.activity, out=block.events)
     room = Room(
         slots=args.weight_rows // args.block_rows,
+        block_rows=args.block_rows,
         partial_words=args.partial_words,
         partial_bits=args.partial_bits,
         groups=config.groups,
         streams=args.streams,
         halves=args.halves,
     )
-    planned = plan(layers, config, room, timing)
+    planned = plan(layers, config, room, timing).layers
     rams = block_rams(
         config, board, timing, partial_words=room.partial_words, partial_bits=room.partial_bits
     )

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import tape
 from lbq_hw.external.demand import LayerDemand
+from lbq_hw.external.placing import PlacedPass, Places
 from lbq_hw.external.reader import ReaderTiming
+from lbq_hw.external.ring import FullError
 from lbq_hw.external.schedule import Item, Schedule
-from lbq_hw.external.split import Choice, Pass, Room, choices, passes
-from lbq_hw.isa import regions
+from lbq_hw.external.split import Choice, Room, choices, passes
+from lbq_hw.isa import tape
 from lbq_hw.isa.regions import Region
-
-TABLE_PASSES = 4
-"""Passes whose records the tables hold at once: those of a pass replace those four before."""
 
 
 class PlanError(ValueError):
-    """A layer that no pass can execute; one sentence that says what is short."""
+    """A layer that no pass can execute; one sentence that says what is short.
+
+    `changes`: fields of the core and values with which this layer would do; empty if not known.
+    """
+
+    def __init__(self, text: str, changes: dict[str, int] | None = None) -> None:
+        super().__init__(text)
+        self.changes = changes or {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,109 +64,90 @@ class LayerPlan:
         }
 
 
-@dataclass
-class _State:
-    """Slots of the weight memory, each with the pass that used it last, and the schedule."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """`layers` with their budgets; `passes` with their places, in the order of the tape."""
 
-    schedule: Schedule
-    last_use: list[int]
-    where: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def copy(self) -> _State:
-        return _State(self.schedule.copy(), list(self.last_use), dict(self.where))
+    layers: tuple[LayerPlan, ...]
+    passes: tuple[PlacedPass, ...]
 
 
 def plan(
     layers: Sequence[LayerDemand], config: CoreConfig, room: Room, timing: ReaderTiming
-) -> tuple[LayerPlan, ...]:
+) -> Plan:
     """Cut each layer in the way that ends first, given those before; PlanError if none does."""
-    state = _State(Schedule(timing), [-1] * room.slots)
+    state = Places(config, room, Schedule(timing))
     state.schedule.write(Item(slices=len(tape.head(config, 0).payload)))
-    found = []
+    found, placed = [], []
     for demand in layers:
-        options = choices(demand, room)
-        if not options:
-            need = int(demand.steps.max()) * room.groups
-            raise PlanError(
-                f"layer {demand.name!r}: {len(demand.blocks) + len(demand.resident)} blocks of "
-                f"weight rows exceed the {room.slots} of the core, and partial sums of one output "
-                f"row need {need} words of {demand.partial_bits} bits, the core has "
-                f"{room.partial_words} of {room.partial_bits}"
-            )
-        best = None
-        for choice in options:
-            tried = state.copy()
-            cut = passes(demand, choice, room)
-            for made in cut:
-                _add(tried, made, demand, config)
-            key = (tried.schedule.ends[-1], tried.schedule.cycle, len(cut))
-            if best is None or key < best[0]:
-                best = key, choice, cut, tried
-        assert best is not None
-        _, choice, cut, tried = best
-        found.append(_report(demand, choice, cut, state, tried, timing))
-        state = tried
-    return tuple(found)
+        best = _best(state, demand, config, room)
+        found.append(_report(demand, best, state, timing))
+        placed += best.placed
+        state = best.after
+    if len(placed) > tape.MOST_PASSES:
+        raise PlanError(f"{len(placed)} passes are more than the {tape.MOST_PASSES} of a tape")
+    return Plan(layers=tuple(found), passes=tuple(placed))
 
 
-def _report(
-    demand: LayerDemand,
-    choice: Choice,
-    cut: list[Pass],
-    before: _State,
-    after: _State,
-    timing: ReaderTiming,
-) -> LayerPlan:
-    slices = after.schedule.slices - before.schedule.slices
-    fetched = [made.uses[number] for made in cut for number in made.fetch]
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Cut:
+    """A layer that has been cut by `choice`, and what lies where `after` it."""
+
+    choice: Choice
+    placed: list[PlacedPass]
+    after: Places
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """The less, the better."""
+        return self.after.schedule.ends[-1], self.after.schedule.cycle, len(self.placed)
+
+
+def _best(state: Places, demand: LayerDemand, config: CoreConfig, room: Room) -> _Cut:
+    options = choices(demand, room)
+    if not options:
+        need = int(demand.steps.max()) * room.groups
+        raise PlanError(
+            f"layer {demand.name!r}: {len(demand.blocks) + len(demand.resident)} blocks of "
+            f"weight rows exceed the {room.slots} of the core, and partial sums of one output "
+            f"row need {need} words of {demand.partial_bits} bits, the core has "
+            f"{room.partial_words} of {room.partial_bits}"
+        )
+    best: _Cut | None = None
+    short: FullError | None = None
+    for choice in options:
+        tried = state.copy()
+        try:
+            placed = [tried.add(made, demand) for made in passes(demand, choice, room)]
+        except FullError as error:
+            short = error if short is None or error.amount < short.amount else short
+            continue
+        cut = _Cut(choice=choice, placed=placed, after=tried)
+        if best is None or cut.key < best.key:
+            best = cut
+    if best is None:
+        assert short is not None
+        raise PlanError(
+            f"layer {demand.name!r}: a pass needs {short.amount} {short.field}, "
+            f"the core has {getattr(config, short.field)}",
+            {short.field: short.amount},
+        )
+    return best
+
+
+def _report(demand: LayerDemand, cut: _Cut, before: Places, timing: ReaderTiming) -> LayerPlan:
+    slices = cut.after.schedule.slices - before.schedule.slices
+    fetched = [w for one in cut.placed for w in one.writes if w.region == Region.WEIGHTS]
     return LayerPlan(
         name=demand.name,
-        choice=choice,
-        passes=len(cut),
+        choice=cut.choice,
+        passes=len(cut.placed),
         rows=demand.tiles * sum(block.rows for block in (*demand.blocks, *demand.resident)),
-        fetched=sum(block.rows for block in fetched),
+        fetched=sum(write.count for write in fetched),
         blocks=len(fetched),
         slices=slices,
-        compute=sum(made.cycles for made in cut),
+        compute=sum(one.cut.cycles for one in cut.placed),
         fetch=round(slices * timing.words_per_slice / timing.rate),
-        wait=after.schedule.waited - before.schedule.waited,
-        end=after.schedule.ends[-1],
+        wait=cut.after.schedule.waited - before.schedule.waited,
+        end=cut.after.schedule.ends[-1],
     )
-
-
-def _add(state: _State, made: Pass, demand: LayerDemand, config: CoreConfig) -> None:
-    """The items of one pass: records, parameters, blocks, PASS."""
-    schedule, number = state.schedule, len(state.schedule.ends)
-    free = max(0, number - TABLE_PASSES + 1)
-    for slices in _records(made, demand, config):
-        schedule.write(Item(slices=slices, after=free))
-    if not made.leaves:
-        slices = config.lanes * isa.PARAM.slices(config)
-        schedule.write(Item(slices=slices, after=free))
-    row_slices = regions.slices(config)[Region.WEIGHTS]
-    taken = set(state.where.values())
-    for index in made.fetch:
-        block = made.uses[index]
-        slot = min(
-            (slot for slot in range(len(state.last_use)) if slot not in taken),
-            key=lambda slot: (state.last_use[slot], slot),
-        )
-        taken.add(slot)
-        state.where[made.tile, id(block)] = slot
-        schedule.write(Item(slices=block.rows * row_slices, after=state.last_use[slot] + 1))
-    for block, kept in zip(made.uses, made.keep, strict=True):
-        state.last_use[state.where[made.tile, id(block)]] = number
-        if not kept:
-            del state.where[made.tile, id(block)]
-    schedule.run(made.cycles)
-
-
-def _records(made: Pass, demand: LayerDemand, config: CoreConfig) -> list[int]:
-    """Slices of the LAYER, PATH, SEGMENT and RUN records of a pass."""
-    paths = {block.path for block in made.uses}
-    return [
-        isa.LAYER.slices(config),
-        len(paths) * isa.PATH.slices(config),
-        sum(demand.segments[path] for path in paths) * isa.SEGMENT.slices(config),
-        sum(block.runs for block in made.uses) * isa.RUN.slices(config),
-    ]

@@ -35,6 +35,8 @@ class ReaderTiming:
         for name in ("page_words", "fifo_pages", "interval"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+        if self.refresh >= self.interval:
+            raise ValueError(f"refresh must be less than interval, not {self.refresh!r}")
 
     @property
     def words_per_slice(self) -> int:
@@ -52,6 +54,11 @@ ULX3S = ReaderTiming()
 """16 bits, pages of 512 words, CAS latency 3, refreshes every 7.5 us at 80 MHz."""
 TANG_NANO_20K = ReaderTiming(word_bits=32, page_words=256, interval=900)
 """32 bits, pages of 256 words, refreshes every 15 us at 60 MHz."""
+
+
+def default_timing(word_bits: int) -> ReaderTiming:
+    """The timing that is assumed for a memory of this width, where no board tells."""
+    return TANG_NANO_20K if word_bits == TANG_NANO_20K.word_bits else ULX3S
 
 
 class WordStream:

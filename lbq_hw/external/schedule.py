@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from lbq_hw.external.reader import ReaderTiming, WordStream
 
+ITEM_SLICES = 3
+"""Of an item beside its payload: two of head, one of CRC."""
 GATE = 2
 """Cycles from the last word of a head to the first of its payload, or CRC, if nothing waits."""
 EFFECT = 2
@@ -69,10 +71,10 @@ class Schedule:
         self.waited += start - free
         self.ends.append(start + cycles)
 
-    def end(self) -> int:
-        """The END item; the cycle in which the inference is done."""
+    def finish(self) -> int:
+        """An END item; the cycle in which the inference is done."""
         self._item()
-        return max(self.cycle, *self.ends)
+        return max(self.ends[-1] if self.ends else 0, self.cycle)
 
     def _item(self, slices: int = 0, earliest: int = 0) -> None:
         """An item with `slices` of payload, which is taken from cycle `earliest` on."""

@@ -22,12 +22,13 @@ PASS_CYCLES = 90
 class Room:
     """What a core has for passes.
 
-    `slots` of weight rows, each for one block; `partial_words`, each the partial sums, of
-    `partial_bits`, of one group of channels; `groups` of a tile; `streams` of events; `halves`:
+    `slots` of `block_rows` weight rows, each for one block; `partial_words`, each the partial sums,
+    of `partial_bits`, of one group of channels; `groups` of a tile; `streams` of events; `halves`:
     parts are half of the slots and nothing stays, for comparison.
     """
 
     slots: int
+    block_rows: int
     partial_words: int
     partial_bits: int
     groups: int
@@ -35,7 +36,7 @@ class Room:
     halves: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("slots", "groups", "streams"):
+        for name in ("slots", "block_rows", "groups", "streams"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
 
@@ -140,7 +141,7 @@ def estimate(demand: LayerDemand, made: Pass, room: Room) -> int:
     steps = int(demand.steps[first:end].sum())
     events = sum(float(block.events[first:end].sum()) for block in made.uses)
     nulls = demand.nulls if any(block in demand.resident for block in made.uses) else 1.0
-    paths = len({block.path for block in made.uses})
+    paths = len({piece.record for block in made.uses for piece in block.pieces})
     requests = sum(block.requests for block in made.uses)
     least = steps * max(requests + 1, paths + 2, room.groups)
     return PASS_CYCLES + round(max(events + nulls * steps, least) / room.streams)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from lbq_hw import isa
@@ -100,7 +101,8 @@ def weight_slice_lanes(config: CoreConfig) -> int:
     return min(lanes, config.lanes)
 
 
-def slices(config: CoreConfig) -> dict[Region, int]:
+@lru_cache(maxsize=256)
+def slices(config: CoreConfig) -> Mapping[Region, int]:
     """32-bit slices of one entry, by region.
 
     An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but
@@ -117,7 +119,8 @@ def slices(config: CoreConfig) -> dict[Region, int]:
     }
 
 
-def entries(config: CoreConfig) -> dict[Region, int]:
+@lru_cache(maxsize=256)
+def entries(config: CoreConfig) -> Mapping[Region, int]:
     """Entries of each region."""
     return {
         Region.REGISTERS: len(REGISTERS),

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from lbq_hw import file, golden
 from lbq_hw.counts import Counter
+from lbq_hw.external.demand import ASSUMED
 from lbq_hw.network import INPUT, Network
 
-ASSUMED = 0.11
-"""Share of set bits that is assumed where nothing tells. The zoo's busiest network has 0.105."""
 Source = Literal["images", "evaluation", "assumed"]
 
 

@@ -98,7 +98,7 @@ def test_everything_happens_in_the_cycles_of_the_schedule(number: int, seed: int
         else:
             schedule.write(Item(slices=len(item.payload), after=item.after))
     assert [e - d for e, d in zip(schedule.ends, durations, strict=True)] == begins
-    assert schedule.end() == end
+    assert schedule.finish() == end
     found = [
         (cycle - START, name, at, 0 if name.startswith("PARAMS") else value)
         for cycle, name, at, value in writes.found

@@ -42,7 +42,7 @@ def test_an_inference_is_done_with_its_last_pass_or_with_end() -> None:
     for cycles, done in ((100, 106), (3, 6 + 3 + 2)):
         schedule = Schedule(EASY)
         schedule.run(cycles)
-        assert schedule.end() == done
+        assert schedule.finish() == done
 
 
 def test_an_item_that_waits_for_a_later_pass_is_refused() -> None:

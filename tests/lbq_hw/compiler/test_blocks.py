@@ -7,7 +7,7 @@ from networks import random_images, random_network
 
 from lbq_hw import interpreter
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.external import demands
+from lbq_hw.compiler.blocks import demands
 from lbq_hw.network import INPUT
 
 

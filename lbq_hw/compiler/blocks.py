@@ -1,0 +1,226 @@
+"""Blocks of weight rows of every layer, with the events that they are expected to have.
+
+Events are counted from the levels of a sample, exactly, but for those of an identity, which are
+averaged over tiles. Without levels, a fixed share of all bits counts as set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw.compiler import patches, tensors
+from lbq_hw.compiler.lower import LoweredLayer, lower
+from lbq_hw.compiler.tensors import Tensor
+from lbq_hw.compiler.windows import ONE_PIXEL
+from lbq_hw.config import CoreConfig
+from lbq_hw.external.demand import ASSUMED, Block, LayerDemand, Piece
+from lbq_hw.network import INPUT, Layer, Network, Path, Window
+from lbq_hw.numeric import signed_width, sum_bounds
+
+Levels = Mapping[str, NDArray[Any]]
+Counts = NDArray[np.float64]
+MOST_ROWS = 64
+LEAST_BLOCKS = 8
+
+
+def block_rows(weight_rows: int) -> int:
+    """Most rows of a block: 64, or fewer where the weight memory would hold fewer than 8 blocks."""
+    return max(1, min(MOST_ROWS, 1 << (weight_rows // LEAST_BLOCKS).bit_length() >> 1))
+
+
+def demands(
+    network: Network, config: CoreConfig, levels: Levels | None, *, block_rows: int
+) -> tuple[LayerDemand, ...]:
+    """Every layer of the network; `levels` of every tensor by name, ``(frames, C, H, W)``.
+
+    Those of the input are as the network has them; they are gathered here if the compiler does so.
+    """
+    gathered, how = patches.rewrite(network, config)
+    laid_out = tensors.lay_out(gathered, config)
+    layers = [lower(one, gathered.is_static(one), laid_out, config) for one in gathered.layers]
+    if levels is not None and how is not None:
+        levels = {**levels, INPUT: how.gather(np.asarray(levels[INPUT]))}
+    return layer_demands(gathered, layers, config, levels, block_rows=block_rows)
+
+
+def layer_demands(
+    network: Network,
+    layers: Sequence[LoweredLayer],
+    config: CoreConfig,
+    levels: Levels | None,
+    *,
+    block_rows: int,
+) -> tuple[LayerDemand, ...]:
+    """Every layer of a network whose input is gathered already, and the levels with it."""
+    return tuple(_layer(network, lowered, config, levels, block_rows) for lowered in layers)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Source:
+    """How busy a tensor is: set `bits` of each channel and pixel, and `words` of each pixel, one
+    per plane and tile, that are not 0; both over all frames.
+    """
+
+    tensor: Tensor
+    bits: Counts
+    words: Counts
+
+    @classmethod
+    def of(cls, tensor: Tensor, levels: Levels | None, lanes: int) -> _Source:
+        tiles = -(-tensor.shape[0] // lanes)
+        if levels is None:
+            share = ASSUMED * tensor.planes * tensor.frames
+            words = np.full(tensor.shape[1:], float(tiles * tensor.planes * tensor.frames))
+            return cls(tensor=tensor, bits=np.full(tensor.shape, share), words=words)
+        values = np.asarray(levels[tensor.name])
+        padded = np.pad(values, ((0, 0), (0, -values.shape[1] % lanes), (0, 0), (0, 0)))
+        grouped = padded.reshape(len(values), tiles, lanes, *values.shape[2:])
+        words = sum(
+            (grouped >> plane & 1).any(axis=2).sum(axis=(0, 1)) for plane in range(tensor.planes)
+        )
+        bits = np.bitwise_count(values.astype(np.uint16)).sum(axis=0)
+        return cls(tensor=tensor, bits=bits.astype(np.float64), words=np.asarray(words, np.float64))
+
+
+def _layer(
+    network: Network,
+    lowered: LoweredLayer,
+    config: CoreConfig,
+    levels: Levels | None,
+    block_rows: int,
+) -> LayerDemand:
+    layer = lowered.layer
+    pool = layer.pool or ONE_PIXEL
+    _, height, width = layer.output_shape
+    positions = _over(np.ones(layer.shape[1:]), pool, (height, width))
+    times = 1 if lowered.static else network.timesteps
+    blocks: list[Block] = []
+    resident: list[Block] = []
+    for number, path in enumerate(layer.paths):
+        source = _Source.of(lowered.sources[number], levels, config.lanes)
+        # A static source is read at every timestep.
+        repeat = times if source.tensor.frames == 1 else 1
+        made = _identity if path.is_identity else _conv
+        for block in made(lowered, number, source, block_rows):
+            events = repeat * _over(block.events, pool, (height, width)).sum(axis=1)
+            fields = vars(block) | {"events": events}
+            (resident if path.is_identity else blocks).append(Block(**fields))
+    return LayerDemand(
+        name=layer.name,
+        tiles=lowered.tiles,
+        rows=height,
+        steps=(times * positions.sum(axis=1)).astype(np.int64),
+        segments=tuple(
+            sum(segment.path == record for segment in lowered.segments)
+            for record in range(len(lowered.paths))
+        ),
+        nulls=5.0 if resident else 1.0,
+        partial_bits=_partial_bits(network, layer),
+        blocks=tuple(blocks),
+        resident=tuple(resident),
+    )
+
+
+def _partial_bits(network: Network, layer: Layer) -> int:
+    """Passes that leave partial sums have no identity: it comes with the last."""
+    low = high = np.zeros(layer.shape[0], np.int64)
+    for path in layer.paths:
+        if not path.is_identity:
+            taps = path.pool.taps if path.pool else 1
+            least, largest = sum_bounds(path.weight, taps * network.source_capacity(path))
+            low, high = low + (least << path.exponent), high + (largest << path.exponent)
+    return signed_width(int(low.min()), int(high.max()))
+
+
+def _pieces(
+    lowered: LoweredLayer, number: int, tap: tuple[int, int], channel: int
+) -> tuple[Piece, ...]:
+    """Runs of one tap of a path from one channel on: one for each tap of its sum-pool."""
+    path, source = lowered.layer.paths[number], lowered.sources[number]
+    stride = (path.pool or ONE_PIXEL).stride
+    return tuple(
+        Piece(
+            record,
+            (tap[0] * stride[0] + ty) * source.row_words,
+            (tap[1] * stride[1] + tx) * source.pitch + channel,
+        )
+        for record, made in enumerate(lowered.paths)
+        if made.number == number
+        for ty, tx in product(*made.taps)
+    )
+
+
+def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) -> Iterator[Block]:
+    """Each tap and range of channels, with its events by pixel."""
+    layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
+    channels, (height, width) = tensor.shape[0], path.kernel
+    starts = range(0, channels, block_rows)
+    counts = np.stack([source.bits[start : start + block_rows].sum(axis=0) for start in starts])
+    if path.pool is not None:
+        counts = _over(counts, path.pool, path.pooled_shape(tensor.shape)[1:])
+    first = lowered.weight_first[number]
+    for ky, kx in product(range(height), range(width)):
+        for start, part in zip(starts, counts, strict=True):
+            pieces = _pieces(lowered, number, (ky, kx), start)
+            size = min(block_rows, channels - start)
+            row = first + (ky * width + kx) * tensor.pitch + start
+            yield Block(
+                pieces=pieces,
+                length=size,
+                requests=len(pieces) * tensor.planes,
+                events=_tap(part, path, (ky, kx), layer.shape[1:]),
+                weights=range(row, row + size),
+                tile_rows=height * width * tensor.pitch,
+            )
+
+
+def _identity(
+    lowered: LoweredLayer, number: int, source: _Source, block_rows: int
+) -> Iterator[Block]:
+    """Limbs; a plane of a pixel and a tile is one event of each limb if any bit is set."""
+    layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
+    (record,) = (index for index, made in enumerate(lowered.paths) if made.number == number)
+    limbs = 1 + max(one.limb for one in lowered.segments if one.path == record)
+    counts = source.words
+    if path.pool is not None:
+        counts = _over(counts, path.pool, layer.shape[1:])
+    first = lowered.weight_first[number]
+    for start in range(0, limbs, block_rows):
+        pieces = _pieces(lowered, number, (0, 0), 0) if not start else ()
+        size = min(block_rows, limbs - start)
+        end = first + (start + size) * lowered.tiles
+        yield Block(
+            pieces=pieces,
+            length=tensor.pitch,
+            requests=len(pieces) * tensor.planes,
+            events=size * counts / lowered.tiles,
+            weights=range(first + start * lowered.tiles, end, lowered.tiles),
+            tile_rows=1,
+            limb=(record, start),
+        )
+
+
+def _over(values: NDArray[Any], window: Window, shape: tuple[int, ...]) -> Counts:
+    """Sums over the taps of a window that moves, ``(..., H, W)`` -> ``(..., *shape)``."""
+    taps = product(range(window.kernel[0]), range(window.kernel[1]))
+    return np.sum([_tap(values, window, tap, shape) for tap in taps], axis=0)
+
+
+def _tap(
+    values: NDArray[Any], window: Window | Path, tap: tuple[int, int], shape: tuple[int, ...]
+) -> Counts:
+    """What one tap of a window meets at each of its places; 0 outside."""
+    found = values.astype(np.float64)
+    for axis in (0, 1):
+        size = values.shape[axis - 2]
+        at = np.arange(shape[axis]) * window.stride[axis] + tap[axis] - window.padding[axis]
+        inside = (at >= 0) & (at < size)
+        found = np.take(found, np.clip(at, 0, size - 1), axis=axis - 2)
+        found = found * (inside[:, None] if axis == 0 else inside)
+    return found

@@ -1,0 +1,231 @@
+"""Where the blocks, records and parameters of passes lie, and what must be done before a write.
+
+A slot of the weight memory, a table entry or a parameter tile is written again once the last pass
+that reads it is done. What is still there from a pass before is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.external.demand import Block, LayerDemand
+from lbq_hw.external.ring import Ring
+from lbq_hw.external.schedule import Item, Schedule
+from lbq_hw.external.split import Pass, Room
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import Region
+
+RINGS = (Region.PATHS, Region.SEGMENTS, Region.RUNS)
+
+
+class PassRun(NamedTuple):
+    """Fields of a RUN record; `length` is a count."""
+
+    row: int
+    column: int
+    length: int
+    weight: int
+
+
+class Write(NamedTuple):
+    """An item of a pass: entries of a region from `first` on, once `after` passes are done.
+
+    `block`: of WEIGHTS, which of the blocks that the pass uses.
+    """
+
+    region: Region
+    first: int
+    count: int
+    after: int
+    block: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlacedPass:
+    """A pass with its place in the memories.
+
+    `number` from 0; `rows`: first weight row of each block that it uses; `records`: numbers, in
+    the layer, of the PATH records that it has; `runs` of each; `run_firsts`: where those begin in
+    the table; `writes` in the order of the tape.
+    """
+
+    cut: Pass
+    number: int
+    rows: tuple[int, ...]
+    records: tuple[int, ...]
+    runs: tuple[tuple[PassRun, ...], ...]
+    run_firsts: tuple[int, ...]
+    path_first: int
+    segment_first: int
+    segments: int
+    param: int
+    writes: tuple[Write, ...]
+
+
+class Places:
+    """What lies where after some passes, and the schedule of their items."""
+
+    def __init__(self, config: CoreConfig, room: Room, schedule: Schedule) -> None:
+        self._config, self._room = config, room
+        self._slices = regions.slices(config)
+        self.schedule = schedule
+        self.last_use = [-1] * room.slots
+        self._where: dict[tuple[int, int], int] = {}
+        self._rings = {
+            region: Ring(regions.TABLES[region], getattr(config, regions.TABLES[region]))
+            for region in RINGS
+        }
+        self._params = Ring("channels", config.param_tiles)
+
+    def copy(self) -> Places:
+        other = Places(self._config, self._room, self.schedule.copy())
+        other.last_use, other._where = list(self.last_use), dict(self._where)
+        other._rings = {region: ring.copy() for region, ring in self._rings.items()}
+        other._params = self._params.copy()
+        return other
+
+    def add(self, made: Pass, demand: LayerDemand) -> PlacedPass:
+        """Place a pass and schedule its items; FullError if a table is too small for it."""
+        config, number = self._config, len(self.schedule.ends)
+        rows, fetched = self._fetch(made)
+        records, runs = _runs(made.uses, rows)
+        if sum(map(len, dict.fromkeys(runs))) > config.runs:
+            rows, fetched = self._fetch(made, side_by_side=True)
+            records, runs = _runs(made.uses, rows)
+        identity = tuple(
+            row for row, block in zip(rows, made.uses, strict=True) if block.limb is not None
+        )
+        place = demand.name, made.band[0], made.tile if identity else 0
+        segments = sum(demand.segments[record] for record in records)
+        different = tuple(dict.fromkeys(runs))
+        firsts, total = {}, 0
+        for one in different:
+            firsts[one] = total
+            total += len(one)
+
+        layer = number % config.layers
+        writes = [Write(Region.LAYERS, layer, 1, max(0, number - config.layers + 1))]
+        run_first, runs_after = self._rings[Region.RUNS].put(different, total, number)
+        run_firsts = tuple(run_first + firsts[one] for one in runs)
+        path_first, paths_after = self._rings[Region.PATHS].put(
+            (*place, records, tuple(zip(run_firsts, map(len, runs), strict=True))),
+            len(records),
+            number,
+        )
+        segment_first, segments_after = self._rings[Region.SEGMENTS].put(
+            (demand.name, records, identity), segments, number
+        )
+        for region, first, count, after in (
+            (Region.PATHS, path_first, len(records), paths_after),
+            (Region.SEGMENTS, segment_first, segments, segments_after),
+            (Region.RUNS, run_first, total, runs_after),
+        ):
+            if after is not None:
+                writes.append(Write(region, first, count, after))
+        param = 0
+        if not made.leaves:
+            param, after = self._params.put((demand.name, made.tile), 1, number)
+            if after is not None:
+                lanes = config.lanes
+                writes.append(Write(Region.PARAMS, param * lanes, lanes, after))
+        writes += fetched
+        for index, (row, kept) in enumerate(zip(rows, made.keep, strict=True)):
+            slot = row // self._room.block_rows
+            self.last_use[slot] = number
+            if kept:
+                self._where[made.tile, id(made.uses[index])] = slot
+            else:
+                self._where.pop((made.tile, id(made.uses[index])), None)
+        self._schedule(writes, made.cycles)
+        return PlacedPass(
+            cut=made,
+            number=number,
+            rows=rows,
+            records=records,
+            runs=runs,
+            run_firsts=run_firsts,
+            path_first=path_first,
+            segment_first=segment_first,
+            segments=segments,
+            param=param,
+            writes=tuple(writes),
+        )
+
+    def _fetch(
+        self, made: Pass, *, side_by_side: bool = False
+    ) -> tuple[tuple[int, ...], list[Write]]:
+        """First rows of all blocks of a pass, and the writes of those that it fetches."""
+        taken = set(self._where.values())
+        free = [slot for slot in range(self._room.slots) if slot not in taken]
+        chosen = sorted(free, key=lambda slot: (self.last_use[slot], slot))[: len(made.fetch)]
+        if side_by_side:
+            chosen = self._neighbours(free, len(made.fetch)) or chosen
+        size, slots, writes = self._room.block_rows, dict(zip(made.fetch, chosen, strict=True)), []
+        rows = tuple(
+            size * (slots[index] if index in slots else self._where[made.tile, id(block)])
+            for index, block in enumerate(made.uses)
+        )
+        for index, slot in slots.items():
+            after, count = self.last_use[slot] + 1, made.uses[index].rows
+            writes.append(Write(Region.WEIGHTS, rows[index], count, after, index))
+        return rows, writes
+
+    def _neighbours(self, free: Sequence[int], count: int) -> list[int]:
+        """Slots side by side of which the last is free earliest; none if there are none."""
+        windows = [
+            list(range(first, first + count))
+            for first in free
+            if set(range(first, first + count)) <= set(free)
+        ]
+        return min(windows, key=lambda slots: max(self.last_use[s] for s in slots), default=[])
+
+    def _schedule(self, writes: Sequence[Write], cycles: int) -> None:
+        for write in writes:
+            slices = write.count * self._slices[write.region]
+            self.schedule.write(Item(slices=slices, after=write.after))
+        self.schedule.run(cycles)
+
+
+def side_by_side(blocks: Sequence[Block], block_rows: int) -> int:
+    """RUN records of a pass with these blocks, if they lie in neighbouring slots."""
+    _, runs = _runs(blocks, range(0, block_rows * len(blocks), block_rows))
+    return sum(map(len, dict.fromkeys(runs)))
+
+
+def _runs(
+    blocks: Sequence[Block], rows: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[tuple[PassRun, ...], ...]]:
+    """PATH records of a pass with these blocks at these weight rows, and the runs of each."""
+    found: dict[int, list[PassRun]] = {}
+    for block, weight in zip(blocks, rows, strict=True):
+        for record, row, column in block.pieces:
+            # All limbs of an identity share their runs; the segment has the row of a limb.
+            run = PassRun(row, column, block.length, weight if block.limb is None else 0)
+            found.setdefault(record, []).append(run)
+    records = tuple(sorted(found))
+    identities = _identities(blocks)
+    return records, tuple(
+        tuple(found[record] if record in identities else _merged(found[record]))
+        for record in records
+    )
+
+
+def _identities(blocks: Sequence[Block]) -> set[int]:
+    return {piece.record for b in blocks if b.limb is not None for piece in b.pieces}
+
+
+def _merged(runs: list[PassRun]) -> list[PassRun]:
+    """Runs in their order, those that follow each other in plane and weight memory as one."""
+    found: list[PassRun] = []
+    for run in sorted(runs):
+        if found:
+            last = found[-1]
+            ends = last.row, last.column + last.length, last.weight + last.length
+            if ends == (run.row, run.column, run.weight):
+                found[-1] = last._replace(length=last.length + run.length)
+                continue
+        found.append(run)
+    return found

@@ -1,0 +1,89 @@
+"""Executes a compiled program in numpy as the core does, event by event: tests the compiler.
+
+Works from the encoded tables, weight rows and plane words alone, or from the bytes of a tape. Lanes
+accumulate in the order of the events and must never leave their width, nor may partial sums, else
+`OverflowError`; membranes wrap at theirs, as in the core. All memories start full of noise: what a
+program has not written, it must not need. Segments whose exponents rise within a layer are refused,
+as in the core: `ValueError`; so is a wrong tape: `TapeError`.
+
+An item of a tape is written as early as the tape allows: if it did not wait for a pass that still
+reads what it overwrites, the pass goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import isa
+from lbq_hw.compiler.program import Program
+from lbq_hw.interpreter.machine import Machine, Work
+from lbq_hw.interpreter.units import Params
+from lbq_hw.isa.contents import Contents, replay
+from lbq_hw.isa.tape import TapeError
+from lbq_hw.network import INPUT
+from lbq_hw.numeric import Integers
+
+__all__ = ["Execution", "Work", "run"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Execution:
+    """One image: `logits` of the classes; `levels` by layer, ``(T, C, H, W)``; `work` by layer."""
+
+    logits: Integers
+    levels: dict[str, NDArray[np.uint8]]
+    work: tuple[Work, ...]
+
+
+def run(program: Program, raw: NDArray[np.uint8], *, seed: int = 0) -> Execution:
+    """Execute one raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``."""
+    random = np.random.default_rng(seed)
+    machine = Machine(program.config, random)
+    source = program.tensors[INPUT]
+    bits = program.input_bits(raw)
+    machine.planes[source.base : source.end] = bits
+    machine.flags[source.base : source.end] = bits.any(axis=1)
+    done = (_passes if program.tape else _layers)(program, machine, random)
+    levels: dict[str, NDArray[np.uint8]] = {}
+    work: dict[int, Work] = {}
+    for number, part in done:
+        work[number] = work[number] + part if number in work else part
+        if part.name in program.tensors:  # whole once its last pass is done
+            tensor = program.tensors[part.name]
+            levels[part.name] = tensor.unpack(machine.planes[tensor.base : tensor.end])
+    return Execution(
+        logits=program.logits(machine.logits), levels=levels, work=tuple(work.values())
+    )
+
+
+def _layers(
+    program: Program, machine: Machine, random: np.random.Generator
+) -> Iterator[tuple[int, Work]]:
+    """Execute the layers of a program; the number of each, and what it did."""
+    del random
+    params = Params.of([isa.PARAM.decode(program.config, word) for word in program.params])
+    for number, info in enumerate(program.info):
+        records = program.records(number)
+        yield number, machine.layer(info.name, records, program.weights, params)
+        if records.layer["last"]:
+            return
+
+
+def _passes(
+    program: Program, machine: Machine, random: np.random.Generator
+) -> Iterator[tuple[int, Work]]:
+    """Execute the passes of a tape; the number of the layer of each, and what it did."""
+    contents = Contents(program.config, random)
+    count = 0
+    for count, records in enumerate(replay(program.tape, contents), 1):
+        if count > len(program.passes):
+            raise TapeError(f"the tape has more than the {len(program.passes)} passes of its plan")
+        number = program.passes[count - 1].layer
+        name, params = program.info[number].name, Params.of(contents.params())
+        yield number, machine.layer(name, records, contents.weights(), params)
+    if count < len(program.passes):
+        raise TapeError(f"the tape has {count} passes, not the {len(program.passes)} of its plan")

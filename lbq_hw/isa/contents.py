@@ -1,0 +1,142 @@
+"""What the memories of a core hold while it reads a tape, and the records of each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import isa
+from lbq_hw.config import CoreConfig
+from lbq_hw.isa import regions, tape
+from lbq_hw.isa.record import Record
+from lbq_hw.isa.regions import Region
+from lbq_hw.isa.tape import TapeError, TapeItem
+
+Values = dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerRecords:
+    """The decoded records of one layer or pass; `runs` has those of each of its `paths`."""
+
+    layer: Values
+    paths: tuple[Values, ...]
+    segments: tuple[Values, ...]
+    runs: tuple[tuple[Values, ...], ...]
+
+    @classmethod
+    def of(
+        cls,
+        layer: Values,
+        paths: Sequence[Values],
+        segments: Sequence[Values],
+        runs: Sequence[Values],
+    ) -> LayerRecords:
+        """Those that a LAYER record names in the tables."""
+        own = tuple(paths[layer["path_first"] : layer["path_last"] + 1])
+        return cls(
+            layer=layer,
+            paths=own,
+            segments=tuple(segments[layer["segment_first"] : layer["segment_last"] + 1]),
+            runs=tuple(tuple(runs[p["run_first"] : p["run_last"] + 1]) for p in own),
+        )
+
+
+class Contents:
+    """Tables, weight rows and parameters: noise until the tape writes them."""
+
+    def __init__(self, config: CoreConfig, random: np.random.Generator) -> None:
+        self.config = config
+        sizes, entries = regions.slices(config), regions.entries(config)
+        self._slices = {
+            region: random.integers(0, 1 << 32, (entries[region], sizes[region]), dtype=np.uint32)
+            for region in tape.WRITTEN
+        }
+
+    def write(self, item: TapeItem) -> None:
+        """Execute an item that `tape.decode` has given."""
+        region, first, part = tape.entry(self.config, item)
+        flat = self._slices[region].reshape(-1)
+        start = first * self._slices[region].shape[1] + part
+        flat[start : start + len(item.payload)] = item.payload
+
+    def weights(self) -> NDArray[np.int64]:
+        """All weight rows, ``(rows, P)``."""
+        lanes, bits = regions.weight_slice_lanes(self.config), self.config.weight_bits
+        shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
+        codes = self._slices[Region.WEIGHTS][..., None] >> shifts & np.uint32((1 << bits) - 1)
+        values = codes.astype(np.int64).reshape(self.config.weight_rows, -1)
+        return values - (values >> (bits - 1) << bits)
+
+    def params(self) -> list[Values]:
+        """Parameters of all channels."""
+        return [self._decode(isa.PARAM, Region.PARAMS, i) for i in range(self.config.channels)]
+
+    def records(self, number: int) -> LayerRecords:
+        """The records of pass `number`; TapeError if one is illegal."""
+        entry = number % self.config.layers
+        (layer,) = self._table(Region.LAYERS, range(entry, entry + 1))
+        paths = self._table(Region.PATHS, _range(layer, "path"))
+        segments = self._table(Region.SEGMENTS, _range(layer, "segment"))
+        runs = tuple(self._table(Region.RUNS, _range(path, "run")) for path in paths)
+        if len(paths) > self.config.layer_paths:
+            raise TapeError(
+                f"a pass must have at most {self.config.layer_paths} paths, not {len(paths)}"
+            )
+        for segment in segments:
+            if segment["path"] >= len(paths):
+                raise TapeError(f"segment.path must be below {len(paths)}, not {segment['path']}")
+        return LayerRecords(layer=layer, paths=paths, segments=segments, runs=runs)
+
+    def _table(self, region: Region, numbers: range) -> tuple[Values, ...]:
+        record = isa.TABLES[regions.TABLES[region]]
+        found = []
+        for number in numbers:
+            values = self._decode(record, region, number)
+            if violations := record.violations(self.config, values):
+                raise TapeError(violations[0])
+            found.append(values)
+        return tuple(found)
+
+    def _decode(self, record: Record, region: Region, number: int) -> Values:
+        slices = self._slices[region][number].tolist()
+        word = sum(value << 32 * part for part, value in enumerate(slices))
+        return record.decode(self.config, word & ((1 << record.width(self.config)) - 1))
+
+
+def _range(values: Values, kind: str) -> range:
+    return range(values[f"{kind}_first"], values[f"{kind}_last"] + 1)
+
+
+def replay(data: bytes, contents: Contents) -> Iterator[LayerRecords]:
+    """Execute a tape: the records of every pass, each when the pass may begin.
+
+    A pass is done when the next one is asked for. An item is written as early as its `after` and
+    the items before it allow, so that a pass meets wrong contents if `after` is too small.
+    TapeError for what the core refuses.
+    """
+    done = allowed = 0
+    last = False
+
+    def begin() -> LayerRecords:
+        nonlocal done, last
+        if last:
+            raise TapeError(f"pass {done} comes after the one marked last")
+        records = contents.records(done)
+        last, done = bool(records.layer["last"]), done + 1
+        return records
+
+    for item in tape.decode(contents.config, data):
+        if item.address == tape.PASS:
+            allowed += 1
+            continue
+        while done < item.after:
+            yield begin()
+        contents.write(item)
+    while done < allowed:
+        yield begin()
+    if not last:
+        raise TapeError("the tape ends before a pass that is marked last")
