@@ -7,8 +7,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.external.pass_control import PassControl
-from lbq_hw.core.external.tape_reader import PASS_BITS, TapeReader
+from lbq_hw.core.external.tape_reader import TapeReader
 from lbq_hw.core.external.tape_writes import TapeWrites
+from lbq_hw.core.host.registers import error_at_bits
 from lbq_hw.isa import Error
 
 __all__ = ["TapeRunner"]
@@ -53,7 +54,7 @@ class TapeRunner(wiring.Component):
             | {name: given[name] for name in _WALK}
             | {"walk_error_at": In(at_bits)}
             | {name: given[name] for name in ("begin", "stop", "done", "finished", "error")}
-            | {"error_at": Out(max(at_bits, PASS_BITS)), "reading": Out(1)}
+            | {"error_at": Out(error_at_bits(config)), "reading": Out(1)}
             | {name: stored[name] for name in ("records", "weights", "params")}
         )
 

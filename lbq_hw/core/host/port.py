@@ -17,6 +17,7 @@ __all__ = ["HostPort", "PortSignature"]
 
 _WRITES = ("records", "weights", "params", "plane_write")
 _RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
+_MEMORY_IN = ("calibrated", "aligned")
 _RUN_OUT = ("start", "busy")
 
 
@@ -58,7 +59,9 @@ class HostPort(wiring.Component):
         only the last one: writes to the other regions are refused with ADDRESS.
     planes, logits : read ports
     start : out
-        The first cycle of `busy`.
+        The first cycle of `busy`; with external memory, the first of these with `aligned`.
+    calibrated, aligned : in, with external memory
+        As in `Registers`.
     busy : out
     finished : in
         The program ended; `busy` falls. Not looked at in the cycle of `start`.
@@ -75,6 +78,7 @@ class HostPort(wiring.Component):
         self._config = c = config
         self._writes = writes = HostWrites(config)
         self._registers = registers = Registers(config)
+        self._run_in = (*_RUN_IN, *_MEMORY_IN) if config.external else _RUN_IN
         logit = data.ArrayLayout(signed(c.membrane_bits), c.units)
         written, kept = writes.signature.members, registers.signature.members
         super().__init__(
@@ -90,7 +94,7 @@ class HostPort(wiring.Component):
                 ),
             }
             | {name: written[name] for name in _WRITES if name in written}
-            | {name: kept[name] for name in (*_RUN_OUT, *_RUN_IN)}
+            | {name: kept[name] for name in (*_RUN_OUT, *self._run_in)}
         )
 
     def elaborate(self, _platform):
@@ -103,7 +107,7 @@ class HostPort(wiring.Component):
                 connect(m, getattr(writes, name), flipped(getattr(self, name)))
         for name in _RUN_OUT:
             m.d.comb += getattr(self, name).eq(getattr(registers, name))
-        for name in _RUN_IN:
+        for name in self._run_in:
             m.d.comb += getattr(registers, name).eq(getattr(self, name))
         named = [port.addr[regions.SHIFT :] == kind for kind in Region]
         control = port.addr[:4] == regions.REGISTERS["control"].address
