@@ -3,8 +3,56 @@
 from __future__ import annotations
 
 import argparse
+import re
+from dataclasses import dataclass
 
 from lbq_hw import datasets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of ``lbq``: the `module` whose main it calls, and what it does."""
+
+    module: str
+    meaning: str
+
+    @property
+    def spelled(self) -> str:
+        """The command as Python runs it."""
+        return f"python -m {self.module.removesuffix('.__main__')}"
+
+
+COMMANDS = {
+    "train": Command(
+        module="train.__main__",
+        meaning="train a network of burst neurons from a TOML configuration",
+    ),
+    "export": Command(module="train.export", meaning="write the integer network of a trained run"),
+    "evaluate": Command(
+        module="lbq_hw.evaluate",
+        meaning="accuracy, operations and energy of an integer network on a dataset",
+    ),
+    "sim": Command(
+        module="sim.__main__",
+        meaning="a whole network on the RTL, compared with the golden model",
+    ),
+    "build": Command(
+        module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
+    ),
+    "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
+    "doctor": Command(
+        module="lbq_hw.doctor",
+        meaning="which tools and libraries are there, and how to get the others",
+    ),
+}
+
+
+def spoken(text: str, prog: str) -> str:
+    """`text` with the commands in it as the user types them, who called this one `prog`."""
+    if not prog.startswith("lbq "):
+        return text
+    names = {command.spelled: f"lbq {name}" for name, command in COMMANDS.items()}
+    return re.sub(r"python -m \w+(\.\w+)*", lambda found: names.get(found[0], found[0]), text)
 
 
 def positive(text: str) -> int:
@@ -22,6 +70,8 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         "--dataset", help=f"default: the one the model was trained on; one of {known}"
     )
     parser.add_argument(
-        "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
+        "--data",
+        metavar="PATH",
+        help="folder of the dataset's files (digits needs none), or an .npz file of one's own",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")

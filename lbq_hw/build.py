@@ -16,6 +16,7 @@ from rich.table import Table
 import boards
 from boards.clocks import ClockError
 from lbq_hw import file, flow, package, zoo
+from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError
@@ -37,8 +38,8 @@ input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
 """
 
 
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build") -> int:
+    args = _parser(prog).parse_args(argv)
     if args.list_boards:
         _list_boards(as_json=args.json)
         return 0
@@ -58,13 +59,14 @@ def main(argv: list[str] | None = None) -> int:
         return _fail("interrupted", INTERRUPTED)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.build",
+        prog=prog,
         description="Build a bitstream, a package and a report for a board from a network.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(prog=prog)
     parser.add_argument("--board", metavar="NAME", help="see --list-boards")
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
@@ -83,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument("--json", action="store_true", help="print one JSON object at the end")
     images = parser.add_argument_group("images to check with")
     images.add_argument("--dataset", help="default: the one the model was trained on")
-    images.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     images.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
     return parser
 
@@ -101,6 +104,7 @@ def _job(args: argparse.Namespace) -> flow.Job:
         tries=args.tries,
         dataset=args.dataset,
         data=args.data,
+        raw=args.raw,
         images=args.images,
     )
     folder = args.build_dir or Path("build") / f"{board.name}-{name}"
@@ -132,7 +136,7 @@ def _build(job: flow.Job, args: argparse.Namespace) -> int:
         print(json.dumps(_facts(job, error)))
     elif error is None:
         _show_result(job, console)
-        _show_next(job, console)
+        _show_next(job, console, args.prog)
     if error is not None:
         return _fail(error, code)
     return 0
@@ -152,7 +156,7 @@ def _show_result(job: flow.Job, console: Console) -> None:
     console.print(table)
 
 
-def _show_next(job: flow.Job, console: Console) -> None:
+def _show_next(job: flow.Job, console: Console, prog: str) -> None:
     """What to do with a package that is there."""
     if not any(outcome.step == "package" for outcome in job.outcomes):
         return
@@ -161,7 +165,7 @@ def _show_next(job: flow.Job, console: Console) -> None:
         first = f"python -m sim.board --package {made.folder}"
     else:
         first = job.board.program.format(made.bitstream)
-    second = f"python -m lbq_hw.host --port PORT --package {made.folder}"
+    second = f"{spoken('python -m lbq_hw.host', prog)} --port PORT --package {made.folder}"
     console.print("next:", first, second, sep="\n  ", highlight=False, markup=False)
 
 

@@ -163,8 +163,8 @@ def healthy(findings: list[Finding]) -> bool:
     return all(finding.state == "ok" for finding in findings if finding.needed)
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m lbq_hw.doctor", description=__doc__)
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.doctor") -> int:
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     args = parser.parse_args(argv)
     findings = examine()

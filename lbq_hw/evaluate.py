@@ -16,10 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import counts, energy, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive
+from lbq_hw.arguments import add_dataset, positive, spoken
 from lbq_hw.counts import Counts, LayerCounts
-from lbq_hw.datasets import Dataset, DatasetError
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets import DatasetError
+from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.golden import Trace
 from lbq_hw.network import INPUT, Network
 from lbq_hw.progress import image_bar
@@ -31,6 +31,10 @@ examples:
   python -m lbq_hw.evaluate --model net.lbq --data folder/of/mnist --limit 1000
       a network of your own on the first 1000 test images of the dataset it was trained on
   python -m lbq_hw.evaluate --model mnist --data folder/of/mnist --json > mnist.json
+  python -m lbq_hw.evaluate --model net.lbq --dataset images --data pictures
+      PNG and JPEG files of your own, in pictures/CLASS or pictures/test/CLASS, resized
+  python -m lbq_hw.evaluate --model net.lbq --dataset npz --data mine.npz
+      arrays of your own: images (uint8) and labels, or test_images and test_labels
 
 what is counted, as a mean per image:
   unary ACs        accumulations if a level of k were k unit events
@@ -47,16 +51,17 @@ integer price list (0.1 pJ an addition, 0.2 pJ an 8-bit multiplication) beside a
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """Percent of images classified right, and what they cost."""
+    """The class of each image, the percent that is right (None without labels), the cost."""
 
-    accuracy: float
+    classes: tuple[int, ...]
+    accuracy: float | None
     counts: Counts
 
 
 def evaluate(
     network: Network,
     images: NDArray[np.uint8],
-    labels: NDArray[np.int64],
+    labels: NDArray[np.int64] | None,
     *,
     batch: int | None = None,
     advance: Callable[[int], object] | None = None,
@@ -70,19 +75,25 @@ def evaluate(
             advance(trace.u.shape[1])
 
     classes = golden.run(network, images, batch=batch, observe=observe).classes
-    return Evaluation(accuracy=100.0 * float(np.mean(classes == labels)), counts=counter.counts())
+    accuracy = None if labels is None else 100.0 * float(np.mean(classes == labels))
+    return Evaluation(classes=tuple(classes.tolist()), accuracy=accuracy, counts=counter.counts())
 
 
 def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as one JSON-able object; operations and energies are means per image."""
+    """The evaluation as one JSON-able object; operations and energies are means per image.
+
+    Images without labels have no accuracy, but `classes`, what the network takes them for.
+    """
     cost = evaluation.counts
     prices = energy.report(cost)
+    unlabelled = {} if evaluation.accuracy is not None else {"classes": list(evaluation.classes)}
     return {
         "model": model,
         "digest": file.digest(network),
         "dataset": dataset,
         "images": cost.images,
         "accuracy": evaluation.accuracy,
+        **unlabelled,
         "float_accuracy": network.meta.get("float_accuracy"),
         "timesteps": network.timesteps,
         "capacity": max(layer.capacity for layer in network.layers),
@@ -98,13 +109,19 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.evaluate") -> int:
+    options = _parser(prog).parse_args(arguments)
     try:
         network = file.load(zoo.find(options.model))
-        dataset = load_dataset(network, options.dataset, options.data, options.limit)
-        evaluation = _with_progress(network, dataset, options.batch)
-        result = report(options.model, network, dataset.name, evaluation)
+        samples = load_samples(
+            network,
+            dataset=options.dataset,
+            data=options.data,
+            raw=options.raw,
+            limit=options.limit,
+        )
+        evaluation = _with_progress(network, samples, options.batch)
+        result = report(options.model, network, samples.name, evaluation)
     except (ValueError, DatasetError, OverflowError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -115,18 +132,23 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.evaluate",
+        prog=prog,
         description="Run an integer network bit for bit on a dataset's test images: accuracy, "
         "operations by layer, energy.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--model", default="digits", help="an .lbq file or a name of the zoo (default: digits)"
     )
     add_dataset(parser)
+    parser.add_argument(
+        "--raw",
+        metavar="F",
+        help="images of a .npy file instead: without labels, so that classes are printed",
+    )
     parser.add_argument(
         "--batch",
         type=positive,
@@ -139,13 +161,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _with_progress(network: Network, dataset: Dataset, batch: int | None) -> Evaluation:
+def _with_progress(network: Network, samples: Samples, batch: int | None) -> Evaluation:
     with image_bar() as bar:
-        task = bar.add_task(f"{network.name} on {dataset.name}", total=len(dataset.images))
+        task = bar.add_task(f"{network.name} on {samples.name}", total=len(samples.images))
         return evaluate(
             network,
-            dataset.images,
-            dataset.labels,
+            samples.images,
+            samples.labels,
             batch=batch,
             advance=lambda done: bar.advance(task, done),
         )
@@ -183,9 +205,12 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
         f"is {si(cost.padded.bit_sparse)}"
     )
     console.print(_energy_table(result["energy"]))
+    if result["accuracy"] is None:
+        found = f"classes {' '.join(map(str, result['classes']))}"
+    else:
+        found = f"[bold]{result['accuracy']:.2f} %[/bold] of {result['images']:,} images right"
     console.print(
-        f"{escape(result['model'])} on {result['dataset']}: "
-        f"[bold]{result['accuracy']:.2f} %[/bold] of {result['images']:,} images right, "
+        f"{escape(result['model'])} on {escape(result['dataset'])}: {found}, "
         f"T = {result['timesteps']}, N = {result['capacity']}, "
         f"{result['weight_bits']}-bit weights, {result['parameters']:,} parameters",
         highlight=False,

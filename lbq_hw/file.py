@@ -1,8 +1,9 @@
 """Reads and writes `.lbq` files: one integer network in a safetensors container.
 
 The format is documented in docs/lbq-format.md. Here is the container; `lbq_hw.manifest` turns the
-network into what it contains. Equal networks give equal bytes; a file that was cut off, altered, or
-written by a newer version is refused with a `FileError` of one sentence.
+network into what it contains, `lbq_hw.packing` weights of few bits into bytes. Equal networks give
+equal bytes; a file that was cut off, altered, or written by a newer version is refused with a
+`FileError` of one sentence.
 """
 
 from __future__ import annotations
@@ -22,15 +23,30 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from lbq_hw.manifest import CODES, DTYPES, Tensors, build, compact_json, describe, unique
-from lbq_hw.network import Network
+from lbq_hw import packing
+from lbq_hw.manifest import (
+    CODES,
+    DTYPES,
+    Tensors,
+    build,
+    compact_json,
+    convolution_weights,
+    describe,
+    unique,
+)
+from lbq_hw.network import Network, NetworkError
+from lbq_hw.packing import Packed
 
 FORMAT = "lbq"
-VERSION = 1
+VERSION = 2
+"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed."""
 MAX_BYTES = 1 << 28
-"""Bytes of a file: weights are a byte or two each, and the largest core holds fewer."""
+"""Bytes of a file, and of its tensors after unpacking: the largest core holds fewer."""
 MAX_HEADER = 1 << 24
 """Bytes of a file's header, the manifest included."""
+
+PACKED_CODE = "U8"
+"""The type of a packed tensor, and of no other."""
 
 _AGAIN = "export or copy it again"
 _REASON = 300  # characters of a reason, which may quote what the file says
@@ -87,37 +103,49 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 
 def digest(network: Network) -> str:
-    """SHA-256 (hex) of everything that defines `network`: what `save` writes into the file."""
+    """SHA-256 (hex) of everything that defines `network`, however a file stores its weights."""
     return _digest(*describe(network))
 
 
 def dumps(network: Network) -> bytes:
     """The bytes of the file that `save` writes."""
-    data, size = _container(*describe(network))
-    if size > MAX_HEADER or len(data) > MAX_BYTES:
+    manifest, tensors = describe(network)
+    few = network.weight_bits <= packing.MAX_BITS
+    packed = {
+        name: Packed(bits=network.weight_bits, shape=tensors[name].shape)
+        for name in (convolution_weights(network) if few else ())
+    }
+    data, size = _container(manifest, tensors, packed)
+    most = max(len(data), sum(tensor.nbytes for tensor in tensors.values()))
+    if size > MAX_HEADER or most > MAX_BYTES:
         raise FileError(
-            f"network {network.name!r} is too large for a file ({len(data)} bytes, the most are "
+            f"network {network.name!r} is too large for a file ({most} bytes, the most are "
             f"{MAX_BYTES}, and {size} of header, the most are {MAX_HEADER}): make it smaller"
         )
     return data
 
 
-def _container(manifest: str, tensors: Tensors) -> tuple[bytes, int]:
-    """The bytes of a file, and how many of them are its header."""
-    header: dict[str, Any] = {
-        "__metadata__": {
-            "format": FORMAT,
-            "version": str(VERSION),
-            "manifest": manifest,
-            "digest": _digest(manifest, tensors),
-        }
+def _container(
+    manifest: str, tensors: Tensors, packed: Mapping[str, Packed] | None = None
+) -> tuple[bytes, int]:
+    """The bytes of a file, and how many of them are its header. `packed` tensors are packed."""
+    packed = packed or {}
+    metadata = {
+        "format": FORMAT,
+        "version": "2" if packed else "1",
+        "manifest": manifest,
+        "digest": _digest(manifest, tensors),
     }
+    if packed:
+        metadata["packed"] = packing.write(packed)
+    header: dict[str, Any] = {"__metadata__": metadata}
+    stored = tensors | {name: packing.pack(tensors[name], packed[name].bits) for name in packed}
     blobs, offset = [], 0
-    for name in sorted(tensors, key=lambda name: (-tensors[name].itemsize, name)):  # all aligned
-        blob = tensors[name].tobytes()
+    for name in sorted(stored, key=lambda name: (-stored[name].itemsize, name)):  # all aligned
+        blob = stored[name].tobytes()
         header[name] = {
-            "dtype": CODES[tensors[name].dtype],
-            "shape": list(tensors[name].shape),
+            "dtype": PACKED_CODE if name in packed else CODES[stored[name].dtype],
+            "shape": list(stored[name].shape),
             "data_offsets": [offset, offset + len(blob)],
         }
         blobs.append(blob)
@@ -144,7 +172,8 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     if not isinstance(manifest, str):
         raise FileError(f"{source} is damaged (it has no manifest): {_AGAIN}")
     try:
-        tensors = _parse_tensors(data)
+        packed = packing.read(metadata.get("packed")) if int(version) >= 2 else {}
+        tensors = _parse_tensors(data, packed)
         actual = _digest(manifest, tensors)
     except (safetensors.SafetensorError, ValueError) as error:
         raise FileError(f"{source} is damaged ({_cut(str(error))}): {_AGAIN}") from error
@@ -153,11 +182,22 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
             f"{source} was altered after it was written (its digest does not match): {_AGAIN}"
         )
     try:
-        return build(manifest, tensors)
+        network = build(manifest, tensors)
+        _check_widths(packed, network)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise FileError(
             f"{source} describes no valid network ({_cut(str(error))}): {_AGAIN}"
         ) from error
+    return network
+
+
+def _check_widths(packed: Mapping[str, Packed], network: Network) -> None:
+    for name, one in packed.items():
+        if one.bits != network.weight_bits:
+            raise NetworkError(
+                f"tensor {name!r} is packed to {one.bits} bits, the weights are of "
+                f"{network.weight_bits}"
+            )
 
 
 def _cut(reason: str) -> str:
@@ -188,21 +228,45 @@ def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
     return metadata, 8 + size + max(ends, default=0)
 
 
-def _parse_tensors(data: bytes) -> Tensors:
-    tensors: Tensors = {}
-    for name, entry in safetensors.deserialize(data):
-        if entry["dtype"] not in DTYPES:
-            raise ValueError(f"tensor {name!r} must not be of type {entry['dtype']}")
-        if len(entry["shape"]) > 4:
-            raise ValueError(f"tensor {name!r} must have at most 4 axes")
-        flat = np.frombuffer(entry["data"], DTYPES[entry["dtype"]])
-        flat.flags.writeable = False
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
+def _parse_tensors(data: bytes, packed: Mapping[str, Packed]) -> Tensors:
+    """The tensors of a file, unpacked. What they take is known before any is unpacked."""
+    found = dict(safetensors.deserialize(data))
+    for name, one in packed.items():
+        if name not in found:
+            raise ValueError(f"packed names the tensor {name!r}, which the file lacks")
+        dtype, shape = found[name]["dtype"], found[name]["shape"]
+        if dtype != PACKED_CODE or shape != [one.bytes]:
+            raise ValueError(
+                f"the packed tensor {name!r} must be {PACKED_CODE} of shape [{one.bytes}], not "
+                f"{dtype} of {shape}"
+            )
+    unpacked = sum(
+        packed[name].count if name in packed else len(entry["data"])
+        for name, entry in found.items()
+    )
+    if unpacked > MAX_BYTES:
+        raise ValueError(f"its tensors unpack to {unpacked} bytes, the most are {MAX_BYTES}")
+    return {name: _parse_tensor(name, entry, packed.get(name)) for name, entry in found.items()}
+
+
+def _parse_tensor(name: str, entry: Mapping[str, Any], packed: Packed | None) -> NDArray[Any]:
+    if packed is not None:
+        try:
+            return packing.unpack(np.frombuffer(entry["data"], np.uint8), packed)
+        except ValueError as error:
+            raise ValueError(f"the packed tensor {name!r} has {error}") from None
+    if entry["dtype"] not in DTYPES:
+        raise ValueError(f"tensor {name!r} must not be of type {entry['dtype']}")
+    if len(entry["shape"]) > 4:
+        raise ValueError(f"tensor {name!r} must have at most 4 axes")
+    flat = np.frombuffer(entry["data"], DTYPES[entry["dtype"]])
+    flat.flags.writeable = False
+    return flat.reshape(entry["shape"])
 
 
 def _digest(manifest: str, tensors: Mapping[str, NDArray[Any]]) -> str:
-    sha = hashlib.sha256(f"{FORMAT} {VERSION}\n{manifest}\n".encode())
+    """As version 1 stores them: packing changes the file of a network, not the network."""
+    sha = hashlib.sha256(f"{FORMAT} 1\n{manifest}\n".encode())
     for name, tensor in sorted(tensors.items()):
         sha.update(f"{compact_json([name, CODES[tensor.dtype], list(tensor.shape)])}\n".encode())
         sha.update(np.ascontiguousarray(tensor).data)

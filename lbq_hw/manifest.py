@@ -83,6 +83,20 @@ def describe(network: Network) -> tuple[str, Tensors]:
     return compact_json(manifest), tensors
 
 
+def convolution_weights(network: Network) -> list[str]:
+    """The names of the tensors that hold weights of convolutions: those of `weight_bits` bits."""
+    return [
+        f"{layer.name}/{_weight_name(index)}"
+        for layer in network.layers
+        for index, path in enumerate(layer.paths)
+        if not path.is_identity
+    ]
+
+
+def _weight_name(index: int) -> str:
+    return f"path{index}/weight"
+
+
 def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
     def integers(name: str, values: NDArray[Any]) -> str:
         return put(name, values.astype(numeric.smallest_integer_dtype(values).newbyteorder("<")))
@@ -98,7 +112,7 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
         "paths": [
             {
                 "source": path.source,
-                "weight": integers(f"path{index}/weight", path.weight),
+                "weight": integers(_weight_name(index), path.weight),
                 "stride": _ints(path.stride),
                 "padding": _ints(path.padding),
                 "exponent": int(path.exponent),

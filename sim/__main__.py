@@ -8,17 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 import boards
 from lbq_hw import file, sizing, zoo
+from lbq_hw.arguments import spoken
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar
 from sim import icarus, verilator
@@ -41,11 +41,11 @@ utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 """
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m sim",
+        prog=prog,
         description="Simulate the core with a network's program and compare it with golden.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
@@ -53,9 +53,11 @@ def main(argv: list[str] | None = None) -> int:
     cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
     cores.add_argument("--board", metavar="NAME", help="the core that a build sizes for a board")
     cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
-    parser.add_argument("--dataset", help="default: the one the model was trained on")
-    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
-    parser.add_argument("--raw", type=Path, metavar="F", help="images of a .npy file instead")
+    parser.add_argument(
+        "--dataset", help="default: the one the model was trained on, or noise if it says none"
+    )
+    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     parser.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
     parser.add_argument(
         "--simulator",
@@ -92,10 +94,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     network = file.load(zoo.find(args.model))
-    if args.raw is not None:
-        images = np.load(args.raw)[: args.images]
+    if args.dataset or args.data or args.raw or "dataset" in network.meta:
+        images = load_samples(
+            network, dataset=args.dataset, data=args.data, raw=args.raw, limit=args.images
+        ).images
     else:
-        images = load_dataset(network, args.dataset, args.data, args.images).images
+        images = noise(network, args.images)
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
     elif args.board is not None:

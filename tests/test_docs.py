@@ -11,6 +11,7 @@ import pytest
 
 from lbq_hw import file, golden, manifest, numeric, zoo
 from lbq_hw.network import Input, Layer, Network, Neuron, Path, Window, limits
+from tests.networks import random_network
 
 FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"
 
@@ -113,6 +114,20 @@ def test_the_documented_digest_is_that_of_the_file(
     assert documented["lbq_digest"](tmp_path / "net.lbq") == file.digest(network(static=True))
 
 
+@pytest.mark.parametrize("bits", [2, 3, 4, 8])
+def test_the_documented_reader_and_digest_know_weights_of_every_width(
+    documented: dict[str, Any], tmp_path: FilePath, bits: int
+) -> None:
+    saved = random_network(bits, weight_bits=bits)
+    file.save(saved, tmp_path / "net.lbq")
+    tensors = documented["read_lbq"](tmp_path / "net.lbq")[1]
+    _, expected = manifest.describe(saved)
+    assert tensors.keys() == expected.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(tensor, expected[name], strict=True)
+    assert documented["lbq_digest"](tmp_path / "net.lbq") == file.digest(saved)
+
+
 @pytest.mark.parametrize("static", [True, False], ids=["static", "temporal"])
 def test_the_documented_arithmetic_equals_the_golden_model(
     documented: dict[str, Any], tmp_path: FilePath, static: bool
@@ -160,6 +175,7 @@ def test_the_documented_code_runs_every_network_of_the_zoo(documented: dict[str,
         ("0 <= m <= 2^B, B up to {}:", [limits.MAX_DECAY_BITS]),
         ("| `border` | pixels added on each of the four sides, 0 to {} |", [limits.MAX_SIDE]),
         ("| bytes of a file, of its header | {}, {} |", [file.MAX_BYTES, file.MAX_HEADER]),
+        ("| bytes of all tensors, a packed weight counted as one | {} |", [file.MAX_BYTES]),
         ("| channels of a shape | {} |", [limits.MAX_CHANNELS]),
         ("kernel, stride and padding of a path or window | {} |", [limits.MAX_SIDE]),
         ("threshold, reset or identity's weight | {} |", [limits.MAX_PARAMETER]),

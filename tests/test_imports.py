@@ -41,8 +41,18 @@ RULES = (
     Rule(module="lbq_hw.network", only=("lbq_hw.numeric",)),
     Rule(module="lbq_hw.manifest", only=("lbq_hw.decode", "lbq_hw.network", "lbq_hw.numeric")),
     Rule(
-        module="lbq_hw.file",
+        module="lbq_hw.packing",
         only=("lbq_hw.decode", "lbq_hw.manifest", "lbq_hw.network", "lbq_hw.numeric"),
+    ),
+    Rule(
+        module="lbq_hw.file",
+        only=(
+            "lbq_hw.decode",
+            "lbq_hw.manifest",
+            "lbq_hw.network",
+            "lbq_hw.numeric",
+            "lbq_hw.packing",
+        ),
     ),
     Rule(module="lbq_hw.config", only=("lbq_hw.decode", "lbq_hw.numeric")),
     Rule(

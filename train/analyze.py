@@ -173,11 +173,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
     model, config, spec = load_run(args.run, args.which)
-    name, frames = config.data.name, {}
-    if not spec.static:
-        frames = {"timesteps": config.neuron.timesteps, "size": config.data.size}
+    name, options = config.data.name, config.data.options(config.neuron.timesteps)
     folder = args.data or Path("data") / name
-    dataset = datasets.load(name, folder, split="test", **frames)
+    dataset = datasets.load(name, folder, split="test", **options)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if args.limit is not None:
         images, labels = dataset.images[: args.limit], dataset.labels[: args.limit]

@@ -91,17 +91,20 @@ def _datasets(
     """Images to train and to test on; the latter are the test split, or held out of the training
     split. Only the first process downloads, and the others wait for it.
     """
-    name, frames = config.data.name, {}
-    if datasets.info(name).temporal:
-        frames = {"timesteps": config.neuron.timesteps, "size": config.data.size}
+    name, options = config.data.name, config.data.options(config.neuron.timesteps)
+    if not config.data.validation and not datasets.is_divided(name, root):
+        raise RunError(
+            f"{root} does not tell training and test images apart: hold some of them out with "
+            "--set data.validation=N, or divide them into train and test"
+        )
     if not world.first:
         world.agree(True)
     fetch = download and world.first
-    whole = datasets.load(name, root, split="train", download=fetch, **frames)
+    whole = datasets.load(name, root, split="train", download=fetch, **options)
     if config.data.validation:
         loaded = hold_out(whole, config.data.validation)
     else:
-        loaded = whole, datasets.load(name, root, split="test", **frames)
+        loaded = whole, datasets.load(name, root, split="test", **options)
     if world.first:
         world.agree(True)
     return loaded

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from lbq_hw import datasets
 from train import models, neurons
 from train.data import InputSpec
 from train.data.augment import AugmentConfig
@@ -38,8 +39,31 @@ class DataConfig:
     full_scale: float = 0.0  # the value that becomes 1.0; 0 stands for 2**bits - 1
     mean: tuple[float, ...] = ()  # per channel; empty keeps black pixels and padding at 0
     std: tuple[float, ...] = ()
-    size: int | None = None  # recordings: side of a frame, to sum square blocks of pixels
+    size: int | None = None  # side of a recording's frame, whose blocks are summed, or of pictures
+    channels: int | None = None  # of pictures of one's own: 3 (RGB, the default) or 1 (gray)
     validation: int = 0  # training images held out to test on, in place of the test split
+
+    def __post_init__(self) -> None:
+        if self.name == "images":
+            channels = 3 if self.channels is None else self.channels
+            object.__setattr__(self, "channels", channels)
+            require(channels in (1, 3), "data.channels", "1 or 3", channels)
+            side = self.size
+            want = "the side to which pictures are resized, such as 32"
+            require(side is not None and side >= 1, "data.size", want, side)
+        else:
+            want = f"left out with data.name = {self.name!r}"
+            require(self.channels is None, "data.channels", want, self.channels)
+
+    def options(self, timesteps: int) -> dict[str, Any]:
+        """What `lbq_hw.datasets.load` is told beside the name, for a network of T timesteps."""
+        if self.name == "images":
+            return {"shape": (self.channels, self.size, self.size)}
+        if datasets.is_own(self.name):
+            return {"timesteps": timesteps}
+        if datasets.info(self.name).temporal:
+            return {"timesteps": timesteps, "size": self.size}
+        return {}
 
     @property
     def split(self) -> Literal["test", "validation"]:
@@ -48,7 +72,7 @@ class DataConfig:
 
     def spec(self, shape: Sequence[int], *, static: bool) -> InputSpec:
         """The input of a network fed with frames of that shape, ``(C, H, W)``."""
-        ok = not static or self.size is None
+        ok = not static or self.size is None or self.name == "images"
         require(ok, "data.size", "left out for still images", self.size)
         return InputSpec(
             shape=(shape[0], shape[1], shape[2]),

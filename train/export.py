@@ -17,6 +17,7 @@ from rich.table import Table
 from torch import nn
 
 from lbq_hw import datasets, file, numeric
+from lbq_hw.arguments import spoken
 from lbq_hw.network import Network
 from train import checkpoint
 from train import config as configurations
@@ -144,15 +145,17 @@ def _print(export: Export, rows: list[dict[str, Any]], path: Path) -> None:
         console.print(f"note: {note}", style="yellow", markup=False)
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m train.export") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m train.export",
+        prog=prog,
         description="Fold norms, absorb gammas and write the integer network of a trained run.",
-        epilog=_EXAMPLES,
+        epilog=spoken(_EXAMPLES, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "run", type=Path, help="a run folder of python -m train, or an .npz of arrays by name"
+        "run",
+        type=Path,
+        help=f"a run folder of {spoken('python -m train', prog)}, or an .npz of arrays by name",
     )
     parser.add_argument("--config", metavar="NAME", help="what an .npz holds the weights of")
     parser.add_argument(
@@ -183,9 +186,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--data",
         type=Path,
-        metavar="DIR",
-        help="the dataset's folder, to compare network and model on training images; default: on "
-        "made-up ones",
+        metavar="PATH",
+        help="the dataset's folder or .npz file, to compare network and model on training images; "
+        "default: on made-up ones",
     )
     parser.add_argument(
         "--most-different",
@@ -240,9 +243,8 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path]:
 
 def _samples(config: Config, folder: Path, count: int = 32) -> NDArray[np.uint8]:
     """Training images to compare on, spread over the split, since files may be sorted by class."""
-    temporal = datasets.info(config.data.name).temporal
-    frames = {"timesteps": config.neuron.timesteps, "size": config.data.size} if temporal else {}
-    images = datasets.load(config.data.name, folder, split="train", **frames).images
+    options = config.data.options(config.neuron.timesteps)
+    images = datasets.load(config.data.name, folder, split="train", **options).images
     return images[np.linspace(0, len(images) - 1, count).astype(int)]
 
 
@@ -262,14 +264,24 @@ def _load_npz(args: argparse.Namespace) -> Loaded:
     if not args.config:
         raise ValueError(f"{args.run} needs --config: which network its arrays belong to")
     config = configurations.load(args.config, args.set)
-    info = datasets.info(config.data.name)
+    spec, classes = _input_of(config, args.data)
+    model = checkpoint.build(config, spec, classes).eval()
+    checkpoint.load_npz(model, args.run)
+    return model, config, spec, {}
+
+
+def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
+    """The input of a network, and its number of classes; of one's own data, its files tell."""
+    name = config.data.name
+    if datasets.is_own(name):
+        options = config.data.options(config.neuron.timesteps)
+        found = datasets.load(name, folder, split="train", **options)
+        return config.data.spec(found.shape, static=not found.temporal), found.classes
+    info = datasets.info(name)
     channels, height, width = info.shape
     if info.temporal and config.data.size is not None:
         height = width = config.data.size
-    spec = config.data.spec((channels, height, width), static=not info.temporal)
-    model = checkpoint.build(config, spec, info.classes).eval()
-    checkpoint.load_npz(model, args.run)
-    return model, config, spec, {}
+    return config.data.spec((channels, height, width), static=not info.temporal), info.classes
 
 
 if __name__ == "__main__":

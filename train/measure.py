@@ -79,8 +79,11 @@ def measure(
     found = torch.cat(logits).numpy()
     histograms = counter.histograms()
     # numpy's argmax, as golden's: the first of equal logits, which torch does not promise
-    accuracy = 100.0 * float(np.mean(found.argmax(axis=1) == labels))
-    evaluation = Evaluation(accuracy=accuracy, counts=counter.counts())
+    classes = found.argmax(axis=1)
+    accuracy = 100.0 * float(np.mean(classes == labels))
+    evaluation = Evaluation(
+        classes=tuple(classes.tolist()), accuracy=accuracy, counts=counter.counts()
+    )
     return Measurement(evaluation=evaluation, histograms=histograms, logits=found)
 
 

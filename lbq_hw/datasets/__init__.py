@@ -1,4 +1,4 @@
-"""Datasets as raw integers, read from their official files in a folder that the user names.
+"""Datasets as raw integers, read from files that the user names: official ones, or their own.
 
     dataset = load("mnist", "folder/of/mnist", split="test")
     dataset.images   # uint8 (n, C, H, W), or (n, T, C, H, W) for recordings
@@ -12,6 +12,8 @@
 | nmnist | Train/ and Test/ of .bin files, or one .npz of packed events |
 | dvs128-gesture | the .aedat files with trials_to_train.txt, trials_to_test.txt and *_labels.csv |
 | cifar10-dvs | one folder of .aedat files a class; the first 900 of each train, the last 100 test |
+| npz | one's own: an .npz file of arrays (see :mod:`lbq_hw.datasets.own`) |
+| images | one's own: a folder of PNG and JPEG files, one folder per class |
 
 A packed .npz holds for each split ``<split>_events``, a structured array with the integer fields x,
 y, p (1: brighter) and t (microseconds) of all recordings, one after the other;
@@ -27,11 +29,21 @@ import difflib
 from os import PathLike
 from pathlib import Path
 
-from lbq_hw.datasets import events, static
+from lbq_hw.datasets import events, own, static
 from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError, DatasetInfo, MissingFileError
 from lbq_hw.datasets.base import download as _download
 
-__all__ = ["Dataset", "DatasetError", "DatasetInfo", "download", "info", "load", "names"]
+__all__ = [
+    "Dataset",
+    "DatasetError",
+    "DatasetInfo",
+    "download",
+    "info",
+    "is_divided",
+    "is_own",
+    "load",
+    "names",
+]
 
 _INFOS = {
     entry.name: entry
@@ -50,17 +62,29 @@ _INFOS = {
 
 def names() -> tuple[str, ...]:
     """The names that :func:`load` takes."""
-    return tuple(_INFOS)
+    return (*_INFOS, *own.NAMES)
 
 
 def info(name: str) -> DatasetInfo:
-    """What is known of a dataset without reading it."""
+    """What is known of a dataset without reading it: nothing, of the user's own."""
     if name in _INFOS:
         return _INFOS[name]
-    near = difflib.get_close_matches(name, _INFOS, n=1, cutoff=0)[0]
+    if name in own.NAMES:
+        raise DatasetError(f"what the dataset {name!r} has is known only from its files")
+    near = difflib.get_close_matches(name, names(), n=1, cutoff=0)[0]
     raise DatasetError(
-        f"dataset must be one of {', '.join(_INFOS)}, not {name!r} (the nearest is {near!r})"
+        f"dataset must be one of {', '.join(names())}, not {name!r} (the nearest is {near!r})"
     )
+
+
+def is_own(name: str) -> bool:
+    """Whether the name stands for data of the user's own, in any shape."""
+    return name in own.NAMES
+
+
+def is_divided(name: str, root: str | PathLike[str]) -> bool:
+    """Whether training and test images are told apart; only the user's own may not be."""
+    return not is_own(name) or own.is_divided(name, Path(root))
 
 
 def load(
@@ -70,6 +94,7 @@ def load(
     split: str,
     timesteps: int | None = None,
     size: int | None = None,
+    shape: tuple[int, int, int] | None = None,
     verify: bool = True,
     download: bool = False,
 ) -> Dataset:
@@ -77,15 +102,21 @@ def load(
 
     ``root`` is the folder of the official files (None for digits, which needs none); ``timesteps``
     and ``size`` are for recordings alone: into how many frames each is cut, and optionally a frame
-    side that divides the sensor's, to sum square blocks of pixels. ``verify=False`` skips checksums
+    side that divides the sensor's, to sum square blocks of pixels. ``shape``, (C, H, W), is for
+    pictures alone: what they are resized to. ``verify=False`` skips checksums
     and file counts, for files made by hand. ``download=True`` fetches files that are missing.
 
     Raises DatasetError when a file is missing or corrupt: one sentence with the path, the checksum
     and where to get it.
     """
-    known = info(name)
     if split not in SPLITS:
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
+    if is_own(name):
+        path = None if root is None else Path(root)
+        return own.load(name, path, split=split, timesteps=timesteps, shape=shape)
+    known = info(name)
+    if shape is not None:
+        raise ValueError(f"shape must be None but for pictures, not {shape!r}")
     block = _check_frames(known, timesteps, size)
     if known is static.DIGITS:
         images, labels = static.read_digits(split)

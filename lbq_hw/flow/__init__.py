@@ -19,7 +19,7 @@ __all__ = [
     "names", "plan", "results", "run",
 ]  # fmt: skip
 
-_IMAGES = ("dataset", "data", "images")
+_IMAGES = ("dataset", "data", "raw", "images")
 # Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",

@@ -83,8 +83,11 @@ def _option(job: Job, name: str) -> Any:
     value = getattr(job.options, name)
     if name == "model":
         return digest(value)
+    if name in ("data", "raw") and value is not None and Path(value).is_file():
+        return [str(value), _state(Path(value))]
     if name == "data" and value is not None and Path(value).is_dir():
-        return [str(value), [(path.name, *_state(path)) for path in sorted(Path(value).iterdir())]]
+        inside = sorted(Path(value).rglob("*"))  # pictures lie in folders of folders
+        return [str(value), [(str(path), *_state(path)) for path in inside]]
     return str(value)
 
 

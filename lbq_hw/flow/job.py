@@ -16,7 +16,7 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.network import Network
 
 
@@ -43,7 +43,7 @@ class Options:
 
     `model` is an .lbq file. `lanes`, `weight_bits` and `freq` (MHz) override what sizing chooses.
     `seed` is the first of the `tries` seeds that place and route may use. The build is checked with
-    `images` drawn from the test split of `dataset`, in the folder `data`.
+    `images` drawn from the test split of `dataset`, in `data`, or from the .npy file `raw`.
     """
 
     model: Path
@@ -54,6 +54,7 @@ class Options:
     tries: int = 4
     dataset: str | None = None
     data: str | None = None
+    raw: str | None = None
     images: int = 3
 
     def __post_init__(self) -> None:
@@ -71,7 +72,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """Raw images that a build is checked with, and where they are from: a dataset or noise."""
+    """Raw images that a build is checked with, and where they are from: data or noise."""
 
     raw: NDArray[np.uint8]
     source: str
@@ -133,14 +134,12 @@ class Job:
 
     def _draw(self, count: int) -> Images:
         options, network = self.options, self.network
-        random = np.random.default_rng(0)
+        dataset, data, raw = options.dataset, options.data, options.raw
         try:
-            found = load_dataset(network, options.dataset, options.data)
+            found = load_samples(network, dataset=dataset, data=data, raw=raw)
         except (DatasetError, ValueError):
-            if options.dataset or options.data:
+            if dataset or data or raw:
                 raise
-            frames = () if network.input.static else (network.timesteps,)
-            shape = (count, *frames, *network.input.shape)
-            return Images(raw=random.integers(0, 256, shape, np.uint8), source="noise")
-        chosen = random.permutation(len(found.images))[:count]
+            return Images(raw=noise(network, count), source="noise")
+        chosen = np.random.default_rng(0).permutation(len(found.images))[:count]
         return Images(raw=found.images[chosen], source=found.name)

@@ -121,7 +121,8 @@ def simulate(job: Job, work: Path) -> str:
     if locate("verilator") is None:
         _write(work / "simulate.json", {"skipped": "Verilator is missing"})
         return "skipped, for Verilator is missing: sudo apt install verilator g++"
-    command = [sys.executable, "-m", "sim", "--json", "--images", str(job.options.images)]
+    # -P: a sim.py in the current folder is not ours.
+    command = [sys.executable, "-P", "-m", "sim", "--json", "--images", str(job.options.images)]
     for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
         command += [f"--{option}", str(job.folder / name)]
     root = str(Path(__file__).parents[2])

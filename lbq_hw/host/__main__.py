@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import golden, package
-from lbq_hw.arguments import positive
+from lbq_hw.arguments import positive, spoken
 from lbq_hw.compiler import compile_network
-from lbq_hw.datasets import Dataset, DatasetError
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets import DatasetError
+from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.host.device import Device, DeviceError
 from lbq_hw.host.line import LinkError, SerialTransport
 from lbq_hw.package import Package
@@ -30,6 +30,8 @@ examples:
   python -m lbq_hw.host --port /dev/ttyUSB1 --package build/mnist/package --data DIR
   python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
+  python -m lbq_hw.host --port NAME --package DIR --picture cat.png dog.jpg
+      the classes that the board takes these pictures for
 The program is uploaded unless the bitstream has brought it. Latency comes from the cycles that the
 core counted, at the package's clock; throughput from the time that passed, the link included. With
 a simulated board (python -m sim.board) all seconds are those of the simulation.
@@ -48,13 +50,20 @@ class Measured:
     repeats: int
 
 
-def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") -> int:
+    args = _parser(prog).parse_args(argv)
     try:
         packed = package.read(args.package)
-        dataset = load_dataset(packed.network, args.dataset, args.data, args.images)
-        measured = _measure(args, packed, dataset)
-        facts = report(packed, dataset, measured, compare=args.compare)
+        samples = load_samples(
+            packed.network,
+            dataset=args.dataset,
+            data=args.data,
+            raw=args.raw,
+            pictures=args.picture,
+            limit=args.images,
+        )
+        measured = _measure(args, packed, samples)
+        facts = report(packed, samples, measured, compare=args.compare)
     except (DatasetError, DeviceError, ValueError, OverflowError, MemoryError) as error:
         print(f"host: {error}", file=sys.stderr)
         return 2
@@ -69,29 +78,35 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def report(
-    packed: Package, dataset: Dataset, measured: Measured, *, compare: bool
+    packed: Package, samples: Samples, measured: Measured, *, compare: bool
 ) -> dict[str, Any]:
-    """One JSON-able object; `equal` and `differing` are None unless compared with golden."""
+    """One JSON-able object; `equal` and `differing` are None unless compared with golden.
+
+    Images without labels have no `accuracy`, but `classes`, what the board takes them for.
+    """
     classes = measured.logits.argmax(axis=1)
     differing = None
     if compare:
-        wanted = golden.run(packed.network, dataset.images).logits
+        wanted = golden.run(packed.network, samples.images).logits
         differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
     cycles = float(measured.cycles.mean())
+    right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist()}
+    if samples.labels is not None:
+        right = {"accuracy": 100.0 * float(np.mean(classes == samples.labels))}
     return {
         "model": packed.network.name,
         "board": packed.board,
         "config": packed.config.digest,
-        "dataset": dataset.name,
-        "images": len(dataset.images),
-        "accuracy": 100.0 * float(np.mean(classes == dataset.labels)),
+        "dataset": samples.name,
+        "images": len(samples.images),
+        **right,
         "equal": None if differing is None else not differing,
         "differing": differing,
         "clock_hz": packed.clock_hz,
         "cycles": cycles,
         "cycles_most": int(measured.cycles.max()),
         "latency_us": 1e6 * cycles / packed.clock_hz,
-        "images_per_second": len(dataset.images) / measured.seconds,
+        "images_per_second": len(samples.images) / measured.seconds,
         "uploaded": measured.uploaded,
         "upload_seconds": measured.upload_seconds,
         "repeated_frames": measured.repeats,
@@ -112,9 +127,9 @@ def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
             line.set_rate(packed.baud, clock_hz=packed.clock_hz)
 
 
-def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Measured:
+def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Measured:
     program = compile_network(packed.network, packed.config)
-    if not len(dataset.images):
+    if not len(samples.images):
         raise ValueError("the dataset must have an image")
     with (
         SerialTransport.open(args.port, baud=packed.baud, timeout=args.timeout) as line,
@@ -130,9 +145,9 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
         if not held:
             device.load()
         ready = line.now()
-        bar.update(task, description=f"{program.name} on {packed.board}", total=len(dataset.images))
+        bar.update(task, description=f"{program.name} on {packed.board}", total=len(samples.images))
         logits, cycles = [], []
-        for image in dataset.images:
+        for image in samples.images:
             logits.append(device.run(image))
             cycles.append(device.counters().cycles)
             bar.advance(task)
@@ -148,7 +163,10 @@ def _measure(args: argparse.Namespace, packed: Package, dataset: Dataset) -> Mea
 
 def _show(facts: dict[str, Any]) -> None:
     table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
-    table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
+    if facts["accuracy"] is None:
+        table.add_row("classes", " ".join(map(str, facts["classes"])))
+    else:
+        table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
     if facts["equal"] is not None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
@@ -166,17 +184,21 @@ def _show(facts: dict[str, Any]) -> None:
     Console().print(table)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.host",
-        description="Upload a package's network to its board, run a dataset's test images on it.",
-        epilog=_EPILOG,
+        prog=prog,
+        description="Upload a package's network to its board, run images on it.",
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--port", required=True, help="serial port, or what sim.board prints")
     parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
-    parser.add_argument("--data", metavar="DIR", help="folder of the dataset's files")
+    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
+    parser.add_argument(
+        "--picture", nargs="+", default=[], metavar="F", help="PNG or JPEG files instead, resized"
+    )
     parser.add_argument("--images", type=positive, metavar="N", help="only the first N test images")
     parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")

@@ -33,13 +33,16 @@ _SMALL_COST = {
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`."""
+    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`; `block`
+    if it must be a block RAM.
+    """
 
     name: str
     depth: int
     width: int
     granule: int
     clocked: bool = True
+    block: bool = False
 
 
 @lru_cache(maxsize=512)
@@ -67,6 +70,7 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
                     width=width,
                     granule=weight_granule(config) if name.startswith("core.lanes.") else granule,
                     clocked=all(port._domain != "comb" for port in fragment._read_ports),
+                    block=fragment._attrs.get("ram_style") == "block",
                 )
             )
         for inner, name, *_ in fragment.subfragments:
@@ -85,7 +89,8 @@ def blocks(memory: Memory, family: str) -> int:
         -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])
         for depth, width in _SHAPES[family]
     ]
-    return min(counts) if _BLOCK_COST[family] * min(counts) < logic_cost(memory, family) else 0
+    pays = _BLOCK_COST[family] * min(counts) < logic_cost(memory, family)
+    return min(counts) if memory.block or pays else 0
 
 
 def _columns(memory: Memory, width: int, byte: int) -> int:

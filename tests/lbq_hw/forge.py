@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from lbq_hw import file, zoo
-from lbq_hw.manifest import Tensors, describe
+from lbq_hw.manifest import Tensors, convolution_weights, describe
+from lbq_hw.network import Network
+from lbq_hw.packing import Packed
+from tests.networks import random_network
 
 Change = Callable[[dict[str, Any], Tensors], object]
 
@@ -32,9 +35,15 @@ def contained(text: str, tensors: Tensors | None = None) -> bytes:
     return file._container(text, digits()[1] if tensors is None else tensors)[0]
 
 
-def with_header(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """The zoo's digits with another header; the digest is that of before."""
-    data = zoo.find("digits").read_bytes()
+def few_bits() -> tuple[Network, bytes]:
+    """A network of 3-bit weights and its file; the weights of its readout fill no whole byte."""
+    network = random_network(2, weight_bits=3, layers=1)
+    return network, file.dumps(network)
+
+
+def with_header(change: Callable[[dict[str, Any]], object], data: bytes | None = None) -> bytes:
+    """A file, the zoo's digits if none is given, with another header and the digest of before."""
+    data = zoo.find("digits").read_bytes() if data is None else data
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + size])
     change(header)
@@ -110,6 +119,27 @@ def both(*changes: Change) -> Change:
 
 def zeros(*shape: int, kind: str = "<i1") -> Any:
     return np.zeros(shape, kind)
+
+
+def repacked(change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The file of few bits after a change of what it says of its packed tensors."""
+
+    def change_text(header: dict[str, Any]) -> None:
+        metadata = header["__metadata__"]
+        found = json.loads(metadata["packed"])
+        change(found)
+        metadata["packed"] = json.dumps(found)
+
+    return with_header(change_text, few_bits()[1])
+
+
+def narrower() -> bytes:
+    """A right digest and right tensors, but weights of 4 bits that are packed to 3."""
+    text, tensors = describe(few_bits()[0])
+    manifest = json.loads(text) | {"weight_bits": 4}
+    names = convolution_weights(few_bits()[0])
+    few = {name: Packed(bits=3, shape=tensors[name].shape) for name in names}
+    return file._container(json.dumps(manifest), tensors, few)[0]
 
 
 def altered(old: str, new: str) -> bytes:

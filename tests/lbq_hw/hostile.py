@@ -16,6 +16,7 @@ from tests.lbq_hw.forge import (
     both,
     contained,
     forged,
+    narrower,
     nested,
     number,
     put,
@@ -367,6 +368,10 @@ TEXTS = {
     "a manifest that is no JSON": (
         lambda: contained("{"),
         "the manifest is not JSON at character 1",
+    ),
+    "packed to fewer bits than the weights have": (
+        narrower,
+        "tensor 'layer0/path0/weight' is packed to 3 bits, the weights are of 4",
     ),
 }
 # fmt: on

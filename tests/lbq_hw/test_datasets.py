@@ -32,7 +32,7 @@ def message(*args, **kwargs) -> str:
 # What is known without files
 
 
-def test_names_are_the_eight_datasets():
+def test_names_are_the_eight_datasets_and_ones_own():
     assert datasets.names() == (
         "digits",
         "mnist",
@@ -42,6 +42,8 @@ def test_names_are_the_eight_datasets():
         "nmnist",
         "dvs128-gesture",
         "cifar10-dvs",
+        "npz",
+        "images",
     )
 
 
@@ -63,7 +65,7 @@ def test_info_needs_no_files(name, shape, classes, temporal, bits):
 def test_unknown_name_is_answered_with_the_nearest():
     assert message("cifar-10", "folder", split="train") == (
         "dataset must be one of digits, mnist, fashion-mnist, cifar10, cifar100, nmnist, "
-        "dvs128-gesture, cifar10-dvs, not 'cifar-10' (the nearest is 'cifar10')"
+        "dvs128-gesture, cifar10-dvs, npz, images, not 'cifar-10' (the nearest is 'cifar10')"
     )
 
 

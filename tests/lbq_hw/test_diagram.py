@@ -35,7 +35,12 @@ def drawn() -> list[str]:
 
 
 def test_every_component_with_a_contract_is_drawn_once() -> None:
-    contracts = [name for name, kind in components().items() if kind.__doc__]
+    # External memory has a page of its own until a core has it.
+    contracts = [
+        name
+        for name, kind in components().items()
+        if kind.__doc__ and not kind.__module__.startswith("lbq_hw.core.external.")
+    ]
     assert sorted(drawn()) == contracts
     assert len(contracts) > 30
 

@@ -192,12 +192,12 @@ def test_integers_are_stored_in_the_narrowest_type_and_every_tensor_is_aligned()
         "blöck/2/path1/weight": "I16",
         "conv1/bias": "I16",
         "blöck/2/bias": "I8",
-        "blöck/2/path0/weight": "I8",
+        "blöck/2/path0/weight": "U8",
         "blöck/2/reset": "I8",
         "blöck/2/theta": "I8",
-        "conv1/path0/weight": "I8",
+        "conv1/path0/weight": "U8",
         "fc/bias": "I8",
-        "fc/path0/weight": "I8",
+        "fc/path0/weight": "U8",
     }
     assert (len(file.dumps(example())) - len(body)) % 8 == 0
     for entry in header.values():
@@ -295,8 +295,8 @@ def test_a_file_cut_off_in_its_data_is_truncated() -> None:
 
 
 def test_a_file_of_a_newer_version_asks_for_an_update() -> None:
-    assert error_of(with_metadata(version="2")) == (
-        "net.lbq was written by a newer lbq-hw (version 2, this one reads 1): update lbq-hw"
+    assert error_of(with_metadata(version="3")) == (
+        "net.lbq was written by a newer lbq-hw (version 3, this one reads 2): update lbq-hw"
     )
 
 

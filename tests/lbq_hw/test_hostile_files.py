@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lbq_hw import build, evaluate, file, package, report, zoo
@@ -28,7 +29,7 @@ from lbq_hw.package import PackageError
 from lbq_hw.report.__main__ import main as report_main
 from sim import __main__ as simulation
 from sim import board
-from tests.lbq_hw.forge import forged, put, rename, with_header
+from tests.lbq_hw.forge import few_bits, forged, put, rename, repacked, with_header
 from tests.lbq_hw.hostile import INVALID
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +58,87 @@ def entry(name: str, **changes: Any) -> Callable[[dict[str, Any]], object]:
 def deep_header() -> bytes:
     text = b'{"__metadata__":{"format":"lbq"' + 10_000 * b',"x":{"y":1}' + 20_000 * b"["
     return len(text).to_bytes(8, "little") + text
+
+
+WEIGHT = "logits/path0/weight"
+
+
+def with_last_byte(change: Callable[[int], int]) -> bytes:
+    """The file of few bits with another last byte of its readout's weights."""
+    data = bytearray(few_bits()[1])
+    start = 8 + int.from_bytes(data[:8], "little")
+    end = json.loads(data[8:start])[WEIGHT]["data_offsets"][1]
+    data[start + end - 1] = change(data[start + end - 1])
+    return bytes(data)
+
+
+def too_many_weights() -> bytes:
+    """Few bytes on disk, each of four weights: more of them than a file may have."""
+    shape = [1 << 13, 1 << 13, 4, 2]
+    weights = np.zeros(1 << 27, np.uint8)
+    header = {
+        "__metadata__": {
+            "format": "lbq",
+            "version": "2",
+            "manifest": "{}",
+            "digest": "",
+            "packed": json.dumps({"w": {"bits": 2, "shape": shape}}),
+        },
+        "w": {"dtype": "U8", "shape": [weights.size], "data_offsets": [0, weights.size]},
+    }
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + weights.tobytes()
+
+
+PACKED: dict[str, tuple[Callable[[], bytes], str]] = {
+    "padding bits that are not zero": (
+        lambda: with_last_byte(lambda byte: byte | 0x80),
+        "the packed tensor 'logits/path0/weight' has bits behind its last weight that are not 0",
+    ),
+    "a packed tensor of fewer weights": (
+        lambda: repacked(lambda found: found[WEIGHT].update(shape=[1, 1, 1, 1])),
+        "the packed tensor 'logits/path0/weight' must be U8 of shape [1], not U8 of [29]",
+    ),
+    "a packed tensor of more weights": (
+        lambda: repacked(lambda found: found[WEIGHT].update(shape=[32768, 32768, 32768, 32768])),
+        "the packed tensor 'logits/path0/weight' must be U8 of shape [432345564227567616], not U8 "
+        "of [29]",
+    ),
+    "a packed tensor of no weights": (
+        lambda: repacked(lambda found: found[WEIGHT].update(shape=[0, 1, 1, 1])),
+        "packed['logits/path0/weight'].shape must be 1..32768 along every axis, not [0, 1, 1, 1]",
+    ),
+    "a packed tensor of bytes that are signed": (
+        lambda: with_header(entry(WEIGHT, dtype="I8"), few_bits()[1]),
+        "the packed tensor 'logits/path0/weight' must be U8 of shape [29], not I8 of [29]",
+    ),
+    "a packed tensor that is not there": (
+        lambda: repacked(lambda found: found.update(none=found[WEIGHT])),
+        "packed names the tensor 'none', which the file lacks",
+    ),
+    "a packed tensor that nobody names": (
+        lambda: repacked(lambda found: found.pop(WEIGHT)),
+        "tensor 'logits/path0/weight' must not be of type U8",
+    ),
+    "packed to 8 bits": (
+        lambda: repacked(lambda found: found[WEIGHT].update(bits=8)),
+        "packed['logits/path0/weight'].bits must be 2..4, not 8",
+    ),
+    "packed, but not said so": (
+        lambda: with_header(lambda header: header["__metadata__"].pop("packed"), few_bits()[1]),
+        "packed must be a string, not None",
+    ),
+    "packed in the first version": (
+        lambda: with_header(
+            lambda header: header["__metadata__"].update(version="1"), few_bits()[1]
+        ),
+        "tensor 'layer0/path0/weight' must not be of type U8",
+    ),
+    "more weights than a file may have": (
+        too_many_weights,
+        "its tensors unpack to 536870912 bytes, the most are 268435456",
+    ),
+}
 
 
 CONTAINERS: dict[str, Callable[[], bytes]] = {
@@ -95,7 +177,7 @@ CONTAINERS: dict[str, Callable[[], bytes]] = {
         lambda header: header["__metadata__"].update(digest=[])
     ),
     "nothing": lambda: b"",
-}
+} | {name: data for name, (data, _reason) in PACKED.items()}
 
 
 def made(name: str) -> bytes:
@@ -116,12 +198,14 @@ def refusal(data: bytes) -> str:
     return text
 
 
-def test_one_flipped_bit_is_noticed_or_leaves_the_same_network() -> None:
+@pytest.mark.parametrize("whole", [DIGITS, few_bits()[1]], ids=["digits", "packed"])
+def test_one_flipped_bit_is_noticed_or_leaves_the_same_network(whole: bytes) -> None:
     """300 flips, half of them in the header."""
-    drawn, wanted = random.Random(0), file.digest(file.loads(DIGITS))
+    drawn, wanted = random.Random(0), file.digest(file.loads(whole))
+    header = 8 + int.from_bytes(whole[:8], "little")
     for number in range(300):
-        position = drawn.randrange(HEADER if number % 2 else len(DIGITS))
-        data = bytearray(DIGITS)
+        position = drawn.randrange(header if number % 2 else len(whole))
+        data = bytearray(whole)
         data[position] ^= 1 << drawn.randrange(8)
         try:
             network = file.loads(bytes(data))
@@ -153,6 +237,12 @@ def test_a_container_that_lies_is_refused(name: str) -> None:
         r"|is damaged \(.+\): export or copy it again)",
         refusal(CONTAINERS[name]()),
     )
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_weights_that_lie_are_refused_with_the_reason(name: str) -> None:
+    data, reason = PACKED[name]
+    assert refusal(data()) == f"net.lbq is damaged ({reason}): export or copy it again"
 
 
 @pytest.mark.parametrize("name", INVALID)
@@ -352,6 +442,7 @@ def sparse(path: Path, size: int) -> Path:
         ("sim", "huge padding"),
         ("sim.board", "bias of -2^63"),
         ("lbq_hw.host", "theta of 2^62"),
+        ("lbq_hw.evaluate", "more weights than a file may have"),
         ("lbq_hw.evaluate", "zeros"),
     ],
 )

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 import serial
 from link_model import DAMAGE, FLAG, Model, lie, lose_a_stop_bit
+from PIL import Image
 from simulators import CACHE, digits, needs_verilator
 
 from lbq_hw import datasets, golden, package, zoo
@@ -212,6 +213,31 @@ def test_the_host_runs_at_another_rate_and_leaves_the_usual_one(
         assert json.loads(capsys.readouterr().out)["equal"]
     assert main(host(running, packed.folder, "--baud", "100")) == 2
     assert capsys.readouterr().err.startswith("host: baud must be ")
+
+
+@pytest.mark.parametrize("option", ["--raw", "--picture"])
+def test_the_host_tells_the_classes_of_images_without_labels(
+    option: str,
+    running: Board,
+    packed: Package,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    images = datasets.load("digits", split="test").images[:2]
+    if option == "--raw":
+        paths = [str(tmp_path / "raw.npy")]
+        np.save(paths[0], images)
+    else:
+        paths = [str(tmp_path / f"{number}.png") for number in range(2)]
+        for path, image in zip(paths, images, strict=True):
+            Image.fromarray(image[0]).save(path)
+    arguments = host(running, packed.folder, option, *paths)
+    wanted = golden.run(packed.network, images).classes.tolist()
+    assert main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["equal"], facts["accuracy"], facts["classes"]) == (True, None, wanted)
+    assert main(arguments) == 0
+    assert re.search(rf"classes +│ {wanted[0]} {wanted[1]} ", capsys.readouterr().out)
 
 
 def test_a_board_that_loses_power_is_told(program: Path, packed: Package) -> None:

@@ -15,8 +15,7 @@ from small_runs import SMALL, interrupted_at, lines, metrics, small, tensors
 from torch import fx, nn
 
 from lbq_hw import datasets
-from train import __main__ as command
-from train import batches, checkpoint, config, loop
+from train import batches, checkpoint, command, config, loop
 from train.batches import Batches
 from train.checkpoint import load_run
 from train.config import Config

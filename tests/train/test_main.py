@@ -3,8 +3,7 @@
 import pytest
 from small_runs import SMALL, metrics
 
-from train import __main__ as command
-from train import config
+from train import command, config
 
 COMMAND = "python -m train --resume --out"
 

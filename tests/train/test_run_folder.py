@@ -5,8 +5,7 @@ import re
 import pytest
 from small_runs import SMALL, interrupted_at, metrics, small
 
-from train import __main__ as command
-from train import checkpoint, loop
+from train import checkpoint, command, loop
 from train.run_folder import RunError
 
 

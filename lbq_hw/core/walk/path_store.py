@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.apart import APART, IN_BLOCK
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -238,7 +238,10 @@ class ManyPaths(wiring.Component):
     def _memory(self, m, name, shape, *, slots=1):
         """Write and read port of a memory with an entry per path and slot."""
         store = memory.Memory(
-            shape=shape, depth=slots * self._config.layer_paths, init=[], attrs=APART
+            shape=shape,
+            depth=slots * self._config.layer_paths,
+            init=[],
+            attrs=IN_BLOCK if slots > 1 else APART,
         )
         m.submodules[name] = store
         return store.write_port(), store.read_port()

@@ -103,13 +103,13 @@ def carry(item: data.View, path: data.View) -> list:
 
 
 class FieldOfView(data.StructLayout):
-    """Where a path looks, and where the loops inside the present one go back to.
+    """Where a path looks, and where it looked at the first position of the pool window.
 
     Members
     -------
     row, col, frame, tile : as in `PathState`
     row0, col0 : signed
-        Those of the pool window's first position.
+        ``row`` and ``col`` at that position.
     """
 
     def __init__(self, config: CoreConfig):

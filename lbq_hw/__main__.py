@@ -1,0 +1,46 @@
+"""The command ``lbq``, also ``python -m lbq_hw``: one name for the commands of the project.
+
+Each is a module of its own, with a `main` that takes the arguments and the name it was called by,
+and is imported only when it is asked for: most commands need neither PyTorch nor Amaranth. Python
+does not look for modules in the current folder when it runs an installed command, so that ``lbq
+train`` works beside a `train.py` of the user's own, which would shadow ``python -m train``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+import lbq_hw
+from lbq_hw import extras
+from lbq_hw.arguments import COMMANDS
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        module = importlib.import_module(COMMANDS[args.command].module)
+        return module.main(args.arguments, prog=f"lbq {args.command}")
+    except ModuleNotFoundError as error:
+        print(f"{args.command}: {extras.remedy(error)}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {command.meaning}" for name, command in COMMANDS.items()]
+    parser = argparse.ArgumentParser(
+        prog="lbq",
+        description="From a PyTorch model to an FPGA bitstream, bit for bit.",
+        epilog="\n".join(["commands:", *lines, "", "lbq COMMAND --help explains each."]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"lbq-hw {lbq_hw.__version__}")
+    parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="see below")
+    parser.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its own")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

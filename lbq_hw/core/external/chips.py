@@ -1,0 +1,196 @@
+"""SDRAM chips of boards: geometry, timings, and what these are in cycles of a clock.
+
+Timings are in picoseconds, so that cycles of a clock follow without rounding errors. Where a board
+is sold with one of several chips, its entry has the slowest timing and the smallest geometry of all
+of them.
+"""
+
+from dataclasses import dataclass, fields
+
+__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles"]
+
+_SECOND = 10**12
+_LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
+_CONTROL = 8  # cycles in which the controller may be busy with something else, at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycles:
+    """Timings of a chip in cycles of a clock, each rounded to the safe side.
+
+    Members
+    -------
+    cas : int
+        Latency of reads, 2 or 3.
+    rcd, rp, rfc, mrd, wr : int
+        As in `Chip`.
+    ras : int
+        From activating a row to closing it, so that tRC holds too.
+    refresh : int
+        From one refresh falling due to the next. A refresh is late by less than what is left of the
+        chip's interval, so that the interval holds in any traffic.
+    power_up : int
+        Before the first command.
+    """
+
+    cas: int
+    rcd: int
+    rp: int
+    ras: int
+    rfc: int
+    wr: int
+    mrd: int
+    refresh: int
+    power_up: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """An SDR SDRAM: a word of `data_bits` at every row, bank and column.
+
+    A linear address counts columns, then banks, then rows.
+
+    Members
+    -------
+    name : str
+    data_bits, row_bits, column_bits, bank_bits : int
+    rcd, rp, ras, rc, rfc, rrd, wr, mrd : int
+        Least times in ps: activate to read or write, precharge to activate, activate to precharge,
+        activate to activate of a bank, refresh to any command, activate to activate of two banks,
+        write to precharge, mode register to any command.
+    refresh : int
+        Longest time in ps from a refresh to the next.
+    power_up : int
+        Time in ps before the first command.
+    period_2, period_3 : int
+        Shortest clock period in ps with a CAS latency of 2 and of 3.
+    access, hold, release : int
+        Times in ps after a clock edge at which the data that it launches are valid at the latest
+        (tAC), those of the edge before are valid at least (tOH), and the chip has ceased to drive
+        at the latest (tHZ).
+    """
+
+    name: str
+    data_bits: int
+    row_bits: int
+    column_bits: int
+    bank_bits: int
+    rcd: int
+    rp: int
+    ras: int
+    rc: int
+    rfc: int
+    rrd: int
+    wr: int
+    mrd: int
+    refresh: int
+    power_up: int
+    period_2: int
+    period_3: int
+    access: int
+    hold: int
+    release: int
+
+    def __post_init__(self):
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and (type(value) is not int or value < 1):
+                raise ValueError(f"{field.name} must be a positive integer, not {value!r}")
+        if self.data_bits not in (16, 32):
+            raise ValueError(f"data_bits must be 16 or 32, not {self.data_bits!r}")
+        if self.column_bits > 10:
+            raise ValueError(f"column_bits must be at most 10, not {self.column_bits!r}")
+        if self.hold >= self.access:
+            raise ValueError(f"hold must be less than access ({self.access}), not {self.hold!r}")
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of a linear address of words."""
+        return self.row_bits + self.bank_bits + self.column_bits
+
+    @property
+    def words(self) -> int:
+        """Words of the memory."""
+        return 1 << self.address_bits
+
+    @property
+    def pin_bits(self) -> int:
+        """Address pins: a row, or a column beside the bit 10 of a precharge of all banks."""
+        return max(self.row_bits, 11)
+
+    def cycles(self, clock_hz: int) -> Cycles:
+        """Timings at a clock; ValueError where the chip is too slow for it, or the clock for it."""
+        if type(clock_hz) is not int or clock_hz < 1:
+            raise ValueError(f"clock_hz must be a positive integer, not {clock_hz!r}")
+
+        def up(time: int) -> int:
+            return -(-time * clock_hz // _SECOND)
+
+        if self.period_2 * clock_hz <= _SECOND:
+            cas = 2
+        elif self.period_3 * clock_hz <= _SECOND:
+            cas = 3
+        else:
+            most = _SECOND // self.period_3
+            raise ValueError(f"clock_hz must be at most {most} for {self.name}, not {clock_hz!r}")
+        rp, wr = up(self.rp), max(_LEAST_CYCLES, up(self.wr))
+        ras = max(up(self.ras), up(self.rc) - rp)
+        refresh = self.refresh * clock_hz // _SECOND - (ras + rp + wr + _CONTROL)
+        if refresh <= 2 * up(self.rfc) + _CONTROL:
+            raise ValueError(
+                f"clock_hz must leave {self.name} time between refreshes, not be {clock_hz!r}"
+            )
+        return Cycles(
+            cas=cas,
+            rcd=up(self.rcd),
+            rp=rp,
+            ras=ras,
+            rfc=up(self.rfc),
+            wr=wr,
+            mrd=max(_LEAST_CYCLES, up(self.mrd)),
+            refresh=refresh,
+            power_up=up(self.power_up),
+        )
+
+
+# Data sheets of IS42S16160G-7, IS42S16160B-7, MT48LC16M16A2-75 and -6A, AS4C32M16SB-7 (of whose
+# 1,024 columns half are used).
+_SLOWEST_16 = {
+    "data_bits": 16,
+    "row_bits": 13,
+    "column_bits": 9,
+    "bank_bits": 2,
+    "rcd": 21_000,
+    "rp": 21_000,
+    "ras": 45_000,
+    "rc": 67_500,
+    "rfc": 70_000,
+    "rrd": 15_000,
+    "wr": 15_000,
+    "mrd": 15_000,
+    "refresh": 7_812_500,
+    "power_up": 200_000_000,
+    "period_2": 10_000,
+    "period_3": 7_500,
+    "access": 6_500,
+    "hold": 2_500,
+    "release": 6_500,
+}
+ULX3S = Chip(name="ULX3S", **_SLOWEST_16)
+ICESUGAR_PRO = Chip(name="iCESugar-pro", **_SLOWEST_16)
+# In the package of a GW2AR-18. Its maker gives no more than the clock and the geometry: timings are
+# those of chips of that geometry in their slower grade (AS4C2M32SA-7, M12L64322A).
+TANG_NANO_20K = Chip(
+    name="Tang Nano 20K",
+    **_SLOWEST_16
+    | {
+        "data_bits": 32,
+        "row_bits": 11,
+        "column_bits": 8,
+        "refresh": 15_625_000,
+        "rc": 66_000,
+        "rfc": 66_000,
+    },
+)
+CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K)
+"""The chips of every board."""

@@ -1,0 +1,39 @@
+"""Words that tell addresses apart, for calibration and the memory test."""
+
+from amaranth import Cat, Const, Signal, Value
+
+__all__ = ["compute", "pattern"]
+
+_HALF = 16
+
+
+def _flips(bit: int) -> int:
+    """Bits of a half word that a bit of the address turns."""
+    if bit == 0:
+        return (1 << _HALF) - 1
+    return 1 << bit if bit < _HALF else 3 << (bit - _HALF)
+
+
+def compute(address: int, bits: int) -> int:
+    """The word of an address.
+
+    Each bit of an address turns bits of the word, the lowest one all of them: words at neighbouring
+    addresses differ nearly everywhere, and no two of an aligned block of 65,536 are the same. The
+    second half of 32 bits is the first, inverted.
+    """
+    low = 0
+    for bit in range(address.bit_length()):
+        if address >> bit & 1:
+            low ^= _flips(bit)
+    return low if bits == _HALF else low | (low ^ 0xFFFF) << _HALF
+
+
+def pattern(address: Signal, bits: int) -> Value:
+    """The word of an address, in logic."""
+    turned = [Const(0, 1)] * _HALF
+    for bit in range(len(address)):
+        for place in range(_HALF):
+            if _flips(bit) >> place & 1:
+                turned[place] = turned[place] ^ address[bit]
+    low = Cat(turned)
+    return low if bits == _HALF else Cat(low, ~low)

@@ -1,0 +1,102 @@
+"""Tests a memory word by word."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.external.chips import Chip
+from lbq_hw.core.external.pattern import pattern
+from lbq_hw.core.external.port import MemoryPort
+
+__all__ = ["SelfTest"]
+
+
+class SelfTest(wiring.Component):
+    """Writes words that depend on their addresses, reads them back and counts those that differ.
+
+    It goes over the memory twice, with the words of `pattern` and with their inverses, so that each
+    bit is 0 once and 1 once, and a word at a wrong address is not what is expected there.
+
+    Parameters
+    ----------
+    chip : `Chip`
+
+    Members
+    -------
+    start : in
+        Begins a test where none is in progress.
+    last : in
+        Address of the last word that is tested, from 0 on. Stable while ``busy``.
+    busy : out
+        From the cycle after ``start`` to the end of the test.
+    differing : out
+        Words that differed, of both times over the memory; 0 after ``start``, stable after the end.
+    port : `MemoryPort`
+        Used while ``busy``.
+    """
+
+    def __init__(self, *, chip: Chip):
+        self._chip = chip
+        super().__init__(
+            {
+                "start": In(1),
+                "last": In(chip.address_bits),
+                "busy": Out(1),
+                "differing": Out(chip.address_bits + 2),
+                "port": Out(MemoryPort(chip)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        port, bits = self.port, self._chip.data_bits
+        address = Signal(self._chip.address_bits)
+        inverted, differs, at_last = Signal(), Signal(), Signal()
+        expected, word, came = Signal(bits), Signal(bits), Signal()
+        m.d.comb += [
+            expected.eq(pattern(address, bits) ^ inverted.replicate(bits)),
+            at_last.eq(address == self.last),
+            port.write.payload.address.eq(address),
+            port.write.payload.data.eq(expected),
+            port.read.payload.address.eq(0),
+            port.read.payload.more.eq(self.last),
+        ]
+        m.d.sync += [
+            word.eq(port.words.payload),
+            came.eq(port.words.valid & port.words.ready),
+            differs.eq(came & (word != expected)),
+            self.differing.eq(self.differing + differs),
+        ]
+
+        def count():
+            m.d.sync += address.eq(address + 1)
+            with m.If(at_last):
+                m.d.sync += address.eq(0)
+
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.start):
+                m.d.sync += [self.differing.eq(0), self.busy.eq(1)]
+                m.next = "WRITE"
+            with m.State("WRITE"):
+                m.d.comb += port.write.valid.eq(1)
+                with m.If(port.write.ready):
+                    count()
+                    with m.If(at_last):
+                        m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += port.read.valid.eq(1)
+                with m.If(port.read.ready):
+                    m.next = "COMPARE"
+            with m.State("COMPARE"):
+                m.d.comb += port.words.ready.eq(1)
+                with m.If(came):
+                    count()
+                    with m.If(at_last):
+                        m.d.sync += inverted.eq(~inverted)
+                        m.next = "WRITE"
+                        with m.If(inverted):
+                            m.next = "LAST"
+            with m.State("LAST"):  # the last word is counted
+                m.d.sync += self.busy.eq(0)
+                m.next = "IDLE"
+        return m

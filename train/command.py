@@ -1,0 +1,149 @@
+"""What ``python -m train`` does: arguments in, `train.loop.train` called, one sentence out."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from lbq_hw.arguments import spoken
+from lbq_hw.datasets import DatasetError
+from train import checkpoint, config
+from train.config import Config
+from train.loop import train
+from train.schema import ConfigError
+
+EXAMPLES = """\
+examples:
+  python -m train --list
+      what is shipped: the small networks, and the rows of the paper's CIFAR and DVS tables
+  python -m train --config digits
+      train on the embedded 8x8 digits, half a minute on a laptop, into runs/digits
+  python -m train --config mnist --data folder/of/idx/files --set neuron.capacity=3
+      another dataset and another number of burst levels; values are written as in TOML
+  python -m train --config cifar10-resnet20-t2-fast --download --max-seconds 540
+  python -m train --resume --out runs/cifar10-resnet20-t2-fast --max-seconds 540
+      a long run in pieces: each stops at the end of an epoch and the next goes on exactly there
+  python -m train --config cifar10-resnet20-t2-fast --set data.validation=5000
+      to choose a recipe: 5000 training images are held out, the same in every run, and tested
+      on; the test images are not read
+  python -m train --config mnist --set data.name=images --set data.size=28 \\
+      --set data.channels=1 --data pictures --out runs/mine
+      PNG and JPEG files of your own, in pictures/train/CLASS and pictures/test/CLASS; data.name=npz
+      takes a file with the arrays train_images, train_labels, test_images and test_labels
+  torchrun --nproc-per-node 4 -m train --config cifar10-resnet20-t2
+      the same run shared by four GPUs: the batch is the global one
+
+Then: python -m train.export runs/NAME writes the integer network, python -m train.analyze
+runs/NAME draws the layer figures. Keys, defaults and their meaning: train/config.py.
+"""
+
+
+def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Train a network of burst neurons from a TOML configuration.",
+        epilog=spoken(EXAMPLES, prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", metavar="NAME", help="a shipped configuration, or a file")
+    parser.add_argument("--list", action="store_true", help="show the shipped configurations")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="PATH",
+        help="folder of the dataset's files (data/DATASET), or an .npz file of one's own",
+    )
+    parser.add_argument(
+        "--download", action="store_true", help="fetch dataset files that are missing"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one key, such as train.epochs=5; may be repeated",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (runs/NAME)")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run in --out, if there is one"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    parser.add_argument(
+        "--max-seconds",
+        type=float,
+        default=math.inf,
+        metavar="S",
+        help="stop at the end of an epoch, before one that would not end within S seconds",
+    )
+    parser.set_defaults(prog=prog)
+    args = parser.parse_args(argv)
+    if args.list:
+        names = config.shipped()
+        width = max(map(len, names))
+        print("\n".join(f"{name:{width}}  {text}" for name, text in names.items()))
+        return 0
+    rank = os.environ.get("RANK", "0")
+    first = rank == "0"
+    out: Path | None = args.out
+    try:
+        chosen = _config(args)
+        out = out or Path("runs") / chosen.name
+        if first and args.resume and not (out / "last.json").is_file():
+            print(f"{out} holds no checkpoint yet: a new run starts")
+        result = train(
+            chosen,
+            out,
+            data=args.data,
+            download=args.download,
+            resume=args.resume,
+            overwrite=args.overwrite,
+            max_seconds=args.max_seconds,
+        )
+    except (ValueError, OSError, DatasetError) as error:
+        print(f"train: {error}" if first else f"train (rank {rank}): {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        tail = "no checkpoint was saved to go on from"
+        if out is not None and (out / "last.json").is_file():
+            tail = f"go on with: {_again(args, out)}"
+        if first:
+            print(f"\ntrain: interrupted; {tail}", file=sys.stderr)
+        return 130
+    if first:
+        print(_closing(result, chosen, out, _again(args, out)))
+    return 0
+
+
+def _config(args: argparse.Namespace) -> Config:
+    if args.config is not None:
+        return config.load(args.config, args.set)
+    if args.resume and args.out is not None:
+        return config.override(checkpoint.index(args.out, "last")["config"], args.set)
+    raise ConfigError("name a configuration with --config (--list shows them, --help explains)")
+
+
+def _again(args: argparse.Namespace, out: Path) -> str:
+    """The command that goes on with the run, with what its checkpoint does not say."""
+    words = [*args.prog.split(), "--resume", "--out", str(out)]
+    if args.data is not None:
+        words += ["--data", str(args.data)]
+    if math.isfinite(args.max_seconds):
+        words += ["--max-seconds", f"{args.max_seconds:.10g}"]
+    return shlex.join(words)
+
+
+def _closing(result: dict, chosen: Config, out: Path, again: str) -> str:
+    if not result["finished"]:
+        return (
+            f"stopped after epoch {result['epoch']} of {chosen.train.epochs}; go on with: {again}"
+        )
+    split = chosen.data.split
+    where = " of the validation images" if split == "validation" else ""
+    return (
+        f"{result[f'{split}_accuracy']:.2f} %{where} at the last epoch "
+        f"(best {result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
+    )
