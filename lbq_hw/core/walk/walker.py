@@ -52,7 +52,7 @@ class Walker(wiring.Component):
     not have or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several
     rows in a path that is not stacked.
 
-    ``i_stop`` ends the walk in the same way, without an error; also while it waits for ``i_resume``.
+    ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
 
     With external memory, LAYER records are passes, and entry 0 follows the last entry of the table.
     A pass that leaves its sums for the next writes nothing, so that its steps are not refused for
