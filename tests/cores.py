@@ -30,3 +30,32 @@ def common_core(networks: Sequence[Network], *, lanes: int, **shape: int) -> Cor
     """The smallest core that runs every one of the networks, one at a time."""
     needed = [asdict(smallest_for(network, lanes=lanes, **shape)) for network in networks]
     return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})
+
+
+def external_core(network: Network, seed: int, **fixed: int) -> CoreConfig:
+    """A small core with external memory: few weight rows, table entries and partial sums."""
+    random = np.random.default_rng(seed)
+
+    def one_of(*values: int) -> int:
+        return int(random.choice(values))
+
+    lanes = fixed.pop("lanes", 0) or one_of(8, 16)
+    drawn = {
+        "word": lanes,
+        "summary": one_of(1, 4, 8),
+        "units": one_of(1, 2, lanes),
+        "external": one_of(16, 32),
+        "weight_rows": one_of(16, 24, 32, 48),
+        "layers": one_of(1, 2, 8),
+        "channels": lanes * one_of(1, 2, 4),
+    }
+    core = smallest_for(network, lanes=lanes, **(drawn | fixed))
+    # Now and then there is more than one band needs, or room for the records of several passes.
+    more = {"partial_words": one_of(1, 2, 8), "runs": one_of(1, 4), "paths": one_of(1, 3)}
+    return core.with_(
+        **{
+            name: min(getattr(core, name) * times, 1 << 14)
+            for name, times in more.items()
+            if name not in fixed
+        }
+    )

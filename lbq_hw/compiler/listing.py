@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import zip_longest
 from typing import Any
 
 from lbq_hw import isa
@@ -39,8 +40,11 @@ def summary(program: Program) -> dict[str, Any]:
         **{name: program.table(name) for name in isa.TABLES},
         "layers": [
             {**asdict(info), "record": record}
-            for info, record in zip(program.info, program.table("layers"), strict=True)
+            for info, record in zip_longest(program.info, program.table("layers"))
         ],
+        "tape_bytes": len(program.tape),
+        "passes": [asdict(one) for one in program.passes],
+        "budget": [layer.summary() for layer in program.budget],
     }
 
 
@@ -71,10 +75,35 @@ def _lines(program: Program) -> Iterator[str]:
             f"(stride {_shape(patches.stride)}, padding {_shape(patches.padding)}) of "
             f"{_shape(program.input.tensor_shape)}, in {patches.channels} channels"
         )
+    if program.tape:
+        yield ""
+        yield from _budget(program)
+        return
     layers = program.table("layers")
     for number, (info, layer) in enumerate(zip(program.info, layers, strict=True)):
         yield ""
         yield from _layer(program, number, info, layer)
+
+
+def _budget(program: Program) -> Iterator[str]:
+    """What each layer was planned to cost; compute is an estimate, and with it the waits."""
+    yield (
+        f"tape: {len(program.tape)} bytes, {len(program.passes)} passes; thousands of cycles, "
+        f"planned:"
+    )
+    heading = ("bands", "stay", "part", "passes", "rows", "fetched", "kB", "compute", "fetch")
+    yield f"  {'layer':22}" + "".join(f"{name:>9}" for name in (*heading, "wait"))
+    for layer in program.budget:
+        choice = layer.choice
+        counts = (choice.bands, choice.resident, choice.part, layer.passes, layer.rows)
+        thousands = (4 * layer.slices, layer.compute, layer.fetch, layer.wait)
+        yield (
+            f"  {layer.name:22}"
+            + "".join(f"{count:9}" for count in (*counts, layer.fetched))
+            + "".join(f"{number / 1000:9.1f}" for number in thousands)
+        )
+    compute, wait = (sum(getattr(x, name) for x in program.budget) for name in ("compute", "wait"))
+    yield f"  {compute + wait} cycles: {compute} of compute, {wait} of waits for the tape"
 
 
 def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
 from lbq_hw.external.planner import LayerPlan
-from lbq_hw.isa import regions
+from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import LayerRecords
 from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
@@ -140,10 +140,17 @@ class Program:
     @property
     def usage(self) -> dict[str, int]:
         """Entries used of each memory, by the CoreConfig field that sizes it."""
-        return {
+        used = {
             "plane_words": max(tensor.end for tensor in self.tensors.values()),
             "weight_rows": len(self.weights),
             "channels": len(self.params),
             "logits": self.logit_words,
             **{name: len(getattr(self, name)) for name in isa.TABLES},
         }
+        fields = {Region.WEIGHTS: "weight_rows", Region.PARAMS: "channels", **regions.TABLES}
+        for item in tape.decode(self.config, self.tape) if self.tape else ():
+            if item.address != tape.PASS:
+                region, first, _ = tape.entry(self.config, item)
+                end = first + len(item.payload) // regions.slices(self.config)[region]
+                used[fields[region]] = max(end, used[fields[region]])
+        return used

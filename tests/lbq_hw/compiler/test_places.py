@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lbq_hw.compiler.places import overwritten, place_over
-
 from lbq_hw import file, zoo
 from lbq_hw.compiler import patches, smallest_for
+from lbq_hw.compiler.places import overwritten, place_over
 
 
 def test_two_tensors_of_its_first_stage_are_enough_for_resnet20() -> None:

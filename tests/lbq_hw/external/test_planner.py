@@ -9,8 +9,9 @@ from networks import random_images, random_network
 
 from lbq_hw import interpreter
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.compiler.blocks import demands
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import ULX3S, PlanError, Room, demands, plan
+from lbq_hw.external import ULX3S, PlanError, Room, plan
 from lbq_hw.external.__main__ import main
 from lbq_hw.external.demand import LayerDemand
 from lbq_hw.network import INPUT
@@ -22,17 +23,18 @@ def asked(seed: int, *, channels: int) -> tuple[tuple[LayerDemand, ...], CoreCon
     (raw,) = random_images(network, 1, seed)
     done = interpreter.run(compile_network(network, config), raw)
     levels = {INPUT: network.input.quantize(raw[None])[:, 0], **done.levels}
-    return demands(network, config, levels, block_rows=8), config
+    tables = {"layers": 8, "paths": 16, "segments": 64, "runs": 128}
+    return demands(network, config, levels, block_rows=8), config.with_(**tables)
 
 
 def room(slots: int, words: int) -> Room:
-    return Room(slots=slots, partial_words=words, partial_bits=32, groups=4)
+    return Room(slots=slots, block_rows=8, partial_words=words, partial_bits=32, groups=4)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
     layers, config = asked(seed, channels=20)
-    planned = plan(layers, config, room(4, 4096), ULX3S)
+    planned = plan(layers, config, room(4, 4096), ULX3S).layers
     assert planned[-1].end == sum(layer.compute + layer.wait for layer in planned)
     for layer, demand in zip(planned, layers, strict=True):
         assert layer.fetched >= layer.rows
@@ -43,7 +45,7 @@ def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
 
 def test_more_weight_rows_are_not_slower() -> None:
     layers, config = asked(5, channels=24)
-    small, large = (plan(layers, config, room(slots, 4096), ULX3S) for slots in (4, 64))
+    small, large = (plan(layers, config, room(slots, 4096), ULX3S).layers for slots in (4, 64))
     assert large[-1].end <= small[-1].end
 
 
@@ -58,6 +60,18 @@ def test_a_layer_that_cannot_be_cut_is_refused_with_what_is_short() -> None:
         f"partial sums of one output row need {4 * steps} words of {most.partial_bits} bits, "
         f"the core has 0 of 32"
     )
+
+
+def test_a_table_that_no_cut_fits_is_named() -> None:
+    layers, config = asked(5, channels=24)
+    most = max(layers, key=lambda demand: len(demand.blocks))
+    with pytest.raises(PlanError) as caught:
+        plan([most], config.with_(segments=1), room(8, 4096), ULX3S)
+    needed = min(most.segments)
+    assert str(caught.value) == (
+        f"layer {most.name!r}: a pass needs {needed} segments, the core has 1"
+    )
+    assert caught.value.changes == {"segments": needed}
 
 
 def test_the_command_prints_the_budget_of_digits(capsys: pytest.CaptureFixture[str]) -> None:

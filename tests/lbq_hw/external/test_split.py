@@ -5,13 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lbq_hw.external.demand import Block, LayerDemand
+from lbq_hw.external.demand import Block, LayerDemand, Piece
 from lbq_hw.external.split import Choice, Room, choices, passes
 
 
 def layer(*, blocks: int, resident: int = 0, rows: int = 8, tiles: int = 2) -> LayerDemand:
     def block(path: int) -> Block:
-        return Block(path=path, rows=64, runs=1, requests=3, events=np.full(rows, 50.0))
+        return Block(
+            pieces=(Piece(path, 0, 0),),
+            length=64,
+            requests=3,
+            events=np.full(rows, 50.0),
+            weights=range(64),
+        )
 
     return LayerDemand(
         name="x",
@@ -27,7 +33,7 @@ def layer(*, blocks: int, resident: int = 0, rows: int = 8, tiles: int = 2) -> L
 
 
 def room(slots: int, words: int, bits: int = 20) -> Room:
-    return Room(slots=slots, partial_words=words, partial_bits=bits, groups=4)
+    return Room(slots=slots, block_rows=64, partial_words=words, partial_bits=bits, groups=4)
 
 
 @pytest.mark.parametrize("words", [64, 128, 512])
@@ -76,7 +82,7 @@ def test_a_layer_has_no_cut_where_partial_sums_are_too_wide_or_too_many() -> Non
 
 
 def test_halves_leave_nothing_in_place() -> None:
-    core = Room(slots=4, partial_words=64, partial_bits=20, groups=4, halves=True)
+    core = Room(slots=4, block_rows=64, partial_words=64, partial_bits=20, groups=4, halves=True)
     assert choices(layer(blocks=9), core) == [Choice(bands=8, resident=0, part=2)]
 
 

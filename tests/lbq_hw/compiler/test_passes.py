@@ -1,0 +1,190 @@
+"""Tapes that the compiler makes: order, places, what waits for what, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cores import external_core, random_core
+from networks import random_network
+from tapes import compiled, drawn, residual_network
+
+from lbq_hw import isa
+from lbq_hw.compiler import CompileError, Program, compile_network, listing
+from lbq_hw.compiler.blocks import block_rows
+from lbq_hw.isa import regions, tape
+from lbq_hw.isa.contents import Contents, LayerRecords
+from lbq_hw.isa.regions import Region
+
+Read = dict[tuple[Region, int], int]
+
+
+def entries_read(records: LayerRecords) -> set[tuple[Region, int]]:
+    """Entries of tables and weight rows that a pass reads."""
+    layer = records.layer
+    found = {(Region.PATHS, i) for i in range(layer["path_first"], layer["path_last"] + 1)}
+    found |= {
+        (Region.SEGMENTS, i) for i in range(layer["segment_first"], layer["segment_last"] + 1)
+    }
+    for path in records.paths:
+        found |= {(Region.RUNS, i) for i in range(path["run_first"], path["run_last"] + 1)}
+    for segment in records.segments:
+        path = records.paths[segment["path"]]
+        if path["identity"]:
+            found.add((Region.WEIGHTS, segment["weight"]))
+            continue
+        for run in records.runs[segment["path"]]:
+            first = segment["weight"] + run["weight"]
+            found |= {(Region.WEIGHTS, first + i) for i in range(run["length_last"] + 1)}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_item_waits_for_the_last_pass_that_reads_what_it_overwrites(seed: int) -> None:
+    network, config = drawn(seed)
+    program = compiled(network, config)
+    contents, last = Contents(config, np.random.default_rng(seed)), Read()
+    number = waits = 0
+    for item in tape.decode(config, program.tape):
+        if item.address == tape.PASS:
+            records = contents.records(number)
+            read = entries_read(records)
+            read.add((Region.LAYERS, number % config.layers))
+            if not records.layer["partial_out"]:
+                first = records.layer["param"] * config.lanes
+                read |= {(Region.PARAMS, first + lane) for lane in range(config.lanes)}
+            last |= dict.fromkeys(read, number)
+            number += 1
+            continue
+        region, first, part = tape.entry(config, item)
+        count = len(item.payload) // regions.slices(config)[region]
+        assert part == 0
+        assert count
+        overwritten = [last.get((region, first + i), -1) for i in range(count)]
+        assert item.after == max(overwritten) + 1
+        waits += item.after > 0
+        contents.write(item)
+    assert number == len(program.passes)
+    assert waits or number < 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_items_of_a_pass_come_in_their_order(seed: int) -> None:
+    network, config = drawn(seed)
+    program = compiled(network, config)
+    kinds: list[int] = []
+    for item in tape.decode(config, program.tape):
+        if item.address != tape.PASS:
+            kinds.append(item.address >> regions.SHIFT)
+            continue
+        assert kinds[0] == Region.LAYERS
+        order = [*regions.TABLES, Region.PARAMS, Region.WEIGHTS]
+        assert kinds == sorted(kinds, key=lambda kind: order.index(Region(kind)))
+        assert all(kinds.count(kind) <= 1 for kind in order[:-1])
+        kinds = []
+    assert not kinds
+    assert len(program.tape) % 1024 == 0
+
+
+def test_a_core_without_external_memory_gets_the_same_program_as_ever() -> None:
+    network = random_network(4)
+    config = random_core(network, 4)
+    program = compile_network(network, config)
+    assert (program.tape, program.passes, program.budget) == (b"", (), ())
+    assert len(program.layers) == len(network.layers)
+    again = compile_network(network, config, levels=None, timing=None)
+    for table in isa.TABLES:
+        assert getattr(program, table) == getattr(again, table)
+
+
+def test_bands_and_tiles_cover_every_layer_once() -> None:
+    program = compiled(*drawn(8))
+    for number, info in enumerate(program.info):
+        passes = [one for one in program.passes if one.layer == number]
+        tiles = -(-info.shape[0] // program.config.lanes)
+        assert {one.tile for one in passes} == set(range(tiles))
+        for tile in range(tiles):
+            bands = dict.fromkeys((one.first, one.end) for one in passes if one.tile == tile)
+            rows = [row for first, end in bands for row in range(first, end)]
+            assert rows == list(range(info.output_shape[1]))
+
+
+def test_parameters_of_a_tile_are_brought_once_if_they_stay() -> None:
+    network = residual_network()
+    config = external_core(
+        network, 1, lanes=8, weight_rows=32, partial_words=80, partial_bits=20, channels=64
+    )
+    program = compiled(network, config)
+    assert max(layer.choice.bands for layer in program.budget) > 1
+    kinds = [item.address >> regions.SHIFT for item in tape.decode(config, program.tape)]
+    assert kinds.count(Region.PARAMS) == sum(-(-info.shape[0] // 8) for info in program.info)
+
+
+@pytest.mark.parametrize(
+    ("rows", "size"), [(1, 1), (15, 1), (16, 2), (40, 4), (511, 32), (512, 64), (4096, 64)]
+)
+def test_a_weight_memory_holds_eight_blocks_where_it_can(rows: int, size: int) -> None:
+    assert block_rows(rows) == size
+
+
+def refused(program: Program, **changes: int) -> CompileError:
+    network = residual_network()
+    with pytest.raises(CompileError) as caught:
+        compile_network(network, program.config.with_(**changes))
+    return caught.value
+
+
+def test_what_is_short_is_named_with_what_would_do() -> None:
+    network = residual_network()
+    config = external_core(network, 1, lanes=8, units=2, weight_rows=32)
+    program = compile_network(network, config)
+    error = refused(program, partial_words=16, partial_bits=9)
+    weight = network.layers[1].paths[0].weight.astype(np.int64)
+    low, high = (
+        5 * int(part.sum(axis=(1, 2, 3)).min())
+        for part in (np.minimum(weight, 0), np.minimum(-weight, 0))
+    )
+    words, bits = 4 * 2 * 5, 1 + max(-low - 1, -high).bit_length()
+    about_a = [text for text in error.violations if text.startswith("layer 'a'")]
+    assert about_a == [
+        f"layer 'a': an output row of partial sums needs {words} words, the core has 16 (24 "
+        f"short); partial_words = {words} would do",
+        f"layer 'a': a partial sum needs {bits} bits, the core has 9 ({bits - 9} short); "
+        f"partial_bits = {bits} would do",
+    ]
+    assert error.would_do is not None
+    compile_network(network, error.would_do)
+    few = refused(program, weight_rows=2)
+    assert "layer 'b': the weight memory needs 5 rows, the core has 2 (3 short)" in str(few)
+    short = refused(program, plane_words=config.summary)
+    assert re.search(r"tensor '\w+': the activation memory needs \d+ words", str(short))
+
+
+def test_a_run_table_that_is_too_small_is_named() -> None:
+    network = residual_network()
+    config = external_core(network, 1, lanes=8, weight_rows=32)
+    error = refused(compile_network(network, config), runs=1)
+    assert error.violations == tuple(
+        f"layer {name!r}: the run table needs 2 entries, the core has 1 (1 short); "
+        f"runs = 2 would do"
+        for name in ("b", "d", "logits")
+    )
+
+
+def test_the_listing_has_the_budget_and_the_passes() -> None:
+    program = compiled(*drawn(8))
+    text = listing.text(program)
+    assert f"tape: {len(program.tape)} bytes, {len(program.passes)} passes" in text
+    for layer in program.budget:
+        assert re.search(rf"^  {re.escape(layer.name)} .* {layer.passes} ", text, re.MULTILINE)
+    facts = listing.summary(program)
+    assert facts["tape_bytes"] == len(program.tape)
+    assert [layer["name"] for layer in facts["budget"]] == [one.name for one in program.info]
+    assert len(facts["passes"]) == len(program.passes)
+
+
+def test_a_network_compiles_to_the_same_tape_twice() -> None:
+    network, config = drawn(7)
+    assert compiled(network, config).tape == compiled(network, replace(config)).tape
