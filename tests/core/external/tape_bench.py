@@ -11,6 +11,7 @@ from amaranth import Cat, Value
 from lbq_hw.config import CoreConfig
 from lbq_hw.external.reader import ReaderTiming, WordStream
 from lbq_hw.isa import regions, tape
+from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeItem
 
 CORE = CoreConfig(
@@ -161,6 +162,13 @@ def random_items(source: random.Random, config: CoreConfig, passes: int) -> list
             items.append(TapeItem(address=address, payload=payload, after=source.randint(0, done)))
         items.append(TapeItem(address=tape.PASS))
     return items
+
+
+def write(region: Region, entry: int, part: int, count: int, after: int = 0) -> TapeItem:
+    """An item of `CORE`, which may be illegal."""
+    part_bits = (regions.slices(CORE)[region] - 1).bit_length()
+    address = region << regions.SHIFT | entry << part_bits | part
+    return TapeItem(address=address, payload=tuple(range(count)), after=after)
 
 
 def expected_words(

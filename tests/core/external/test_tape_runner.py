@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 from core.external.tape_bench import (
@@ -16,6 +15,7 @@ from core.external.tape_bench import (
     expected_words,
     random_items,
     words_of,
+    write,
 )
 from core.harness import Bench
 
@@ -25,7 +25,7 @@ from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.external.schedule import Item, Schedule
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.regions import Region
-from lbq_hw.isa.tape import TapeError, TapeItem
+from lbq_hw.isa.tape import TapeItem
 
 START = 4  # cycle of the start
 
@@ -106,67 +106,7 @@ def test_everything_happens_in_the_cycles_of_the_schedule(number: int, seed: int
     assert sorted(found) == expected_writes(config, whole, taken, timing.words_per_slice)
 
 
-PASS, END = TapeItem(address=tape.PASS), TapeItem(address=tape.END)
-PARTS = regions.slices(CORE)
-
-
-def write(region: Region, entry: int, part: int, count: int, after: int = 0) -> TapeItem:
-    part_bits = (PARTS[region] - 1).bit_length()
-    address = region << regions.SHIFT | entry << part_bits | part
-    return TapeItem(address=address, payload=tuple(range(count)), after=after)
-
-
-def raw(*items: TapeItem) -> bytes:
-    data = b"".join(item.encode() for item in items)
-    return data + bytes(-len(data) % 1024)
-
-
-HEAD = tape.head(CORE, 6 + 3 + 3)  # of a tape with PASS and END
-ROW = PARTS[Region.WEIGHTS]
-ILLEGAL = {
-    "zeros": bytes(1024),
-    "ones": b"\xff" * 1024,
-    "no HEAD": raw(PASS, END),
-    "END instead of HEAD": raw(END),
-    "another magic": raw(replace(HEAD, payload=(5, *HEAD.payload[1:])), PASS, END),
-    "another core": raw(tape.head(CORE.with_(runs=13), 12), PASS, END),
-    "a HEAD that waits": raw(replace(HEAD, after=1), PASS, END),
-    "a long HEAD": raw(replace(HEAD, payload=(*HEAD.payload, 0)), PASS, END),
-    "a second HEAD": tape.encode(CORE, [HEAD, PASS]),
-    "PASS with a pass to wait for": tape.encode(CORE, [replace(PASS, after=1)]),
-    "PASS with payload": tape.encode(CORE, [replace(PASS, payload=(0,))]),
-    "almost PASS": tape.encode(CORE, [TapeItem(address=tape.PASS + 1)]),
-    "END with payload": raw(tape.head(CORE, 13), PASS, replace(END, payload=(0,))),
-    "END too soon": raw(tape.head(CORE, 13), PASS, END, END),
-    "END too late": raw(tape.head(CORE, 11), PASS, END),
-    "fewer slices than HEAD has": raw(tape.head(CORE, 5), PASS, END),
-    "registers": tape.encode(CORE, [write(Region.REGISTERS, 0, 0, 1)]),
-    "planes": tape.encode(CORE, [write(Region.PLANES, 0, 0, 1)]),
-    "logits": tape.encode(CORE, [write(Region.LOGITS, 0, 0, 1)]),
-    "region 12": tape.encode(CORE, [TapeItem(address=12 << regions.SHIFT)]),
-    "a row that does not exist": tape.encode(CORE, [write(Region.WEIGHTS, 24, 0, ROW)]),
-    "far beyond the rows": tape.encode(CORE, [write(Region.WEIGHTS, 1 << 20, 0, ROW)]),
-    "rows beyond the last": tape.encode(CORE, [write(Region.WEIGHTS, 23, 0, 2 * ROW)]),
-    "layers beyond the last": tape.encode(CORE, [write(Region.LAYERS, 3, 0, 40)]),
-    "a slice that does not exist": tape.encode(
-        CORE, [write(Region.LAYERS, 1, PARTS[Region.LAYERS], 1)]
-    ),
-    "a row from its middle": tape.encode(CORE, [write(Region.WEIGHTS, 1, 1, ROW)]),
-    "a part of a row": tape.encode(CORE, [write(Region.WEIGHTS, 1, 0, ROW + 1)]),
-    "a part of a parameter": tape.encode(CORE, [write(Region.PARAMS, 1, 0, 1)]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ILLEGAL)
-def test_an_illegal_item_ends_in_tape(name: str) -> None:
-    data = ILLEGAL[name]
-    _, walks, _ = play(CORE, data, [10, 10], TIMINGS[0])
-    assert walks.error is not None
-    assert walks.error[0] == Error.TAPE
-    with pytest.raises(TapeError):
-        list(tape.decode(CORE, data))
-
-
+PASS = TapeItem(address=tape.PASS)
 ORDER = {
     "an item waits for a pass that comes after it": (
         [write(Region.RUNS, 0, 0, 1, 1), PASS],

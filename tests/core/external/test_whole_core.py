@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
+from amaranth.sim import Simulator
 from core.external.whole_core import Bench
+from core.test_accelerator import access
 from networks import random_images
 from tapes import drawn
 
 from lbq_hw import cycles, golden
 from lbq_hw.compiler import Program, compile_network
+from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.external.reader import ReaderTiming
+from lbq_hw.isa import LAYER, Error, regions, tape
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import Network
 
 LIMIT = 60_000
@@ -42,3 +51,96 @@ def test_a_network_on_a_tape_is_exact_in_its_logits_and_cycles(seed: int) -> Non
         assert (outcome.status, outcome.error) == (2, 0)
         assert np.array_equal(outcome.logits, wanted.logits[0])
         assert outcome.cycles == sum(layer.cycles for layer in predicted)
+
+
+def flipped(source: random.Random, data: bytes) -> bytes:
+    """The tape with one to three wrong bits."""
+    size, wrong = len(data.rstrip(b"\0")), bytearray(data)
+    for place in source.sample(range(8 * size), source.randint(1, 3)):
+        wrong[place // 8] ^= 1 << place % 8
+    return bytes(wrong)
+
+
+def test_a_hundred_corrupted_tapes_end_in_errors_and_leave_nothing_behind() -> None:
+    network, program, timing = small_tape(1)
+    assert program.config.partial_words
+    [image] = random_images(network, 1, 1)
+    wanted = golden.run(network, image[None]).logits[0]
+    source = random.Random(0)
+    tapes = [flipped(source, program.tape) for _ in range(100)]
+    *outcomes, last = Bench(program, timing, limit=LIMIT).run(image, [*tapes, program.tape])
+    assert {outcome.status for outcome in outcomes} == {6}
+    assert {outcome.error for outcome in outcomes} >= {Error.TAPE, Error.CRC}
+    assert (last.status, last.error) == (2, 0)
+    assert np.array_equal(last.logits, wanted)
+
+
+def changed(program: Program, number: int, **fields: int) -> bytes:
+    """The tape with other fields in the LAYER record of a pass; CRCs are right."""
+    config, items, passes = program.config, list(tape.decode(program.config, program.tape)), 0
+    for index, item in enumerate(items):
+        passes += item.address == tape.PASS
+        if item.address >> regions.SHIFT == Region.LAYERS and passes == number:
+            word = sum(value << 32 * i for i, value in enumerate(item.payload))
+            word = LAYER.encode(config, LAYER.decode(config, word) | fields)
+            payload = tuple(word >> 32 * i & 0xFFFFFFFF for i in range(len(item.payload)))
+            items[index] = replace(item, payload=payload)
+    return tape.encode(config, items)
+
+
+def test_passes_that_ask_for_too_much_end_in_errors_with_their_place() -> None:
+    network, program, timing = small_tape(1)
+    [image] = random_images(network, 1, 1)
+    left = next(i for i, cut in enumerate(program.passes) if cut.leaves)
+    last = len(program.passes) - 1
+    rows, columns = (min(program.config.side, 16) - 1 for _ in range(2))
+    tapes = {
+        "more steps than partial sums": changed(
+            program, left, rows_last=rows, columns_last=columns
+        ),
+        "a plane that does not exist": changed(
+            program, left, partial_out=0, out_base=program.config.plane_words - 1
+        ),
+        "parameters that do not exist": changed(
+            program,
+            left,
+            param=program.config.param_tiles - 1,
+            tiles_last=program.config.param_tiles - 1,
+        ),
+        "no last pass": changed(program, last, last=0),
+        "a last pass in the middle": changed(program, left, last=1),
+    }
+    outcomes = Bench(program, timing, limit=LIMIT).run(image, list(tapes.values()))
+    found = {name: (one.error, one.error_at) for name, one in zip(tapes, outcomes, strict=True)}
+    entry = left % program.config.layers
+    assert found["more steps than partial sums"] == (Error.PARTIAL, left)
+    assert found["no last pass"] == (Error.ORDER, last + 1)
+    assert found["a last pass in the middle"] == (Error.ORDER, left + 1)
+    assert found["a plane that does not exist"] == (Error.PLANE, entry)
+
+
+def test_a_memory_that_is_not_calibrated_ends_the_run_at_once() -> None:
+    network, program, timing = small_tape(3)
+    [image] = random_images(network, 1, 3)
+    bench = Bench(program, timing, limit=20)
+    bench.calibrated, bench.aligned = False, lambda cycle: True
+    [outcome] = bench.run(image, [program.tape])
+    assert (outcome.status, outcome.error, outcome.error_at) == (6, Error.MEMORY, 0)
+    assert outcome.cycles == 0
+
+
+@pytest.mark.parametrize("region", tape.WRITTEN)
+def test_the_host_must_not_write_what_the_tape_writes(region: Region) -> None:
+    _, program, _ = small_tape(3)
+    core = Accelerator(program.config)
+    found = []
+
+    async def host(ctx: Any) -> None:
+        await access(ctx, core.port, regions.address(program.config, region, 0), 1)
+        found.append(await access(ctx, core.port, regions.REGISTERS["error"].address))
+
+    simulator = Simulator(core)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(host)
+    simulator.run()
+    assert found == [Error.ADDRESS]
