@@ -8,6 +8,8 @@ from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.tape_port import TapePort
+from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.host.port import HostPort, PortSignature
 from lbq_hw.core.lanes.lane_array import LaneArray
 from lbq_hw.core.memory.apart import APART
@@ -50,6 +52,7 @@ class Accelerator(wiring.Component):
     port : `HostPort` signature
     busy : bit
         A program runs.
+    memory : `TapePort`, with external memory
     """
 
     def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
@@ -66,8 +69,13 @@ class Accelerator(wiring.Component):
                     f"the image of {region.name} must have at most {most} entries, "
                     f"not {len(entries)}"
                 )
+        if config.external and self._image:
+            raise ValueError(
+                "a core with external memory must have its program on a tape, not in an image"
+            )
         self._host = HostPort(config)
-        super().__init__({"port": In(PortSignature()), "busy": Out(1)})
+        memory_port = {"memory": Out(TapePort(config.external))} if config.external else {}
+        super().__init__({"port": In(PortSignature()), "busy": Out(1)} | memory_port)
 
     @property
     def config(self) -> CoreConfig:
@@ -96,6 +104,7 @@ class Accelerator(wiring.Component):
             weight_bits=c.weight_bits,
             acc_bits=c.acc_bits,
             masks=c.identities > 0,
+            whole_rows=c.external > 0,
             init=self._image.get(Region.WEIGHTS, ()),
         )
         layer, step = walker.o_layer_info.shape(), walker.o_step.payload.shape()
@@ -110,6 +119,8 @@ class Accelerator(wiring.Component):
             step=step,
             pools=c.window > 1,
             resets=c.resets > 0,
+            partial_words=c.partial_words,
+            partial_bits=c.partial_bits,
             init=self._params(),
         )
         m.submodules.writer = writer = Writer(
@@ -130,9 +141,12 @@ class Accelerator(wiring.Component):
         connect(m, scanner.summary, store.summary)
         connect(m, lanes.o_sum, neurons.i_sum)
         connect(m, neurons.o_planes, writer.i)
-        connect(m, host.records, walker.i_record)
-        connect(m, host.weights, lanes.weights)
-        connect(m, host.params, neurons.params)
+        program = host
+        if c.external:
+            m.submodules.tape = program = TapeRunner(c)
+        connect(m, program.records, walker.i_record)
+        connect(m, program.weights, lanes.weights)
+        connect(m, program.params, neurons.params)
         connect(m, host.planes, store.host)
         m.d.comb += [
             lanes.room.eq(neurons.room),
@@ -151,7 +165,11 @@ class Accelerator(wiring.Component):
         self._logits(m, host, neurons)
         drained = self._control(m, host, walker, lanes, neurons, writer, events)
         self._count(m, host, scanner, lanes)
-        m.d.comb += [walker.i_resume.eq(walker.layer_done & drained), self.busy.eq(host.busy)]
+        m.d.comb += self.busy.eq(host.busy)
+        if c.external:
+            self._run_tape(m, program, host, walker, neurons, drained)
+        else:
+            self._run_layers(m, host, walker, drained)
         return m
 
     def _params(self):
@@ -193,19 +211,50 @@ class Accelerator(wiring.Component):
         stray = Signal()
         m.d.comb += [
             quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.o.valid)),
-            walker.i_start.eq(host.start),
             host.layer.eq(walker.o_layer),
-            host.finished.eq(host.busy & walker.o_done & ~walker.o_busy & drained),
             stray.eq(event.valid & event.payload.mask.any() & (event.payload.row >= c.weight_rows)),
             walker.i_stop.eq(stray),
             host.stray.eq(stray & host.busy),
-            host.walk_error.eq(walker.o_error),
-            host.walk_error_at.eq(walker.o_error_at),
         ]
         # A write in its second cycle is not seen by `quiet`.
         m.d.sync += settled.eq(quiet)
         m.d.comb += drained.eq(quiet & settled)
         return drained
+
+    def _run_layers(self, m, host, walker, drained):
+        """Layers follow each other until the last one is done."""
+        m.d.comb += [
+            walker.i_start.eq(host.start),
+            walker.i_resume.eq(walker.layer_done & drained),
+            host.finished.eq(host.busy & walker.o_done & ~walker.o_busy & drained),
+            host.walk_error.eq(walker.o_error),
+            host.walk_error_at.eq(walker.o_error_at),
+        ]
+
+    def _run_tape(self, m, tape, host, walker, neurons, drained):
+        """Passes begin when the tape allows them."""
+        connect(m, tape.i, wiring.flipped(self.memory.words))
+        m.d.comb += [
+            host.calibrated.eq(self.memory.calibrated),
+            host.aligned.eq(self.memory.aligned),
+            self.memory.start.eq(host.start),
+            self.memory.stop.eq(~tape.reading & ~host.start),
+            tape.start.eq(host.start),
+            tape.paused.eq(walker.layer_done & drained),
+            tape.over.eq(walker.o_done & ~walker.o_busy & drained),
+            tape.idle.eq(~walker.o_busy & drained),
+            tape.stray.eq(host.stray),
+            tape.walk_error.eq(walker.o_error),
+            tape.walk_error_at.eq(walker.o_error_at),
+            walker.i_start.eq(tape.begin),
+            walker.i_resume.eq(tape.begin),
+            walker.i_stop.eq(host.stray | tape.stop),
+            host.finished.eq(tape.finished),
+            host.walk_error.eq(tape.error),
+            host.walk_error_at.eq(tape.error_at),
+        ]
+        if self._config.partial_words:
+            m.d.comb += neurons.begin.eq(tape.begin)
 
     def _count(self, m, host, scanner, lanes):
         """What the host's counters count."""

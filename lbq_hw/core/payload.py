@@ -171,6 +171,9 @@ class LayerInfo(data.StructLayout):
         Planes to write.
     granules : unsigned
         Granules of a chunk, which is what a tile writes into one plane word.
+    partial_in, partial_out : bit, if `partials`
+        The sums begin with those that the layer before has left; they are left for the next one,
+        and neither levels nor logits leave.
     """
 
     def __init__(
@@ -182,6 +185,7 @@ class LayerInfo(data.StructLayout):
         update_bits: int,
         decay_bits: int,
         shift_bits: int,
+        partials: bool = False,
     ):
         super().__init__(
             {
@@ -194,7 +198,13 @@ class LayerInfo(data.StructLayout):
                 "planes": unsigned(planes.bit_length()),
                 "granules": unsigned((lanes // granule_bits(lanes)).bit_length()),
             }
+            | ({"partial_in": 1, "partial_out": 1} if partials else {})
         )
+
+    @property
+    def partials(self) -> bool:
+        """Whether there are partial sums."""
+        return "partial_out" in self.members
 
 
 class StepInfo(data.StructLayout):

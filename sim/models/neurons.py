@@ -137,7 +137,9 @@ def random_traffic(
     return traffic
 
 
-def layouts(*, lanes: int, planes: int, decay_bits: int) -> tuple[LayerInfo, StepInfo]:
+def layouts(
+    *, lanes: int, planes: int, decay_bits: int, partials: bool = False
+) -> tuple[LayerInfo, StepInfo]:
     layer = LayerInfo(
         lanes=lanes,
         planes=planes,
@@ -145,6 +147,7 @@ def layouts(*, lanes: int, planes: int, decay_bits: int) -> tuple[LayerInfo, Ste
         update_bits=TIMESTEPS.bit_length(),
         decay_bits=decay_bits,
         shift_bits=3,
+        partials=partials,
     )
     return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
 
@@ -157,8 +160,11 @@ def build(
     decay_bits: int,
     params: np.ndarray | None = None,
     resets: bool = True,
+    partial_words: int = 0,
 ) -> NeuronArray:
-    layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits)
+    layer, step = layouts(
+        lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0
+    )
     words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
     return NeuronArray(
         lanes=lanes,
@@ -170,5 +176,7 @@ def build(
         layer=layer,
         step=step,
         resets=resets,
+        partial_words=partial_words,
+        partial_bits=ACC_BITS - 1 if partial_words else 0,
         init=words,
     )

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.host.addresses import exists, place
 from lbq_hw.core.host.registers import Registers
-from lbq_hw.core.host.writes import HostWrites
+from lbq_hw.core.host.writes import HostWrites, host_regions
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -17,6 +17,7 @@ __all__ = ["FAR_LANES", "HostPort", "PortSignature"]
 
 _WRITES = ("records", "weights", "params", "plane_write")
 _RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
+_MEMORY_IN = ("calibrated", "aligned")
 _RUN_OUT = ("start", "busy")
 FAR_LANES = 32
 """Lanes from which on memories lie far from the port."""
@@ -57,10 +58,13 @@ class HostPort(wiring.Component):
     -------
     port : `PortSignature`
     records, weights, params, plane_write : out
-        Writes for the blocks that have the memories, never while `busy`.
+        Writes for the blocks that have the memories, never while `busy`. With external memory,
+        only the last one: writes to the other regions are refused with ADDRESS.
     planes, logits : read ports
     start : out
-        The first cycle of `busy`.
+        The first cycle of `busy`; with external memory, the first of these with `aligned`.
+    calibrated, aligned : in, with external memory
+        As in `Registers`.
     busy : out
     finished : in
         The program ended; `busy` falls. Not looked at in the cycle of `start`.
@@ -77,6 +81,7 @@ class HostPort(wiring.Component):
         self._config = c = config
         self._writes = writes = HostWrites(config)
         self._registers = registers = Registers(config)
+        self._run_in = (*_RUN_IN, *_MEMORY_IN) if config.external else _RUN_IN
         logit = data.ArrayLayout(signed(c.membrane_bits), c.units)
         written, kept = writes.signature.members, registers.signature.members
         super().__init__(
@@ -91,8 +96,8 @@ class HostPort(wiring.Component):
                     )
                 ),
             }
-            | {name: written[name] for name in _WRITES}
-            | {name: kept[name] for name in (*_RUN_OUT, *_RUN_IN)}
+            | {name: written[name] for name in _WRITES if name in written}
+            | {name: kept[name] for name in (*_RUN_OUT, *self._run_in)}
         )
 
     def elaborate(self, _platform):
@@ -101,16 +106,17 @@ class HostPort(wiring.Component):
         m.submodules.registers = registers = self._registers
         m.submodules.writes = writes = self._writes
         for name in _WRITES:
-            connect(m, getattr(writes, name), flipped(getattr(self, name)))
+            if name in self.signature.members:
+                connect(m, getattr(writes, name), flipped(getattr(self, name)))
         for name in _RUN_OUT:
             m.d.comb += getattr(self, name).eq(getattr(registers, name))
-        for name in _RUN_IN:
+        for name in self._run_in:
             m.d.comb += getattr(registers, name).eq(getattr(self, name))
         named = [port.addr[regions.SHIFT :] == kind for kind in Region]
         control = port.addr[:4] == regions.REGISTERS["control"].address
         reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
         readable = Cat(named[kind] for kind in reads).any()
-        writable = Cat(named[kind] for kind in HostWrites.REGIONS).any()
+        writable = Cat(named[kind] for kind in host_regions(self._config)).any()
         writable |= named[Region.REGISTERS] & control
 
         # A request is looked at, and taken in the cycle after: what follows from its address would

@@ -6,11 +6,17 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.isa import Error, regions
+from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import COUNTERS
 
-__all__ = ["Registers"]
+__all__ = ["Registers", "error_at_bits"]
+
+
+def error_at_bits(config: CoreConfig) -> int:
+    """Bits that tell where an error is: an entry of a table, or with a tape a number of passes."""
+    tables = max(address_bits(getattr(config, name)) for name in isa.TABLES)
+    return max(tables, tape.MOST_PASSES.bit_length()) if config.external else tables
 
 
 class Registers(wiring.Component):
@@ -19,7 +25,8 @@ class Registers(wiring.Component):
     Of `regions.COUNTERS` the first ``config.counters`` count; the registers of the others read 0,
     as do the bits of a counter from ``config.counter_bits`` on.
 
-    Timing. ``busy`` and ``start`` rise in the cycle after ``begin``. What ends a run or goes wrong
+    Timing. ``busy`` and ``start`` rise in the cycle after ``begin``; with external memory,
+    ``start`` is 1 in the first cycle from then on with ``aligned``. What ends a run or goes wrong
     in a cycle is in the registers in the next; what ticks, in the one after that.
 
     Members
@@ -30,6 +37,8 @@ class Registers(wiring.Component):
         Forget the error, that a run is done, and what was counted.
     refused : in
         Error of a request that is refused in this cycle, or 0.
+    calibrated, aligned : in, with external memory
+        The memory works, else a run ends with MEMORY as soon as it began; it can start.
     start, busy, finished, layer, walk_error, walk_error_at, stray, ticks : as in `HostPort`
     values : out
         Each register by its name in `regions.REGISTERS`.
@@ -37,7 +46,6 @@ class Registers(wiring.Component):
 
     def __init__(self, config: CoreConfig):
         self._config = c = config
-        at_bits = max(address_bits(getattr(c, name)) for name in isa.TABLES)
         widths = dict.fromkeys(regions.REGISTERS, SLICE)
         super().__init__(
             {
@@ -49,15 +57,17 @@ class Registers(wiring.Component):
                 "finished": In(1),
                 "layer": In(address_bits(c.layers)),
                 "walk_error": In(4),
-                "walk_error_at": In(at_bits),
+                "walk_error_at": In(error_at_bits(c)),
                 "stray": In(1),
                 "ticks": In(data.StructLayout(dict.fromkeys(COUNTERS, 1))),
                 "values": Out(data.StructLayout(widths)),
             }
+            | ({"calibrated": In(1), "aligned": In(1)} if c.external else {})
         )
 
     def elaborate(self, _platform):
         m = Module()
+        self._starting = Signal(name="starting") if self._config.external else self.start
         values = self._live(m) | self._count(m)
         values |= {
             "id": regions.MAGIC,
@@ -72,21 +82,31 @@ class Registers(wiring.Component):
         """From begin to end, and what went wrong: the registers that tell."""
         error, done, failure = Signal(4), Signal(), Signal(4)
         error_at = Signal.like(self.walk_error_at)
-        ends = self.finished & ~self.start
+        where = self.layer
+        ends = self.finished & ~self._starting
         at_record = ends & ~self.stray & (self.walk_error != 0)
         m.d.comb += failure.eq(self.refused)
         with m.If(self.stray):
             m.d.comb += failure.eq(Error.WEIGHT.value)
         with m.Elif(at_record):
             m.d.comb += failure.eq(self.walk_error)
+        waits = 0
+        if self._config.external:
+            at_once = self._starting & ~self.calibrated
+            waits = self._starting & self.calibrated & ~self.aligned
+            where = Mux(at_once, 0, where)
+            m.d.comb += self.start.eq(self._starting & self.calibrated & self.aligned)
+            ends |= at_once
+            with m.If(at_once):
+                m.d.comb += failure.eq(Error.MEMORY.value)
         with m.If(self.clear):
             m.d.sync += [error.eq(0), error_at.eq(0), done.eq(0)]
         with m.Elif((failure != 0) & (error == 0)):
             m.d.sync += error.eq(failure)
-            m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, self.layer))
-        m.d.sync += self.start.eq(0)
+            m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, where))
+        m.d.sync += self._starting.eq(waits)
         with m.If(self.begin):
-            m.d.sync += [self.start.eq(1), self.busy.eq(1), done.eq(0)]
+            m.d.sync += [self._starting.eq(1), self.busy.eq(1), done.eq(0)]
         with m.Elif(ends):
             m.d.sync += [self.busy.eq(0), done.eq(1)]
         return {
@@ -98,7 +118,7 @@ class Registers(wiring.Component):
     def _count(self, m):
         """The counters of a run."""
         # Counted one cycle later, since what ticks come from is known late in its cycle.
-        running = self.busy & ~self.start
+        running = self.busy & ~self._starting
         ticks = Signal(self.ticks.shape())
         m.d.sync += ticks.eq(self.ticks.as_value() & running.replicate(len(COUNTERS)))
         c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))

@@ -14,16 +14,24 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["HostWrites"]
+__all__ = ["HostWrites", "host_regions", "store_params", "store_records"]
 
 _TABLES = {region: Table[region.name] for region in regions.TABLES}
+
+
+def host_regions(config: CoreConfig) -> tuple[Region, ...]:
+    """Regions that the host can write, but for the registers."""
+    if config.external:
+        return (Region.PLANES,)
+    return (*_TABLES, Region.WEIGHTS, Region.PARAMS, Region.PLANES)
 
 
 class HostWrites(wiring.Component):
     """Turns writes of slices into writes of the memories.
 
     Slices are stored at once, in the cycle in which they are given, but for those of a parameter,
-    which wait for the last one.
+    which wait for the last one. In a core with external memory the host writes planes alone:
+    `TapeWrites` has the rest.
 
     Members
     -------
@@ -31,12 +39,10 @@ class HostWrites(wiring.Component):
         A slice is written there; at most one bit is set.
     addr, data : in
         The slice, which exists, and its value.
-    records, weights, params, plane_write : out
+    records, weights, params : out, without external memory
+    plane_write : out
         As in `HostPort`.
     """
-
-    REGIONS = (*_TABLES, Region.WEIGHTS, Region.PARAMS, Region.PLANES)
-    """Regions that can be written, but for the registers."""
 
     def __init__(self, config: CoreConfig):
         self._config = c = config
@@ -49,36 +55,22 @@ class HostWrites(wiring.Component):
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(c.channels // c.units), shape=param, granularity=1
         )
+        program = {"records": Out(slice_stream(c)), "weights": In(weights), "params": In(params)}
         super().__init__(
-            {
-                "written": In(len(Region)),
-                "addr": In(32),
-                "data": In(SLICE),
-                "records": Out(slice_stream(c)),
-                "weights": In(weights),
-                "params": In(params),
-                "plane_write": Out(stream.Signature(plane, always_ready=True)),
-            }
+            {"written": In(len(Region)), "addr": In(32), "data": In(SLICE)}
+            | ({} if c.external else program)
+            | {"plane_write": Out(stream.Signature(plane, always_ready=True))}
         )
 
     def elaborate(self, _platform):
         m = Module()
-        self._store_records(m)
-        self._store_weights(m)
-        self._store_params(m)
+        if not self._config.external:
+            given = {"written": self.written, "addr": self.addr, "value": self.data}
+            store_records(m, self.records, **given)
+            self._store_weights(m)
+            store_params(m, self._config, self.params, **given)
         self._store_planes(m)
         return m
-
-    def _store_records(self, m):
-        """A slice of a record."""
-        m.d.comb += [
-            self.records.valid.eq(Cat(self.written[kind] for kind in _TABLES).any()),
-            self.records.payload.address.eq(self.addr),
-            self.records.payload.data.eq(self.data),
-        ]
-        for kind, table in _TABLES.items():
-            with m.If(self.written[kind]):
-                m.d.comb += self.records.payload.table.eq(table)
 
     def _store_weights(self, m):
         """Some lanes of a weight row."""
@@ -92,25 +84,6 @@ class HostWrites(wiring.Component):
                 self.weights.data[lane].eq(word[low : low + c.weight_bits]),
                 self.weights.en[lane].eq(self.written[Region.WEIGHTS] & (part == lane // each)),
             ]
-
-    def _store_params(self, m):
-        """A parameter, once all of its slices are there."""
-        c, word = self._config, self.data
-        part, entry = place(c, self.addr, Region.PARAMS)
-        slots, slices = isa.PARAM.slots(c), regions.slices(c)[Region.PARAMS]
-        stage = Signal((slices - 1) * SLICE)  # of a parameter, all slices but the last
-        bits = Cat(stage, word)
-        with m.If(self.written[Region.PARAMS]):
-            m.d.sync += stage.eq(bits[SLICE:])
-        unit_bits = ceil_log2(c.units)
-        stored = self.written[Region.PARAMS] & (part == slices - 1)
-        m.d.comb += self.params.addr.eq(entry >> unit_bits)
-        for unit in range(c.units):
-            for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
-                m.d.comb += [
-                    self.params.data[3 * unit + number].eq(bits[slot.offset :][: slot.width]),
-                    self.params.en[3 * unit + number].eq(stored & (entry[:unit_bits] == unit)),
-                ]
 
     def _store_planes(self, m):
         """A slice of a plane word."""
@@ -126,3 +99,34 @@ class HostWrites(wiring.Component):
         ]
         for number, enable in enumerate(plane.enable):
             m.d.comb += enable.eq(part == number // granules)
+
+
+def store_records(m, records, *, written, addr, value):
+    """A slice of a record: into a stream of `RecordSlice`."""
+    m.d.comb += [
+        records.valid.eq(Cat(written[kind] for kind in _TABLES).any()),
+        records.payload.address.eq(addr),
+        records.payload.data.eq(value),
+    ]
+    for kind, table in _TABLES.items():
+        with m.If(written[kind]):
+            m.d.comb += records.payload.table.eq(table)
+
+
+def store_params(m, config, params, *, written, addr, value):
+    """A parameter, once all of its slices are there: into a write port of their memory."""
+    part, entry = place(config, addr, Region.PARAMS)
+    slots, slices = isa.PARAM.slots(config), regions.slices(config)[Region.PARAMS]
+    stage = Signal((slices - 1) * SLICE)  # of a parameter, all slices but the last
+    bits = Cat(stage, value)
+    with m.If(written[Region.PARAMS]):
+        m.d.sync += stage.eq(bits[SLICE:])
+    unit_bits = ceil_log2(config.units)
+    stored = written[Region.PARAMS] & (part == slices - 1)
+    m.d.comb += params.addr.eq(entry >> unit_bits)
+    for unit in range(config.units):
+        for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
+            m.d.comb += [
+                params.data[3 * unit + number].eq(bits[slot.offset :][: slot.width]),
+                params.en[3 * unit + number].eq(stored & (entry[:unit_bits] == unit)),
+            ]

@@ -42,6 +42,9 @@ class LaneArray(wiring.Component):
         Signed widths of a weight and of an accumulator.
     masks : bool
         Whether an event may add to some of the lanes alone.
+    whole_rows : bool
+        Weights are written by the whole row, and at any time, but a row not in a cycle in which an
+        event reads it.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -51,7 +54,7 @@ class LaneArray(wiring.Component):
     o_sum : stream of ``lanes`` signed sums, always ready
     room : bit
         Sums can be taken in the next cycle.
-    weights : write port of a row, one enable per lane
+    weights : write port of a row, one enable per lane; or one, if `whole_rows`
     busy : bit
         An event or a sum is on its way.
     """
@@ -64,6 +67,7 @@ class LaneArray(wiring.Component):
         weight_bits: int,
         acc_bits: int,
         masks: bool = True,
+        whole_rows: bool = False,
         init=(),
     ):
         check_size("lanes", lanes)
@@ -73,12 +77,15 @@ class LaneArray(wiring.Component):
         if acc_bits < weight_bits:
             raise ValueError(f"acc_bits must be at least weight_bits, not {acc_bits!r}")
         self._rows = rows
+        self._whole_rows = whole_rows
         self._init = list(init)
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
         sums = data.ArrayLayout(signed(acc_bits), lanes)
         event = Event(lanes=lanes, row_bits=row_bits, masks=masks)
-        weights = memory.WritePort.Signature(addr_width=row_bits, shape=row_shape, granularity=1)
+        weights = memory.WritePort.Signature(
+            addr_width=row_bits, shape=row_shape, granularity=None if whole_rows else 1
+        )
         super().__init__(
             {
                 "i_event": In(stream.Signature(event)),
@@ -101,6 +108,7 @@ class LaneArray(wiring.Component):
             rows=self._rows,
             lanes=len(self.weights.data),
             weight_bits=len(self.weights.data[0]),
+            whole=self._whole_rows,
             init=self._init,
         )
         read, write = store.read, store.write

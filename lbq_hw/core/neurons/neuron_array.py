@@ -9,6 +9,7 @@ from lbq_hw.core.memory.apart import APART
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
+from lbq_hw.core.neurons.partial_sums import PartialSums
 from lbq_hw.core.neurons.passes import Passes
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
@@ -30,7 +31,9 @@ class NeuronArray(wiring.Component):
     readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
     Membranes wrap around at ``2**membrane_bits``: the compiler proves that U and V' fit, and stores
     ``1 <= theta < 2**(membrane_bits - 1)``. Channels that pad a tile must get a theta that they
-    never reach, since their levels are written too.
+    never reach, since their levels are written too. With partial sums, acc begins with what the
+    layer before has left, if ``layer.partial_in``; with ``layer.partial_out`` it is left for the
+    next one, and that is all that its steps do: see `PartialSums`.
 
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
     logits in every cycle from ``c + logits_latency`` on. A pass begins `groups` cycles after the
@@ -60,6 +63,8 @@ class NeuronArray(wiring.Component):
         Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
     resets : bool
         Whether channels have a reset of their own: else theta is subtracted.
+    partial_words, partial_bits : int
+        Size of the memory of partial sums; 0 if there are none, as ``layer`` has it, too.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -74,6 +79,8 @@ class NeuronArray(wiring.Component):
     layer : in, `LayerInfo`
         The layer of all steps that are on their way: stable from the first of them to the last
         cycle of `busy`.
+    begin : in, with partial sums
+        A layer begins, whose steps have partial sums from the first word on. Not while `busy`.
     params : write port of ``3 * units`` values, one enable per value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
@@ -97,6 +104,8 @@ class NeuronArray(wiring.Component):
         step: StepInfo,
         pools: bool = True,
         resets: bool = True,
+        partial_words: int = 0,
+        partial_bits: int = 0,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -114,7 +123,13 @@ class NeuronArray(wiring.Component):
         planes, decay_bits = layer["capacity"].width, layer["decay"].width - 1
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
+        if layer.partials != (partial_words > 0):
+            raise ValueError(
+                f"partial_words must be 0 if the layer has no partial sums, and only then, "
+                f"not {partial_words!r}"
+            )
         self._groups = lanes // units
+        self._partial = {"words": partial_words, "bits": partial_bits} if partial_words else None
         self._timesteps = timesteps
         self._pools = pools
         self._resets = resets
@@ -148,6 +163,7 @@ class NeuronArray(wiring.Component):
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
+            | ({"begin": In(1)} if self._partial else {})
         )
 
     @property
@@ -163,12 +179,17 @@ class NeuronArray(wiring.Component):
     @property
     def latency(self) -> int:
         """Cycles from a step to its first planes."""
-        return self._groups + self._positions.end + 1
+        return self._groups + self._positions.end + 1 + self._added
 
     @property
     def logits_latency(self) -> int:
         """Cycles from a readout's last step, of one update, to its first logits."""
-        return self._positions.fire + 2
+        return self._positions.fire + 2 + self._added
+
+    @property
+    def _added(self) -> int:
+        """Cycles that partial sums take."""
+        return int(self._partial is not None)
 
     def elaborate(self, _platform):
         m = Module()
@@ -187,24 +208,52 @@ class NeuronArray(wiring.Component):
         connect(m, flipped(self.i_sum), passes.i_sum)
         connect(m, flipped(self.i_step), passes.i_step)
 
+        group, write, totals = self._add_partial(m, passes)
         # What a group takes along through the pipeline, by position.
-        at = [passes.o]
+        at = [group]
         for position in range(1, self._positions.end + 1):
             at.append(Signal.like(passes.o, name=f"at_{position}"))
             m.d.sync += at[position].eq(at[position - 1])
 
-        moving = Cat(group.valid for group in at[1:]).any() | self.o_planes.valid
+        moving = Cat(group.valid for group in at[1 - self._added :]).any() | self.o_planes.valid
         m.d.comb += [
             passes.layer.eq(self.layer),
             self.room.eq(passes.room),
             self.busy.eq(passes.busy | moving),
         ]
-        self._feed(m, at, passes.sums, units)
+        self._feed(m, at, totals, units)
         self._keep_levels(m, at, units)
         self._keep_membranes(m, at, units)
-        self._collect(m, at, passes.step.write, units)
+        self._collect(m, at, write, units)
         self._offer_logits(m, at[self._positions.fire], units)
         return m
+
+    def _add_partial(self, m, passes):
+        """The group at position 0, where its levels go, its sums a cycle later."""
+        if not self._partial:
+            totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
+                      for i, total in enumerate(passes.sums)]  # fmt: skip
+            m.d.sync += [acc.eq(total) for acc, total in zip(totals, passes.sums, strict=True)]
+            return passes.o, passes.step.write, totals
+        m.submodules.partial = partial = PartialSums(
+            units=len(passes.sums),
+            groups=self._groups,
+            acc_bits=len(passes.sums[0]),
+            **self._partial,
+        )
+        group = Signal.like(passes.o, name="at_0")
+        write = Signal.like(passes.step.write, name="write_at_0", reset_less=True)
+        m.d.sync += [group.eq(passes.o), write.eq(passes.step.write)]
+        m.d.comb += [
+            partial.begin.eq(self.begin),
+            partial.step.eq(self.i_sum.valid),
+            partial.valid.eq(passes.o.valid),
+            partial.group.eq(passes.o.group),
+            partial.sums.eq(passes.sums),
+            partial.add.eq(self.layer.partial_in),
+            partial.leave.eq(self.layer.partial_out),
+        ]
+        return group, write, partial.o
 
     def _feed(self, m, at, sums, units):
         """What reaches the units at which position."""
@@ -230,10 +279,8 @@ class NeuronArray(wiring.Component):
             m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
         for i, unit in enumerate(units):
             m.submodules[f"unit_{i}"] = unit
-            acc = Signal(unit.acc.shape(), name=f"acc_{i}", reset_less=True)
-            m.d.sync += acc.eq(sums[i])
             m.d.comb += [
-                unit.acc.eq(acc),
+                unit.acc.eq(sums[i]),
                 unit.bias.eq(bias.data[i]),
                 unit.theta.eq(thresholds.data[i].theta),
                 unit.reset.eq(thresholds.data[i].reset if self._resets else unit.theta),

@@ -55,6 +55,9 @@ class Group(data.StructLayout):
 class Passes(wiring.Component):
     """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one per cycle.
 
+    A layer that leaves its sums has neither levels nor logits, and its membranes start from 0 in
+    each step: so nothing waits for them.
+
     Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
     the pass before. A pass begins as many cycles after the one before as a tile has groups; but at
     least ``positions.loop`` if it continues a membrane, and ``layer.planes`` if its levels leave.
@@ -127,15 +130,20 @@ class Passes(wiring.Component):
         free = Signal(init=1)
         leaves = Signal()  # the sums are not needed after the next cycle
         young = Signal()
+        fresh, neurons, readout = step.first_t & first_update, ~layer.readout, layer.readout
+        if layer.shape().partials:
+            fresh |= layer.partial_out
+            neurons &= ~layer.partial_out
+            readout &= ~layer.partial_out
         m.d.comb += [
             group.valid.eq(self.busy & ~young),
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
             group.last.eq(group.group == self._groups - 1),
             group.restart.eq(first_update),
-            group.fresh.eq(step.first_t & first_update),
+            group.fresh.eq(fresh),
             group.pool_first.eq(step.pool_first),
-            group.emit.eq(step.pool_last & ~layer.readout),
-            group.logits.eq(layer.readout & step.last_t & (left == 0)),
+            group.emit.eq(step.pool_last & neurons),
+            group.logits.eq(readout & step.last_t & (left == 0)),
             leaves.eq(group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)),
             Cat(self.sums).eq(sums.as_value()),
             self.room.eq(~self.i_sum.valid & (free | leaves)),

@@ -1,6 +1,6 @@
 """Reads and checks the LAYER record of the layer that runs, and derives facts from it."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -25,6 +25,7 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
         update_bits=config.timesteps.bit_length(),
         decay_bits=config.decay_bits,
         shift_bits=max(1, config.fraction_bits.bit_length()),
+        partials=config.partial_words > 0,
     )
 
 
@@ -32,8 +33,9 @@ class LayerLoader(wiring.Component):
     """Reads a LAYER record, one slice per cycle, and refuses an illegal one.
 
     Beyond `Record.violations` it refuses, as LAYER, one with more paths than `layer_paths`, or in
-    the last entry of its table and not marked `last`, or of neurons whose frames do not follow
-    each other as the planes do; and as PARAM one with parameters that do not exist.
+    the last entry of its table and not marked `last` (with external memory, any entry may follow
+    it), or of neurons whose frames do not follow each other as the planes do; and as PARAM one with
+    parameters that do not exist.
 
     Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
     ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
@@ -92,6 +94,7 @@ class LayerLoader(wiring.Component):
         count = Signal(range(max(c.planes, c.timesteps)))
         bad_layer = Signal()
         bad_param = Signal()
+        beyond_table = Const(0) if c.external else ~layer.last & (self.number == c.layers - 1)
         self._read(m, read, complete)
         self._inform(m)
         m.d.comb += self.error.eq(Mux(bad_layer, isa.Error.LAYER, isa.Error.PARAM))
@@ -108,7 +111,7 @@ class LayerLoader(wiring.Component):
                     bad_layer.eq(
                         records.illegal(isa.LAYER, c, layer)
                         | (layer.path_last - layer.path_first >= c.layer_paths)
-                        | (~layer.last & (self.number == c.layers - 1))
+                        | beyond_table
                     ),
                     bad_param.eq(layer.param + layer.tiles_last >= c.param_tiles),
                     self.readout.eq(layer.readout),
@@ -146,8 +149,13 @@ class LayerLoader(wiring.Component):
     def _inform(self, m):
         """The LayerInfo of the record."""
         layer, info, granule_log2 = self.layer, self.info, ceil_log2(self._config.granule)
+        again = layer.static
+        if info.shape().partials:
+            again &= ~layer.partial_out
+            m.d.comb += info.partial_in.eq(layer.partial_in)
+            m.d.comb += info.partial_out.eq(layer.partial_out)
         m.d.comb += [
-            info.updates.eq(Mux(layer.static, layer.time_last + 1, 1)),
+            info.updates.eq(Mux(again, layer.time_last + 1, 1)),
             info.readout.eq(layer.readout),
             info.capacity.eq(layer.capacity),
             info.decay.eq(layer.decay),

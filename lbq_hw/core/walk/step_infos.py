@@ -47,7 +47,10 @@ class StepInfos(wiring.Component):
     start, go, following, state : in
         As `Loops` has them.
     beyond : out
-        The step would write beyond the plane memory, or the logits.
+        The step would write beyond the plane memory, or the logits; or it is ``crowded``. A layer
+        that leaves its sums writes neither.
+    crowded : out, with partial sums
+        The step has partial sums and is one more in its layer than these have room for.
     push : in
         The StepInfo of this step is wanted; only with ``room``.
     room : out
@@ -71,6 +74,7 @@ class StepInfos(wiring.Component):
                 "room": Out(1),
                 "o": Out(stream.Signature(step_layout(config))),
             }
+            | ({"crowded": Out(1)} if config.partial_words else {})
         )
 
     def elaborate(self, _platform):
@@ -144,12 +148,28 @@ class StepInfos(wiring.Component):
             info.addr.eq(address),
             place.eq(frame_row + tile_word),
             no_logit.eq(readout & (logit_tile == logit_tiles)),
-            self.beyond.eq(outside | no_logit),
         ]
+        writes_beyond = outside | no_logit
+        if c.partial_words:
+            self._count(m)
+            writes_beyond = (writes_beyond & ~layer.partial_out) | self.crowded
+        m.d.comb += self.beyond.eq(writes_beyond)
+
+    def _count(self, m):
+        """Steps of a layer: whether there is room for the partial sums of one more."""
+        layer, most = self.layer, self._config.partial_words // self._config.groups
+        number = Signal(range(most + 1))
+        m.d.comb += self.crowded.eq((layer.partial_in | layer.partial_out) & (number == most))
+        with m.If(self.start):
+            m.d.sync += number.eq(0)
+        with m.Elif(self.push & (number != most)):
+            m.d.sync += number.eq(number + 1)
 
     def _follow(self, m, row, frame, bit, logit_tile):
         """First word of the row, words to its frame, bit of the pixel, tiles of logits so far."""
-        layer = self.layer
+        layer, gives_logits = self.layer, self.readout
+        if self._config.partial_words:
+            gives_logits &= ~layer.partial_out
         with m.If(self.clear):
             m.d.sync += logit_tile.eq(0)
         with m.If(self.start):
@@ -163,7 +183,7 @@ class StepInfos(wiring.Component):
                 with m.Case(Advance.WINDOW_COLUMN, Advance.WINDOW_ROW):
                     pass
                 with m.Default():
-                    m.d.sync += logit_tile.eq(logit_tile + self.readout)
+                    m.d.sync += logit_tile.eq(logit_tile + gives_logits)
             with m.Switch(self.following):
                 with m.Case(Advance.COLUMN):
                     m.d.sync += bit.eq(bit + layer.out_pitch)

@@ -52,7 +52,11 @@ class Walker(wiring.Component):
     not have or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several
     rows in a path that is not stacked.
 
-    ``i_stop`` ends the walk in the same way, without an error.
+    ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
+
+    With external memory, LAYER records are passes, and entry 0 follows the last entry of the table.
+    A pass that leaves its sums for the next writes nothing, so that its steps are not refused for
+    what they would write; one with more steps than there is room for partial sums is, as PARTIAL.
 
     Members
     -------
@@ -155,13 +159,20 @@ class Walker(wiring.Component):
                 with m.If(segments.failed):
                     m.next = "DRAIN"
                 with m.Elif(steps == 0):
-                    fail(Mux(layers.readout, isa.Error.LOGIT, isa.Error.PLANE), self.o_layer)
+                    fail(self._refusal(), self.o_layer)
             with m.State("DRAIN"), m.If((steps == 0) & ~infos.o.valid):
                 self._end(m, refused)
 
         with m.If(self.i_stop & self.o_busy):
             m.d.sync += stopped.eq(1)
         return m
+
+    def _refusal(self):
+        """Why a step is refused."""
+        error = Mux(self._layers.readout, isa.Error.LOGIT, isa.Error.PLANE)
+        if self._config.partial_words:
+            return Mux(self._infos.crowded, isa.Error.PARTIAL, error)
+        return error
 
     def _make_steps(self, m, path):
         """The fields of view of all paths move, one per cycle: then the next step is there."""
@@ -203,7 +214,10 @@ class Walker(wiring.Component):
         with m.Else():
             m.d.comb += self.layer_done.eq(1)
             with m.If(self.i_resume):
-                m.d.sync += self.o_layer.eq(self.o_layer + 1)
+                following = self.o_layer + 1
+                if self._config.external:
+                    following &= self._config.layers - 1
+                m.d.sync += self.o_layer.eq(following)
                 m.next = "LOAD"
 
     def _connect(self, m):

@@ -10,7 +10,7 @@ from amaranth import Value
 from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.host.writes import HostWrites
+from lbq_hw.core.host.writes import HostWrites, host_regions
 from lbq_hw.isa import regions
 from sim.models.host import HostModel, Write
 from sim.models.programs import SMALL
@@ -23,7 +23,7 @@ def random_writes(source: random.Random, config: CoreConfig) -> list[Write | Non
     slices, entries = regions.slices(config), regions.entries(config)
     found: list[Write | None] = []
     for _ in range(80):
-        region = source.choice(HostWrites.REGIONS)
+        region = source.choice(host_regions(config))
         entry = source.choice((0, entries[region] - 1, source.randrange(entries[region])))
         for part in range(slices[region]):
             address = regions.address(config, region, entry, part)

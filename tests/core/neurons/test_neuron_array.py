@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.back import verilog
-from core.harness import Bench
+from core.harness import Bench, ones
 
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from sim.models.neurons import (
@@ -116,6 +116,94 @@ def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dic
     assert busy == list(range(steps[0] + 1, last + bool(collected)))
 
 
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+def test_partial_sums_cost_one_cycle_in_all(sizes: dict, kind: dict) -> None:
+    plain, traffic = steady(sizes, kind)
+    array = build(**sizes, partial_words=8 * plain.groups)
+    assert (array.latency, array.logits_latency) == (plain.latency + 1, plain.logits_latency + 1)
+    params = random_params(random.Random(11), sizes["lanes"])
+    array = build(**sizes, params=params, partial_words=8 * plain.groups)
+    before, after = run_array(plain, traffic), run_array(array, traffic)
+    assert after[0].cycles == before[0].cycles
+    assert after[1].cycles == [cycle + 1 for cycle in before[1].cycles]
+    assert after[2] == [cycle + 1 for cycle in before[2]]
+    busy = ones(before[3]["busy"])
+    assert ones(after[3]["busy"]) == [*busy, busy[-1] + 1]
+
+
+class Parts:
+    """Runs layers one after the other: each begins when all of the one before is done."""
+
+    def __init__(self, array: NeuronArray, layers: list[dict], steps: int) -> None:
+        self.array, self.layers, self.steps = array, layers, steps
+        self.samples = [array.i_sum.valid, array.busy]
+        self.begins: list[int] = []
+        self.taken = self.quiet = 0
+        self.now = -1
+
+    @property
+    def done(self) -> bool:
+        return len(self.begins) == len(self.layers)
+
+    @property
+    def open(self) -> bool:
+        """More sums of this layer may come."""
+        return bool(self.begins) and self.begins[-1] < self.now and self.taken < self.steps
+
+    def set(self, ctx: Any) -> None:
+        self.now += 1
+        ready = not self.begins or (self.taken == self.steps and self.quiet > 1)
+        begin = ready and not self.done
+        if begin:
+            ctx.set(self.array.layer, self.layers[len(self.begins)])
+            self.begins.append(self.now)
+            self.taken = 0
+        ctx.set(self.array.begin, begin)
+
+    def see(self, cycle: int, valid: int, busy: int) -> None:
+        del cycle
+        self.taken += valid
+        self.quiet = 0 if busy or valid else self.quiet + 1
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize("rate", [0, 0.3])
+def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, rate: float) -> None:
+    plain, traffic = steady(sizes, kind)
+    count, groups = len(traffic.steps), plain.groups
+    params = random_params(random.Random(11), sizes["lanes"])
+    array = build(**sizes, params=params, partial_words=count * groups)
+    source = random.Random(7)
+    parts = [[[source.randrange(-300, 300) for _ in total] for total in traffic.sums]
+             for _ in range(2)]  # fmt: skip
+    rest = [[total - a - b for total, a, b in zip(*each, strict=True)]
+            for each in zip(traffic.sums, *parts, strict=True)]  # fmt: skip
+    whole = traffic.layer
+    left = whole | {"updates": 1, "partial_out": 1}
+    layers = [left, left | {"partial_in": 1}, whole | {"partial_in": 1}]
+    bench = Bench(array)
+    run = bench.add(Parts(array, layers, count))
+    stall = after_room(bench, array, stalls(1, rate))
+    taken = bench.drive(
+        array.i_sum, [*parts[0], *parts[1], *rest], stall=lambda: not run.open or stall()
+    )
+    bench.drive(array.i_step, traffic.steps * 3)
+    planes = bench.monitor(array.o_planes, len(traffic.planes))
+    payload = array.o_logits.payload
+    values = {f"v{i}": payload[i] for i in range(len(payload))}
+    seen = bench.probe(valid=array.o_logits.valid, **values)
+    bench.run(extra=60)
+    assert planes.payloads == traffic.planes
+    logits = [[seen[name][cycle] for name in values] for cycle in ones(seen["valid"])]
+    assert logits == traffic.logits
+    if not rate:
+        # Steps that leave their sums follow each other as fast as groups can be sent.
+        first = taken.cycles[:count]
+        assert first == [first[0] + max(2, groups) * i for i in range(count)]
+
+
 def test_logits_follow_one_group_per_cycle() -> None:
     array, traffic = steady(SIZES[0], {"readout": True})
     taken, _, logits, _ = run_array(array, traffic)
@@ -169,6 +257,11 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> 
         ({"timesteps": None}, TypeError, "timesteps must be an integer, not None"),
         ({"tiles": 0}, ValueError, "tiles must be at least 1, not 0"),
         ({"layer": None}, TypeError, "layer must be a LayerInfo, not None"),
+        (
+            {"partial_words": 8},
+            ValueError,
+            "partial_words must be 0 if the layer has no partial sums, and only then, not 8",
+        ),
         ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
     ],
 )

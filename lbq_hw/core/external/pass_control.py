@@ -1,0 +1,119 @@
+"""When passes of a tape begin, and how the run ends."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.external.tape_reader import PASS_BITS
+from lbq_hw.isa import Error
+
+__all__ = ["PassControl"]
+
+
+class PassControl(wiring.Component):
+    """Lets passes begin that the tape allows, and ends the run: with the last pass, or an error.
+
+    The run is over when the last pass is done, END has come and every pass that the tape allows has
+    begun. ORDER is an error of this block: the tape waits for a pass that it has not allowed, or
+    has ended before the last pass was allowed, or allows one after the last, or more than 65,535.
+    After an error, ``stop`` ends what runs.
+
+    Timing. ``begin`` is 1 in the first cycle after ``allow``, or in that in which the pass before
+    is done. ``finished`` is 1 in the first cycle in which the run is over. After an error, that is
+    one in which the walker is idle.
+
+    Members
+    -------
+    start : in
+        A run begins.
+    allow, waiting, ended, tape_error : in
+        As `TapeReader` has them.
+    paused : in
+        The pass that has begun is done, and there is another one.
+    over : in
+        It is done, and was the last one or had an error.
+    idle : in
+        Nothing is on its way in walker, lanes, neurons and writer.
+    stray : in
+        An event has a weight row that does not exist: an error, too.
+    walk_error : in
+        The walker's, valid with ``over``.
+    begin : out
+        The next pass begins.
+    begun, resting : out
+        As `TapeReader` takes them.
+    done : out
+        Passes that were done before the cycle before; after an error, before that in which it was
+        found.
+    stop : out
+        Level, from the cycle after an error on until the next start.
+    finished : out
+    error : out
+        An `Error`, valid with ``finished``; NONE if it is `stray`.
+    """
+
+    start: In(1)
+    allow: In(1)
+    waiting: In(1)
+    ended: In(1)
+    tape_error: In(4)
+    paused: In(1)
+    over: In(1)
+    idle: In(1)
+    stray: In(1)
+    walk_error: In(4)
+    begin: Out(1)
+    begun: Out(PASS_BITS)
+    resting: Out(1)
+    done: Out(PASS_BITS)
+    stop: Out(1)
+    finished: Out(1)
+    error: Out(4)
+
+    def elaborate(self, _platform):
+        m = Module()
+        active, running, last = Signal(), Signal(), Signal()
+        allowed = Signal(PASS_BITS)
+        order, ends, fails, permit = Signal(), Signal(), Signal(), Signal()
+        failure = Signal(4)  # an error of the tape
+        going = active & ~self.stop
+        m.d.comb += [
+            permit.eq(allowed != self.begun),
+            ends.eq(running & self.over),
+            self.begin.eq(going & permit & Mux(running, self.paused, ~last)),
+            self.resting.eq(~running | self.paused | self.over),
+            fails.eq(going & (order | self.stray | (self.tape_error != 0)
+                              | (ends & (self.walk_error != 0)))),
+            self.finished.eq(
+                active
+                & Mux(self.stop, self.idle, ~fails & (last | ends) & self.ended & ~permit)
+            ),
+            self.error.eq(Mux(failure != 0, failure, self.walk_error)),
+        ]  # fmt: skip
+        with m.If(self.allow & (allowed + 1 == 1 << PASS_BITS)):
+            m.d.comb += order.eq(1)
+        with m.Elif(~running):
+            m.d.comb += order.eq(
+                Mux(last, permit | self.waiting, ~permit & (self.waiting | self.ended))
+            )
+
+        with m.If(~self.stop):
+            m.d.sync += self.done.eq(self.begun - running)
+        with m.If(self.allow):
+            m.d.sync += allowed.eq(allowed + 1)
+        with m.If(self.begin):
+            m.d.sync += [running.eq(1), self.begun.eq(self.begun + 1)]
+        with m.Elif(self.paused | self.over):
+            m.d.sync += running.eq(0)
+        with m.If(ends):
+            m.d.sync += last.eq(1)
+        with m.If(fails):
+            m.d.sync += [self.stop.eq(1), failure.eq(self.tape_error)]
+            with m.If(order):
+                m.d.sync += failure.eq(Error.ORDER)
+        with m.If(self.finished):
+            m.d.sync += active.eq(0)
+        with m.If(self.start):
+            m.d.sync += [active.eq(1), running.eq(0), last.eq(0), self.stop.eq(0)]
+            m.d.sync += [allowed.eq(0), self.begun.eq(0), failure.eq(0)]
+        return m

@@ -1,0 +1,207 @@
+"""Reads the tape: items are checked, wait for passes, and become writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.tape_place import TapePlace
+from lbq_hw.isa import Error, tape
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
+
+__all__ = ["PASS_BITS", "TapeReader"]
+
+PASS_BITS = tape.MOST_PASSES.bit_length()
+"""Bits that count passes."""
+_HEAD_PAYLOAD = 3
+_HEAD_SLICES = _HEAD_PAYLOAD + 3
+
+
+class TapeReader(wiring.Component):
+    """Takes the words of a tape, as `lbq_hw.isa.tape` has it, and gives the slices to be written.
+
+    Timing. Words are taken from the cycle after ``start`` on, one per cycle, with these gaps. If
+    the last word of an item's head is taken in cycle c, the next one is taken in cycle c + 2 or
+    later, and not before the cycle after one in which ``after`` passes are done. If the last word
+    of an item is taken in cycle d, the next one is taken in cycle d + 2 or later. ``allow`` is 1 in
+    cycle d + 1 of a PASS, ``ended`` from cycle d + 2 of END on. A slice of payload is given in the
+    cycle after its last word was taken.
+
+    Errors. TAPE and CRC as in docs/external-memory.md; slices of the wrong item may have been given
+    by then, to addresses that do not exist too. After an error, END or ``stop`` no word is taken.
+
+    Parameters
+    ----------
+    config : `CoreConfig`
+        With external memory.
+
+    Members
+    -------
+    i : stream of words of `external` bits
+    start, stop : in
+        Begin with the first item, not while ``busy``; end at once.
+    begun : in
+        Passes that have begun.
+    resting : in
+        All of them are done, in this cycle or before.
+    busy : out
+        There is something to take.
+    waiting : out
+        An item waits for a pass.
+    allow : out
+        One cycle: one more pass may begin.
+    ended : out
+        Everything up to END was right; stays until the next start.
+    error : out
+        An `isa.Error`; stays until the next start.
+    written, addr, data : out
+        A slice to be written, as `HostWrites` takes it.
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(config.external)),
+                "start": In(1),
+                "stop": In(1),
+                "begun": In(PASS_BITS),
+                "resting": In(1),
+                "busy": Out(1),
+                "waiting": Out(1),
+                "allow": Out(1),
+                "ended": Out(1),
+                "error": Out(4),
+                "written": Out(len(Region)),
+                "addr": Out(SLICE),
+                "data": Out(SLICE),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.crc = crc = CRC32_ISO_HDLC(len(self.i.payload)).create()
+        m.submodules.place = place = TapePlace(self._config)
+        item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
+        first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
+        given, complete = self._assemble(m)
+        spent, wrong = self._watch(m, place, first, payload, complete)
+        ends = place.address == tape.END
+        m.d.comb += [
+            crc.data.eq(self.i.payload),
+            crc.valid.eq(self.i.valid & self.i.ready),
+            crc.start.eq(~self.busy),
+            place.given.eq(given),
+            place.step.eq(payload),
+            self.addr.eq(place.address),
+            self.written.eq(place.named & payload.replicate(len(Region))),
+        ]
+        m.d.sync += payload.eq(0)
+        with m.If(complete):
+            m.d.sync += self.data.eq(given)
+
+        @contextmanager
+        def state(name: str) -> Iterator[None]:
+            with m.State(name):
+                yield
+                with m.If(self.stop | wrong):
+                    m.next = "IDLE"
+
+        def fail(error):
+            m.d.sync += self.error.eq(error)
+            m.next = "IDLE"
+
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+            with m.State("IDLE"), m.If(self.start):
+                m.d.sync += [first.eq(1), self.ended.eq(0), self.error.eq(Error.NONE)]
+                m.next = "ADDRESS"
+            with state("ADDRESS"):
+                m.d.comb += [self.i.ready.eq(1), place.load.eq(complete)]
+                with m.If(complete):
+                    m.next = "COUNT"
+            with state("COUNT"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(complete):
+                    m.d.sync += item.eq(given)
+                    m.next = "GATE"
+            with state("GATE"):
+                done = (item.after < self.begun) | ((item.after == self.begun) & self.resting)
+                with m.If(~self._legal(place, first, item.as_value())):
+                    fail(Error.TAPE)
+                with m.Elif(~done):
+                    m.d.comb += self.waiting.eq(1)
+                with m.Elif(item.slices == 0):
+                    m.next = "CRC"
+                with m.Else():
+                    m.next = "PAYLOAD"
+            with state("PAYLOAD"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(complete):
+                    m.d.sync += [payload.eq(1), item.slices.eq(item.slices - 1)]
+                    with m.If(item.slices == 1):
+                        m.next = "CRC"
+            with state("CRC"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(complete):
+                    m.next = "CHECK"
+            with state("CHECK"):
+                m.d.comb += crc.start.eq(1)
+                m.d.sync += first.eq(0)
+                m.next = "ADDRESS"
+                with m.If(~crc.match_detected):
+                    fail(Error.CRC)
+                with m.Elif(place.partway | (ends & ~spent)):
+                    fail(Error.TAPE)
+                with m.Elif(ends):
+                    m.d.sync += self.ended.eq(1)
+                    m.next = "IDLE"
+                with m.Else():
+                    m.d.comb += self.allow.eq(place.address == tape.PASS)
+        return m
+
+    def _assemble(self, m):
+        """The slice whose last word this may be, and whether it is and is taken."""
+        word, taken = self.i.payload, self.i.valid & self.i.ready
+        if len(word) == SLICE:
+            return word, taken
+        low, upper = Signal.like(word), Signal()
+        with m.If(self.start):
+            m.d.sync += upper.eq(0)
+        with m.Elif(taken):
+            m.d.sync += [low.eq(word), upper.eq(~upper)]
+        return Cat(low, word), taken & upper
+
+    def _watch(self, m, place, first, payload, complete):
+        """Whether all slices that HEAD promises are taken; whether one is wrong, which is TAPE."""
+        left = Signal(SLICE)  # with those of HEAD, which have been taken when it is known
+        spent, bad, wrong = Signal(), Signal(), Signal()
+        with m.If(payload & first):
+            m.d.sync += left.eq(self.data)  # the last slice of payload stays
+        with m.Elif(complete & ~first):
+            m.d.sync += left.eq(left - 1)
+        with m.Switch(Cat(place.address[:2], first)):
+            for index, expected in enumerate(tape.head(self._config, 0).payload[:-1]):
+                with m.Case(1 << 2 | index):
+                    m.d.comb += bad.eq(self.data != expected)
+            with m.Case("0--"):
+                m.d.comb += bad.eq(~place.exists)
+        m.d.comb += [
+            spent.eq(left == _HEAD_SLICES),
+            wrong.eq((payload & bad) | (complete & spent & ~first)),
+        ]
+        with m.If(wrong):
+            m.d.sync += self.error.eq(Error.TAPE)
+        return spent, wrong
+
+    def _legal(self, place, first, item):
+        """Whether the head of an item is."""
+        marks = (place.address == tape.PASS) | (place.address == tape.END)
+        writes = place.exists & ~place.partway
+        head = (place.address == tape.HEAD) & (item == _HEAD_PAYLOAD)
+        return Mux(first, head, (marks & (item == 0)) | writes)

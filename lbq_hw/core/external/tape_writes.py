@@ -1,0 +1,74 @@
+"""What the tape writes, on its way to the block that stores it."""
+
+from amaranth import Cat, Module, Signal, signed
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.host.addresses import place
+from lbq_hw.core.host.writes import store_params, store_records
+from lbq_hw.core.walk.tables import slice_stream
+from lbq_hw.isa import regions
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import Region
+
+__all__ = ["TapeWrites"]
+
+
+class TapeWrites(wiring.Component):
+    """Turns slices into writes of the memories, of weights by the whole row.
+
+    Timing. A slice of a record is stored in the cycle in which it is given, and so is a parameter
+    with the last of its slices; a weight row is stored in the cycle after that of its last slice.
+    Slices of a row and of a parameter must come in their order, from 0 on.
+
+    Members
+    -------
+    written : in, a bit for each `Region`
+        A slice is written there; at most one bit is set.
+    addr, data : in
+        The slice and its value.
+    records : stream of `RecordSlice`
+    weights : write port of a row
+    params : write port as in `NeuronArray`
+    """
+
+    def __init__(self, config: CoreConfig):
+        self._config = c = config
+        row = data.ArrayLayout(signed(c.weight_bits), c.lanes)
+        param = data.ArrayLayout(signed(c.membrane_bits), 3 * c.units)
+        weights = memory.WritePort.Signature(addr_width=ceil_log2(c.weight_rows), shape=row)
+        params = memory.WritePort.Signature(
+            addr_width=ceil_log2(c.channels // c.units), shape=param, granularity=1
+        )
+        super().__init__(
+            {
+                "written": In(len(Region)),
+                "addr": In(SLICE),
+                "data": In(SLICE),
+                "records": Out(slice_stream(c)),
+                "weights": In(weights),
+                "params": In(params),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c = self._config
+        given = {"written": self.written, "addr": self.addr, "value": self.data}
+        store_records(m, self.records, **given)
+        store_params(m, c, self.params, **given)
+
+        part, entry = place(c, self.addr, Region.WEIGHTS)
+        used = regions.weight_slice_lanes(c) * c.weight_bits  # bits of a slice
+        row = Signal(c.lanes * c.weight_bits, reset_less=True)
+        m.d.sync += self.weights.en.eq(0)
+        m.d.comb += self.weights.data.as_value().eq(row)
+        with m.If(self.written[Region.WEIGHTS]):
+            m.d.sync += [
+                row.eq(Cat(row, self.data[:used])[used:]),
+                self.weights.en.eq(part == regions.slices(c)[Region.WEIGHTS] - 1),
+                self.weights.addr.eq(entry),
+            ]
+        return m

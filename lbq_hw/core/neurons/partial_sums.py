@@ -1,0 +1,88 @@
+"""Sums that one pass of a tape leaves for the next."""
+
+from amaranth import Cat, Module, Signal, signed
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.memory.apart import APART
+
+__all__ = ["PartialSums"]
+
+
+class PartialSums(wiring.Component):
+    """Adds to the sums of each group what the pass before has left, and leaves what they become.
+
+    Word ``step * groups + group`` has the sums of a group, with steps numbered from 0 in each pass.
+    What is left of a sum are its lowest `bits`.
+
+    Timing. Sums that are given in cycle c are in ``o`` in cycle c + 2, and are left in the same
+    cycle. A group that is left must not be given again in the same pass.
+
+    Parameters
+    ----------
+    units, groups : int
+        Channels of a group, and groups of a tile: a power of two.
+    acc_bits : int
+        Signed width of a sum.
+    words, bits : int
+        Size of the memory, a multiple of `groups`, and signed width of what is left.
+
+    Members
+    -------
+    begin : in
+        A pass begins: the next step is step 0.
+    step : in
+        A step is taken: groups from the next cycle on are of it. At most ``words / groups`` of
+        them in a pass.
+    valid, group, sums : in
+        A group is given, its number in the tile, its sums.
+    add, leave : in
+        Begin with what the pass before has left; leave the sums for the next. Both hold from the
+        first group of a pass until its last one is in ``o``.
+    o : out, ``units`` signed sums
+    """
+
+    def __init__(self, *, units: int, groups: int, acc_bits: int, words: int, bits: int):
+        self._groups, self._words, self._bits = groups, words, bits
+        sums = data.ArrayLayout(signed(acc_bits), units)
+        super().__init__(
+            {
+                "begin": In(1),
+                "step": In(1),
+                "valid": In(1),
+                "group": In(ceil_log2(groups)),
+                "sums": In(sums),
+                "add": In(1),
+                "leave": In(1),
+                "o": Out(sums),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        part = signed(self._bits)
+        m.submodules.memory = store = memory.Memory(
+            shape=data.ArrayLayout(part, len(self.sums)), depth=self._words, init=[], attrs=APART
+        )
+        read, write = store.read_port(), store.write_port()
+        number = Signal(ceil_log2(self._words // self._groups), init=-1)  # of the step
+        sums = Signal.like(self.sums, reset_less=True)
+        left, left_at = Signal(), Signal.like(write.addr, reset_less=True)  # a cycle ago
+        m.d.comb += read.addr.eq(Cat(self.group, number))
+        m.d.sync += [
+            sums.eq(self.sums),
+            left.eq(self.valid & self.leave),
+            left_at.eq(read.addr),
+            write.en.eq(left),
+            write.addr.eq(left_at),
+        ]
+        for total, given, before, after in zip(self.o, sums, read.data, write.data, strict=True):
+            kept = before & self.add.replicate(self._bits).as_signed()
+            m.d.sync += total.eq(given + kept)
+            m.d.comb += after.eq(total)
+        with m.If(self.begin):
+            m.d.sync += number.eq(-1)
+        with m.Elif(self.step):
+            m.d.sync += number.eq(number + 1)
+        return m

@@ -1,0 +1,57 @@
+# amaranth: UnusedElaboratable=no
+"""TapePlace against `tape.decode`: which slices exist, and which comes next."""
+
+from __future__ import annotations
+
+import random
+
+from core.external.tape_bench import CORE
+from core.harness import Bench
+
+from lbq_hw.core.external.tape_place import TapePlace
+from lbq_hw.isa import regions, tape
+from lbq_hw.isa.regions import Region
+
+
+def slices_of(region: Region) -> list[int]:
+    """All addresses of a region in their order."""
+    return [
+        regions.address(CORE, region, entry, part)
+        for entry in range(regions.entries(CORE)[region])
+        for part in range(regions.slices(CORE)[region])
+    ]
+
+
+def test_steps_go_through_all_slices_of_a_region_and_then_beyond() -> None:
+    for region in tape.WRITTEN:
+        every = slices_of(region)
+        place = TapePlace(CORE)
+        bench = Bench(place)
+        script = [{"load": 1, "given": every[0]}] + [{"step": 1}] * len(every)
+        signals = {name: getattr(place, name) for name in ("load", "given", "step")}
+        bench.script(signals, script)
+        names = ("address", "named", "exists", "partway")
+        seen = bench.probe(**{name: getattr(place, name) for name in names})
+        bench.run(extra=1)
+        assert seen["address"][1 : 1 + len(every)] == every
+        assert seen["exists"][1 : 2 + len(every)] == [1] * len(every) + [0]
+        assert set(seen["named"][1 : 1 + len(every)]) == {1 << region}
+        whole = region in (Region.WEIGHTS, Region.PARAMS)
+        bits = (regions.slices(CORE)[region] - 1).bit_length()
+        partway = [int(whole and address % (1 << bits) > 0) for address in every]
+        assert seen["partway"][1 : 1 + len(every)] == partway
+
+
+def test_an_address_exists_if_an_item_may_write_it() -> None:
+    source = random.Random(1)
+    there = [address for region in tape.WRITTEN for address in slices_of(region)]
+    others = [region << regions.SHIFT for region in range(16) if region not in tape.WRITTEN]
+    flipped = [address ^ 1 << source.randrange(32) for address in there]
+    tried = there + others + flipped
+    place = TapePlace(CORE)
+    bench = Bench(place)
+    script = [{"load": 1, "given": address} for address in tried]
+    bench.script({"load": place.load, "given": place.given}, script)
+    seen = bench.probe(exists=place.exists)
+    bench.run(extra=1)
+    assert seen["exists"][1 : 1 + len(tried)] == [int(address in there) for address in tried]

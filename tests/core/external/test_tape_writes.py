@@ -1,0 +1,67 @@
+# amaranth: UnusedElaboratable=no
+"""TapeWrites: records and parameters at once, weight rows whole and a cycle later."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from amaranth import Value
+from core.external.tape_bench import CORE
+from core.harness import Bench
+
+from lbq_hw.core.external.tape_writes import TapeWrites
+from lbq_hw.core.walk.tables import Table
+from lbq_hw.isa import PARAM, regions
+from lbq_hw.isa.regions import Region
+
+
+@pytest.mark.parametrize("weight_bits", [2, 3, 8])
+def test_rows_are_written_whole_and_all_else_at_once(weight_bits: int) -> None:
+    config = CORE.with_(weight_bits=weight_bits)
+    source, script = random.Random(weight_bits), []
+    records, rows, params = {}, {}, {}
+    slices = regions.slices(config)
+    for _ in range(60):
+        region = source.choice([Region.PATHS, Region.WEIGHTS, Region.WEIGHTS, Region.PARAMS])
+        entry = source.randrange(regions.entries(config)[region])
+        values = [source.getrandbits(32) for _ in range(slices[region])]
+        for part, value in enumerate(values):
+            script += [{"addr": source.getrandbits(32), "data": 5}] * source.choice([0, 0, 1])
+            address = regions.address(config, region, entry, part)
+            if region == Region.PATHS:
+                below = address & (1 << regions.SHIFT) - 1
+                records[len(script)] = {"table": Table.PATHS, "address": below, "data": value}
+            script.append({"written": 1 << region, "addr": address, "data": value})
+        last = len(script) - 1
+        if region == Region.WEIGHTS:
+            used = weight_bits * regions.weight_slice_lanes(config)
+            row = sum((value & (1 << used) - 1) << used * i for i, value in enumerate(values))
+            rows[last + 1] = (entry, row)
+        elif region == Region.PARAMS:
+            word = sum(value << 32 * i for i, value in enumerate(values))
+            word &= (1 << PARAM.width(config)) - 1
+            found = PARAM.decode(config, word)
+            mask = (1 << config.membrane_bits) - 1
+            unit = entry % config.units
+            shift = 3 * config.membrane_bits * unit
+            packed = sum((found[name] & mask) << config.membrane_bits * i
+                         for i, name in enumerate(("bias", "theta", "reset")))  # fmt: skip
+            params[last] = (entry // config.units, 7 << 3 * unit, packed, shift)
+    block = TapeWrites(config)
+    bench = Bench(block)
+    bench.script({name: getattr(block, name) for name in ("written", "addr", "data")}, script)
+    stored = bench.monitor(block.records)
+    seen = bench.probe(
+        row_en=block.weights.en, row_at=block.weights.addr, row=Value.cast(block.weights.data),
+        en=block.params.en, at=block.params.addr, param=Value.cast(block.params.data),
+    )  # fmt: skip
+    bench.run(extra=2)
+    assert dict(zip(stored.cycles, stored.payloads, strict=True)) == records
+    found = {cycle: (seen["row_at"][cycle], seen["row"][cycle])
+             for cycle, enable in enumerate(seen["row_en"]) if enable}  # fmt: skip
+    assert found == rows
+    assert [cycle for cycle, enable in enumerate(seen["en"]) if enable] == list(params)
+    for cycle, (at, enable, packed, shift) in params.items():
+        value = seen["param"][cycle] >> shift & (1 << 3 * config.membrane_bits) - 1
+        assert (seen["at"][cycle], seen["en"][cycle], value) == (at, enable, packed)
