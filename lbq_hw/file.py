@@ -246,7 +246,7 @@ def _parse_tensors(data: bytes, packed: Mapping[str, Packed]) -> Tensors:
     )
     if unpacked > MAX_BYTES:
         raise ValueError(f"its tensors unpack to {unpacked} bytes, the most are {MAX_BYTES}")
-    return {name: _parse_tensor(name, entry, packed.get(name)) for name, entry in found.items()}
+    return {name: _parse_tensor(name, found[name], packed.get(name)) for name in sorted(found)}
 
 
 def _parse_tensor(name: str, entry: Mapping[str, Any], packed: Packed | None) -> NDArray[Any]:

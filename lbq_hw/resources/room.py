@@ -25,16 +25,22 @@ def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
         found = guess(config, board)
         luts = found.luts - int(FULL * board.luts)
         rams = found.block_rams - board.block_rams
-        if short(found, board):
+        if short(config, found, board):
             return far, max(0, luts) + 100 * max(0, rams)
     return None
 
 
-def short(guess: Estimate, board: Board) -> list[str]:
-    """What a board has too little of, one sentence each."""
+def short(config: CoreConfig, guess: Estimate, board: Board) -> list[str]:
+    """What a board has too little of, one sentence each.
+
+    On a UP5K nextpnr found no legal place for the flip-flops of a core with several paths per
+    layer, though its cells were nine tenths of those there are; it tries for hours.
+    """
     found = guess.short(board)
     if not found and guess.luts > FULL * board.luts:
         found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]
+    if not found and board.family == "ice40" and config.layer_paths > 1:
+        found = [f"no place was found on {board.title} for a core with two paths into a layer"]
     return found
 
 

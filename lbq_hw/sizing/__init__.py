@@ -117,7 +117,7 @@ def size(
         return _economical(found, board)
     if nearest is None:
         raise _refused(network, board, lanes, problems, None)
-    short = resources.short(resources.estimate(nearest[1], board), board)
+    short = resources.short(nearest[1], resources.estimate(nearest[1], board), board)
     raise _refused(network, board, lanes, short, nearest[1])
 
 

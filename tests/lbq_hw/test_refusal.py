@@ -10,6 +10,7 @@ import boards
 from lbq_hw import resources, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
+from lbq_hw.resources import Estimate
 from lbq_hw.sizing import FitError, refusal
 
 LANES = r"\d+ lanes take about [\d,]+ of [\d,]+ LUTs and \d+ of \d+ block RAMs"
@@ -21,20 +22,26 @@ def refused(model: str, board: str, **options: int) -> list[str]:
     return str(error.value).splitlines()
 
 
-def test_a_shortcut_is_too_much_for_a_board_without_single_port_rams() -> None:
-    head, short, costs, change, board = refused("digits", "ice40-hx8k")
-    assert head == "network 'digits' does not fit iCE40-HX8K breakout"
-    assert re.fullmatch(
-        r"- the core needs about \d+ block RAMs, iCE40-HX8K breakout has 32 \(\d+ short\)", short
-    )
-    assert re.match(r"- a second path into a layer costs about \d+ LUTs and 3 block RAMs", costs)
+def test_a_shortcut_is_too_much_for_the_smallest_board() -> None:
+    *_, costs, change, board = refused("digits", "icebreaker")
+    assert "a second path into a layer costs about" in costs
     assert "a weight of 8 bits instead of 4 costs about" in costs
     assert "T = 2 instead of 1 costs about" in costs
-    assert change == (
-        "- no single change fits: not weights of 4 bits, not T = 1, not one path into each layer "
-        "(no shortcut)"
+    assert re.fullmatch(
+        r"- nearest change that fits: one path into each layer \(no shortcut\); " + LANES, change
     )
-    assert re.fullmatch(r"- nearest board that holds it: icebreaker; " + LANES, board)
+    assert re.fullmatch(r"- nearest board that holds it: tang-nano-9k; " + LANES, board)
+
+
+def test_two_paths_into_a_layer_find_no_place_on_an_ice40_however_few_cells_they_take() -> None:
+    board = boards.find("icebreaker")
+    config = CoreConfig(lanes=8, layer_paths=2)
+    guess = Estimate(luts=100, block_rams=1, sprams=0, fmax_hz=0.0)
+    assert resources.short(config, guess, board) == [
+        "no place was found on iCEBreaker for a core with two paths into a layer"
+    ]
+    assert resources.short(config.with_(layer_paths=1), guess, board) == []
+    assert resources.short(config, guess, boards.find("tang-nano-9k")) == []
 
 
 @pytest.mark.slow

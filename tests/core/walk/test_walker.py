@@ -276,7 +276,7 @@ ILLEGAL = {
         {"layers__rows_last": 7},
         {"layers__tiles_last": 7},
         {"layers__decay": 257},
-        {"layers__reserved": 128},
+        {"layers__reserved": 32},
         {"layers__path_first": 1},
         {"layers__segment_first": 2},
         {"layers__path_last": 3},
