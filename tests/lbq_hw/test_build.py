@@ -106,7 +106,7 @@ def test_the_next_command_of_a_simulated_board_runs_as_printed(
 
 @pytest.mark.parametrize(
     ("board", "headings"),
-    [("sim", ["estimate"]), ("icebreaker", ["estimate", "iCEBreaker"])],
+    [("sim", ["estimate"]), ("ulx3s-85f", ["estimate", "ULX3S-85F"])],
 )
 def test_columns_that_know_nothing_are_not_shown(
     tmp_path: Path,
