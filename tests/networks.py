@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
+from lbq_hw.compiler import Program
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
 
 
@@ -29,6 +30,15 @@ def random_network(
     several.
     """
     return _Draw(seed, channels).network(static, timesteps, capacity, weight_bits, layers)
+
+
+def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
+    """Levels of every layer with all bits set, which no network emits: the most work there is."""
+    return {
+        name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
+        for name, tensor in program.tensors.items()
+        if name != INPUT
+    }
 
 
 def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uint8]:

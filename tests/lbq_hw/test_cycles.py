@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cores import random_core
-from networks import random_images, random_network
+from networks import full_levels, random_images, random_network
 from numpy.typing import NDArray
 
 from lbq_hw import golden, interpreter, isa
@@ -261,12 +261,7 @@ def test_no_image_takes_longer_than_the_most_cycles(seed: int) -> None:
     network = random_network(seed)
     program = compile_network(network, random_core(network, seed))
     white = np.full_like(random_images(network, 1)[0], 255)
-    full = {
-        name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
-        for name, tensor in program.tensors.items()
-        if name != INPUT
-    }
-    found, most = predict(program, white, full), most_cycles(program)
+    found, most = predict(program, white, full_levels(program)), most_cycles(program)
     for layer, limit in zip(found, most, strict=True):
         assert layer.cycles <= limit
 

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from cores import external_core
-from networks import random_images
+from networks import full_levels, random_images
 from tapes import compiled, drawn, residual_network
 
 from lbq_hw import golden, interpreter
@@ -18,7 +18,6 @@ from lbq_hw.cycles.program import pass_cycles, wait_cycles
 from lbq_hw.cycles.stages import Neurons, NeuronTiming
 from lbq_hw.external import ReaderTiming, default_timing
 from lbq_hw.isa import tape
-from lbq_hw.network import INPUT
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -153,12 +152,7 @@ def test_no_image_takes_longer_than_the_most_cycles_of_a_tape(seed: int) -> None
     network, config = drawn(seed)
     program = compiled(network, config)
     white = np.full_like(random_images(network, 1)[0], 255)
-    full = {
-        name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
-        for name, tensor in program.tensors.items()
-        if name != INPUT
-    }
-    found, most = predict(program, white, full), most_cycles(program)
+    found, most = predict(program, white, full_levels(program)), most_cycles(program)
     for layer, limit in zip(found, most, strict=True):
         assert layer.cycles <= limit
 
