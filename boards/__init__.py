@@ -32,6 +32,9 @@ class Board:
     Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
     `target_hz` of it, what a build aims at unless told otherwise.
 
+    Memory: `memory` names the SDRAM behind the resource ``sdram``, one of `CHIPS` of
+    `lbq_hw.external.chips`; empty: there is none that a core can read.
+
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
@@ -50,6 +53,7 @@ class Board:
     clock_hz: int
     pll: str = ""
     target_hz: int
+    memory: str = ""
     uart: tuple[str, int] = ("uart", 0)
     led: tuple[str, int] = ("led", 0)
     baud: int

@@ -73,6 +73,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     core = parser.add_argument_group("the core (sized for the board unless given)")
     core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
     core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
+    core.add_argument(
+        "--memory",
+        choices=["internal", "external"],
+        help="where weights lie (on the chip, unless only the board's memory holds them)",
+    )
     core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
     steps = parser.add_argument_group("the flow", f"steps: {', '.join(flow.names())}")
     names = {"metavar": "STEP", "choices": flow.names()}
@@ -99,6 +104,7 @@ def _job(args: argparse.Namespace) -> flow.Job:
         model=model,
         lanes=args.lanes,
         weight_bits=args.weight_bits,
+        memory=args.memory,
         freq=args.freq,
         seed=args.seed,
         tries=args.tries,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lbq_hw.compiler.blocks import Levels, block_rows
+from lbq_hw.compiler.blocks import Levels, pass_room
 from lbq_hw.compiler.draft import CompileError, Draft, draft
 from lbq_hw.compiler.lower import LoweredLayer
 from lbq_hw.compiler.passes import items
@@ -23,7 +23,7 @@ from lbq_hw.compiler.smallest import smallest_for
 from lbq_hw.compiler.tables import Tables
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import PlanError, ReaderTiming, Room, default_timing, plan
+from lbq_hw.external import PlanError, ReaderTiming, default_timing, plan
 from lbq_hw.isa import tape
 from lbq_hw.network import Bounds, Network
 
@@ -93,16 +93,8 @@ def _info(lowered: LoweredLayer, bounds: Bounds | None, weight_first: int) -> La
 
 def _on_tape(network: Network, config: CoreConfig, drafted: Draft, timing: ReaderTiming) -> Program:
     """The program as passes: everything that the core reads is on the tape."""
-    rows = block_rows(config.weight_rows)
-    room = Room(
-        slots=config.weight_rows // rows,
-        block_rows=rows,
-        partial_words=config.partial_words,
-        partial_bits=config.partial_bits,
-        groups=config.groups,
-    )
     try:
-        planned = plan(drafted.demands, config, room, timing)
+        planned = plan(drafted.demands, config, pass_room(config), timing)
     except PlanError as error:
         raise CompileError(network.name, config, (str(error),), error.changes) from None
     numbers = {lowered.layer.name: index for index, lowered in enumerate(drafted.layers)}

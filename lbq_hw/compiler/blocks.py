@@ -20,6 +20,7 @@ from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.windows import ONE_PIXEL
 from lbq_hw.config import CoreConfig
 from lbq_hw.external.demand import ASSUMED, Block, LayerDemand, Piece
+from lbq_hw.external.split import Room
 from lbq_hw.network import INPUT, Layer, Network, Path, Window
 from lbq_hw.numeric import signed_width, sum_bounds
 
@@ -32,6 +33,18 @@ LEAST_BLOCKS = 8
 def block_rows(weight_rows: int) -> int:
     """Most rows of a block: 64, or fewer where the weight memory would hold fewer than 8 blocks."""
     return max(1, min(MOST_ROWS, 1 << (weight_rows // LEAST_BLOCKS).bit_length() >> 1))
+
+
+def pass_room(config: CoreConfig) -> Room:
+    """What a core with external memory has for passes."""
+    rows = block_rows(config.weight_rows)
+    return Room(
+        slots=config.weight_rows // rows,
+        block_rows=rows,
+        partial_words=config.partial_words,
+        partial_bits=config.partial_bits,
+        groups=config.groups,
+    )
 
 
 def demands(

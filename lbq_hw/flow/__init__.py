@@ -41,7 +41,7 @@ STEPS = (
         run=steps.fit_core,
         needs=("net.lbq",),
         makes=("core.json", "config.json", "clock.json", "images.npy"),
-        options=("lanes", "weight_bits", "freq", *_IMAGES),
+        options=("lanes", "weight_bits", "memory", "freq", *_IMAGES),
         seconds=3,
     ),
     Step(

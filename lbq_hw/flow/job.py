@@ -18,6 +18,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.network import Network
+from lbq_hw.sizing import Weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,8 @@ class FlowError(RuntimeError):
 class Options:
     """What was asked for. None: the flow chooses.
 
-    `model` is an .lbq file. `lanes`, `weight_bits` and `freq` (MHz) override what sizing chooses.
+    `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
+    chooses.
     `seed` is the first of the `tries` seeds that place and route may use. The build is checked with
     `images` drawn from the test split of `dataset`, in `data`, or from the .npy file `raw`.
     """
@@ -50,6 +52,7 @@ class Options:
     model: Path
     lanes: int | None = None
     weight_bits: int | None = None
+    memory: Weights | None = None
     freq: float | None = None
     seed: int = 1
     tries: int = 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from lbq_hw.flow import families
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
 from lbq_hw.tools.process import call
+
+_ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'h0+;\n)+  end\n")
 
 
 def load(job: Job, work: Path) -> str:
@@ -42,6 +45,7 @@ def fit_core(job: Job, work: Path) -> str:
         job.board,
         lanes=options.lanes,
         weight_bits=options.weight_bits,
+        memory=options.memory,
         target_hz=None if options.freq is None else round(options.freq * 1e6),
         images=job.sample.raw if job.sample.source != "noise" else None,
         evaluation=job.evaluation,
@@ -108,12 +112,23 @@ def rtl(job: Job, work: Path) -> str:
         ("top.debug.v", "top.v"),
         (f"top.{family.constraints}", f"top.{family.constraints}"),
     ):
-        text = plan.files[name]
-        data = text.encode() if isinstance(text, str) else text
-        (work / product).write_bytes(data)
+        made = plan.files[name]
+        text = made if isinstance(made, str) else made.decode()
+        if product == "top.v" and job.config.external:
+            text = without_zeros(text)
+        (work / product).write_text(text, encoding="utf-8")
     _write(work / "rtl.json", {"baked": baked})
     size = (work / "top.v").stat().st_size
     return f"{size / 1e6:.1f} MB of Verilog, the model {'' if baked else 'not '}baked in"
+
+
+def without_zeros(verilog: str) -> str:
+    """Verilog without the first contents of memories that hold nothing but zeros.
+
+    Yosys takes minutes to read these of memories that fill a chip; without them, block RAMs are
+    zeros too.
+    """
+    return _ZEROS.sub("", verilog)
 
 
 def simulate(job: Job, work: Path) -> str:

@@ -33,8 +33,8 @@ _SMALL_COST = {
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`; `block`
-    if it must be a block RAM.
+    """One memory of the design: a write enables `granule` bits, reads of it are `clocked`; `style`
+    is what the tools are told: "block" for a block RAM, "distributed" for logic, or "".
     """
 
     name: str
@@ -42,7 +42,7 @@ class Memory:
     width: int
     granule: int
     clocked: bool = True
-    block: bool = False
+    style: str = ""
 
 
 @lru_cache(maxsize=512)
@@ -70,7 +70,7 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
                     width=width,
                     granule=weight_granule(config) if name.startswith("core.lanes.") else granule,
                     clocked=all(port._domain != "comb" for port in fragment._read_ports),
-                    block=fragment._attrs.get("ram_style") == "block",
+                    style=fragment._attrs.get("ram_style", ""),
                 )
             )
         for inner, name, *_ in fragment.subfragments:
@@ -83,14 +83,14 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
 
 def blocks(memory: Memory, family: str) -> int:
     """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
-    if not memory.clocked:
+    if not memory.clocked or memory.style == "distributed":
         return 0
     counts = [
         -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])
         for depth, width in _SHAPES[family]
     ]
     pays = _BLOCK_COST[family] * min(counts) < logic_cost(memory, family)
-    return min(counts) if memory.block or pays else 0
+    return min(counts) if memory.style == "block" or pays else 0
 
 
 def _columns(memory: Memory, width: int, byte: int) -> int:
@@ -106,7 +106,11 @@ def _columns(memory: Memory, width: int, byte: int) -> int:
 
 
 def weight_granule(config: CoreConfig) -> int:
-    """Bits of a weight row that are written together: the lanes in one slice of the host."""
+    """Bits of a weight row that are written together: the lanes in one slice of the host; all, if
+    the rows come from external memory.
+    """
+    if config.external:
+        return config.lanes * config.weight_bits
     return min(config.lanes, regions.weight_slice_lanes(config)) * config.weight_bits
 
 

@@ -65,6 +65,9 @@ def least(config: CoreConfig, board: Board) -> Estimate:
         large.append(
             Memory(name="weights", depth=c.weight_rows, width=lanes, granule=weight_granule(c))
         )
+    if c.partial_words:
+        sums = c.units * c.partial_bits
+        large.append(Memory(name="sums", depth=c.partial_words, width=sums, granule=sums))
     return Estimate(
         luts=round(float(_logic(c, 0) @ _luts(family))) - _spared(c),
         block_rams=sum(blocks(memory, family) for memory in large),

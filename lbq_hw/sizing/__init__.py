@@ -2,15 +2,16 @@
 
 Lanes, word, summary and neuron units are tried in all combinations that make sense; widths and
 memories are what the compiler proves the network needs. Cycles are estimated from accumulations
-(`activity`). Of cores that are about as fast, the one that takes least of the board wins. Where no
-core fits, `refusal` says what would.
+(`activity`). Of cores that are about as fast, the one that takes least of the board wins. Where
+none fits and the board has a memory, the weights lie there (`on_tape`). Where none fits then
+either, `refusal` says what would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +22,14 @@ from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.estimate import estimate
+from lbq_hw.external.demand import ASSUMED
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
-from lbq_hw.sizing import refusal
+from lbq_hw.sizing import on_tape, refusal
 from lbq_hw.sizing.activity import Activity, activity
 from lbq_hw.units import seconds
 
+Weights = Literal["internal", "external"]
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
 WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
 
@@ -74,51 +77,106 @@ def size(
     lanes: int | None = None,
     weight_bits: int | None = None,
     target_hz: int | None = None,
+    memory: Weights | None = None,
     images: NDArray[np.uint8] | None = None,
     evaluation: Mapping[str, Any] | None = None,
 ) -> SizedCore:
-    """The core for a board; `lanes`, `weight_bits` and `target_hz` are kept if given.
+    """The core for a board; `lanes`, `weight_bits`, `target_hz` and `memory` are kept if given.
 
     It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board.
-    `images` or else `evaluation` tell the activity. FitError names what is short, and what would
-    fit, if there is none; ClockError if the clock cannot be made.
+    `memory` says where the weights lie: on the chip unless they do not fit and the board has a
+    memory. `images` or else `evaluation` tell the activity. FitError names what is short, and what
+    would fit, if there is none; ClockError if the clock cannot be made.
     """
-    if hopeless := resources.hopeless(network, board):
-        raise _refused(network, board, lanes, [hopeless], None)
+    if memory == "external" and not board.memory:
+        raise FitError(f"{board.title} has no external memory that a core can read")
     busy = activity(network, images=images, evaluation=evaluation)
+    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy)
+    found = None if memory == "external" else _on_chip(ask)
+    if not isinstance(found, SizedCore) and board.memory and memory != "internal":
+        found = _on_tape(ask)
+    if isinstance(found, SizedCore):
+        return found
+    assert found is not None
+    raise _refused(network, board, lanes, found.reasons, found.nearest)
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """What a core is sized for; None: free to choose."""
+
+    network: Network
+    board: Board
+    lanes: int | None
+    weight_bits: int | None
+    target_hz: int | None
+    busy: Activity
+
+    def sized(self, config: CoreConfig, cycles: float) -> SizedCore:
+        """A core that the board holds."""
+        guess = None if self.board.family is None else resources.estimate(config, self.board)
+        return SizedCore(
+            config=config,
+            board=self.board.name,
+            clock_hz=_clock(self.board, guess, self.target_hz),
+            estimate=guess,
+            cycles=cycles,
+            activity=self.busy,
+        )
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """Why no core fits, and the one that was nearest to it, if any was near."""
+
+    reasons: Sequence[str]
+    nearest: CoreConfig | None = None
+
+
+def _on_chip(ask: _Ask) -> SizedCore | _Refusal:
+    """The core with all weights on the chip."""
+    board = ask.board
+    if hopeless := resources.hopeless(ask.network, board):
+        return _Refusal([hopeless])
     problems: list[str] = []
     candidates = sorted(
-        _candidates(network, board, busy.accumulations, lanes, weight_bits, problems),
+        _candidates(ask, problems),
         key=lambda candidate: (candidate[1], candidate[0].units, candidate[0].word),
     )
     found: list[SizedCore] = []
     nearest: tuple[tuple[int, int], CoreConfig] | None = None
-    fastest_hz = target_hz or board.target_hz
+    fastest_hz = ask.target_hz or board.target_hz
     for config, count in candidates:
         if found and count / fastest_hz > (1 + WORTH) * min(core.seconds for core in found):
             break  # the rest is slower even at the fastest clock
         lack = None if board.family is None else resources.lack(config, board)
-        if lack is not None:
-            if nearest is None or lack < nearest[0]:
-                nearest = (lack, config)
-            continue
-        guess = None if board.family is None else resources.estimate(config, board)
-        found.append(
-            SizedCore(
-                config=config,
-                board=board.name,
-                clock_hz=_clock(board, guess, target_hz),
-                estimate=guess,
-                cycles=count,
-                activity=busy,
-            )
-        )
+        if lack is None:
+            found.append(ask.sized(config, count))
+        elif nearest is None or lack < nearest[0]:
+            nearest = (lack, config)
     if found:
         return _economical(found, board)
     if nearest is None:
-        raise _refused(network, board, lanes, problems, None)
+        return _Refusal(problems)
     short = resources.short(nearest[1], resources.estimate(nearest[1], board), board)
-    raise _refused(network, board, lanes, short, nearest[1])
+    return _Refusal(short, nearest[1])
+
+
+def _on_tape(ask: _Ask) -> SizedCore | _Refusal:
+    """The core that reads its weights from the board's memory."""
+    problems: list[str] = []
+    candidates = on_tape.candidates(
+        ask.network,
+        ask.board,
+        lanes=ask.lanes,
+        weight_bits=ask.weight_bits,
+        busy=[share / ASSUMED for share in ask.busy.shares],
+        problems=problems,
+    )
+    found = [ask.sized(config, cycles) for config, cycles in candidates]
+    if found:
+        return _economical(found, ask.board)
+    return _Refusal([f"with external memory: {text}" for text in problems])
 
 
 def _economical(found: Sequence[SizedCore], board: Board) -> SizedCore:
@@ -148,16 +206,10 @@ def _refused(
     return FitError(head + "".join(f"\n- {reason}" for reason in (*reasons, *advice)))
 
 
-def _candidates(
-    network: Network,
-    board: Board,
-    work: Sequence[float],
-    lanes: int | None,
-    weight_bits: int | None,
-    problems: list[str],
-) -> Iterator[tuple[CoreConfig, float]]:
+def _candidates(ask: _Ask, problems: list[str]) -> Iterator[tuple[CoreConfig, float]]:
+    network, lanes, work = ask.network, ask.lanes, ask.busy.accumulations
     widest = max(layer.shape[0] for layer in network.layers)
-    fixed = {} if weight_bits is None else {"weight_bits": weight_bits}
+    fixed = {} if ask.weight_bits is None else {"weight_bits": ask.weight_bits}
     for count in [lanes] if lanes else [4, 8, 16, 32, 64, 128, 256]:
         if lanes is None and count >= 2 * widest and count > 4:
             return
@@ -170,7 +222,7 @@ def _candidates(
             except CompileError as error:
                 problems[:] = str(error).splitlines()[1:]
                 continue
-            config = resources.rounded(config, board)
+            config = resources.rounded(config, ask.board)
             layers = draft(network, config).layers
             for units in (count // 16, count // 8, count // 4, count // 2):
                 if units >= 1:

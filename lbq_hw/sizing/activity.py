@@ -21,11 +21,13 @@ Source = Literal["images", "evaluation", "assumed"]
 class Activity:
     """Bit-sparse accumulations per image of each layer, in order, and where they are from.
 
-    `share` is their part of the accumulations that there would be if every bit were set.
+    `share` is their part of the accumulations that there would be if every bit were set, `shares`
+    the same of each layer.
     """
 
     accumulations: tuple[float, ...]
     share: float
+    shares: tuple[float, ...]
     source: Source
 
     @property
@@ -58,11 +60,17 @@ def activity(
         by_name = {layer["name"]: layer["acs_bit_sparse"] for layer in evaluation["layers"]}
         return _known([by_name[layer.name] for layer in network.layers], most, "evaluation")
     assumed = tuple(ASSUMED * number for number in most)
-    return Activity(accumulations=assumed, share=ASSUMED, source="assumed")
+    shares = (ASSUMED,) * len(most)
+    return Activity(accumulations=assumed, share=ASSUMED, shares=shares, source="assumed")
 
 
 def _known(found: list[float], most: list[float], source: Source) -> Activity:
-    return Activity(accumulations=tuple(found), share=sum(found) / sum(most), source=source)
+    return Activity(
+        accumulations=tuple(found),
+        share=sum(found) / sum(most),
+        shares=tuple(some / most_ for some, most_ in zip(found, most, strict=True)),
+        source=source,
+    )
 
 
 def _most(network: Network) -> list[float]:

@@ -20,6 +20,7 @@ FABRICS = [name for name in boards.names() if boards.find(name).family is not No
 UART_PINS = {  # the maker's documentation: to the FPGA, from the FPGA
     "ice40-hx8k": ("B10", "B12"),
     "icebreaker": ("6", "9"),
+    "icesugar-pro": ("A9", "B9"),
     "orangecrab": ("N17", "M18"),
     "tang-nano-20k": ("70", "69"),
     "tang-nano-9k": ("18", "17"),
@@ -82,7 +83,7 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ice_breaker", "no board 'ice_breaker': did you mean icebreaker or ice40-hx8k?"),
+        ("ice_breaker", "no board 'ice_breaker': did you mean icebreaker or ice40-hx8k or icesugar-pro?"),
         (
             "ulx3s",
             "no board 'ulx3s': did you mean ulx3s-85f or ulx3s-45f or ulx3s-12f?",

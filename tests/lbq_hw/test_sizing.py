@@ -117,7 +117,7 @@ def made(seconds: float, luts: int, block_rams: int) -> SizedCore:
         clock_hz=1_000_000,
         estimate=guess,
         cycles=1e6 * seconds,
-        activity=Activity(accumulations=(1.0,), share=0.1, source="images"),
+        activity=Activity(accumulations=(1.0,), share=0.1, shares=(0.1,), source="images"),
     )
 
 

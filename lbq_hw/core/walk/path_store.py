@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART, IN_BLOCK
+from lbq_hw.core.memory.apart import APART, IN_BLOCK, small
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -197,7 +197,7 @@ class ManyPaths(wiring.Component):
         self._config = config
         super().__init__(_members(config))
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         load, move, fetch = self.load, self.move, self.fetch
         for name, shown, ask in (
@@ -219,7 +219,8 @@ class ManyPaths(wiring.Component):
             move.old.eq(read.data),
         ]
 
-        write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS)
+        attrs = small(self._config, platform, IN_BLOCK)
+        write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()
         kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read
         m.d.comb += [
@@ -235,13 +236,13 @@ class ManyPaths(wiring.Component):
         m.d.sync += [kept.eq(kept + self.open - fetch.release), slot.eq(slot ^ self.open)]
         return m
 
-    def _memory(self, m, name, shape, *, slots=1):
+    def _memory(self, m, name, shape, *, slots=1, attrs=APART):
         """Write and read port of a memory with an entry per path and slot."""
         store = memory.Memory(
             shape=shape,
             depth=slots * self._config.layer_paths,
             init=[],
-            attrs=IN_BLOCK if slots > 1 else APART,
+            attrs=attrs,
         )
         m.submodules[name] = store
         return store.write_port(), store.read_port()

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.apart import APART, small
 from lbq_hw.core.walk import records
 from lbq_hw.isa.record import SLICE, Record
 
@@ -151,7 +151,7 @@ class RecordTable(wiring.Component):
         )
         super().__init__({"i_record": In(slice_stream(config)), "read": Out(port)})
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         c, table, given = self._config, self._table, self.i_record.payload
         width, part_bits = table.record.width(c), table.part_bits(c)
@@ -163,7 +163,7 @@ class RecordTable(wiring.Component):
                 shape=bits,
                 depth=getattr(c, table.kind),
                 init=[word >> low & ((1 << bits) - 1) for word in self._init],
-                attrs=APART,
+                attrs=small(c, platform),
             )
             read, write = store.read_port(), store.write_port()
             here = (given.table == table) & (given.address[:part_bits] == part)

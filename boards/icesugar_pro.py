@@ -1,0 +1,22 @@
+"""MuseLab iCESugar-pro."""
+
+from boards import Board
+
+BOARD = Board(
+    name="icesugar-pro",
+    title="iCESugar-pro",
+    device="LFE5U-25F-6BG256C",
+    family="ecp5",
+    platform="boards.platforms:ICESugarProBoardPlatform",
+    luts=24288,
+    block_rams=56,
+    clock="clk25",
+    clock_hz=25_000_000,
+    pll="ehxplll",
+    target_hz=75_000_000,
+    memory="iCESugar-pro",
+    baud=115_200,
+    place=("--25k", "--package", "CABGA256", "--speed", "6"),
+    pack=("--compress",),
+    program="openFPGALoader -c cmsisdap --vid 0x1d50 --pid 0x602b {}",
+)

@@ -1,0 +1,118 @@
+"""Cores that read their weights from external memory: those that a board holds, with their cycles.
+
+More lanes are faster, so of all cores those with the most lanes that fit are found. Weight memory
+and partial sums share the block RAMs that the activations leave: every division that fills them is
+planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from boards import Board
+from lbq_hw import resources
+from lbq_hw.compiler import CompileError, smallest_for
+from lbq_hw.compiler.blocks import pass_room
+from lbq_hw.compiler.draft import draft
+from lbq_hw.config import CoreConfig
+from lbq_hw.external import PlanError, ReaderTiming, default_timing, plan
+from lbq_hw.external.demand import Block, LayerDemand
+from lbq_hw.network import Network
+
+TABLES = {"layers": 8, "paths": 16, "segments": 64, "runs": 128}
+"""Entries: the records of about four passes."""
+TILES = 4
+"""Tiles, at least, whose parameters are on the chip together."""
+_LANES = (256, 128, 64, 32, 16, 8)
+_ROWS = (4096, 2048, 1024, 512, 256, 128)
+_SUMS = (8192, 4096, 2048, 1024, 512, 256)
+
+
+def candidates(
+    network: Network,
+    board: Board,
+    *,
+    lanes: int | None,
+    weight_bits: int | None,
+    busy: Sequence[float],
+    problems: list[str],
+) -> Iterator[tuple[CoreConfig, float]]:
+    """Cores with the most lanes that fit, and their cycles per image.
+
+    `busy`: events of each layer, as a multiple of those that are assumed where nothing tells.
+    `problems` gets the reasons why the last core that was tried would not do.
+    """
+    timing = default_timing(32 if board.family == "gowin" else 16)
+    widest = max(layer.shape[0] for layer in network.layers)
+    for count in [lanes] if lanes else [n for n in _LANES if n < 2 * widest or n == _LANES[-1]]:
+        fixed = {"external": timing.word_bits, "word": count, **TABLES}
+        fixed["channels"] = max(TILES, -(-widest // count)) * count
+        fixed |= {} if weight_bits is None else {"weight_bits": weight_bits}
+        made = [
+            (config, cycles)
+            for config in _fitting(network, board, count, fixed, problems)
+            if (cycles := _planned(network, config, timing, busy, problems)) is not None
+        ]
+        yield from made
+        if made:
+            return
+
+
+def _fitting(
+    network: Network, board: Board, lanes: int, fixed: dict[str, int], problems: list[str]
+) -> Iterator[CoreConfig]:
+    """Cores that fit, but not if weight memory or partial sums were larger, and the other no less;
+    with the most neuron units that there can be.
+    """
+    for units in (lanes // 4, lanes // 8, lanes // 16):
+        found: list[tuple[int, int]] = []
+        rough: CoreConfig | None = None
+        for rows, sums in product(_ROWS, _SUMS):
+            if units < 1 or any(rows <= more and sums <= most for more, most in found):
+                continue
+            sizes = {"weight_rows": rows, "partial_words": sums, "units": units}
+            if rough is not None and _too_large(rough.with_(**sizes), board, problems):
+                continue  # before it is drafted
+            try:
+                made = smallest_for(network, lanes=lanes, **fixed, **sizes)
+            except CompileError as error:
+                problems[:] = error.violations
+                continue
+            rough = config = resources.rounded(made, board)
+            if not _too_large(config, board, problems):
+                found.append((rows, sums))
+                yield config
+        if found:
+            return
+
+
+def _too_large(config: CoreConfig, board: Board, problems: list[str]) -> bool:
+    if board.family is None or resources.lack(config, board) is None:
+        return False
+    problems[:] = resources.short(config, resources.least(config, board), board) or problems
+    return True
+
+
+def _planned(
+    network: Network,
+    config: CoreConfig,
+    timing: ReaderTiming,
+    busy: Sequence[float],
+    problems: list[str],
+) -> float | None:
+    """Cycles per image; None if a layer cannot be cut."""
+    demands = [_scaled(*pair) for pair in zip(draft(network, config).demands, busy, strict=True)]
+    try:
+        return float(plan(demands, config, pass_room(config), timing).layers[-1].end)
+    except PlanError as error:
+        problems[:] = [str(error)]
+        return None
+
+
+def _scaled(demand: LayerDemand, factor: float) -> LayerDemand:
+    def scale(blocks: Sequence[Block]) -> tuple[Block, ...]:
+        return tuple(replace(block, events=block.events * factor) for block in blocks)
+
+    return replace(demand, blocks=scale(demand.blocks), resident=scale(demand.resident))
