@@ -83,7 +83,10 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ice_breaker", "no board 'ice_breaker': did you mean icebreaker or ice40-hx8k or icesugar-pro?"),
+        (
+            "ice_breaker",
+            "no board 'ice_breaker': did you mean icebreaker or ice40-hx8k or icesugar-pro?",
+        ),
         (
             "ulx3s",
             "no board 'ulx3s': did you mean ulx3s-85f or ulx3s-45f or ulx3s-12f?",
