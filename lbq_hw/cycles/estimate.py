@@ -31,10 +31,10 @@ def estimate(
 
 
 def _passes(lowered: LoweredLayer, config: CoreConfig, steps: int, timesteps: int) -> int:
-    """Cycles of the neuron units: passes wait for membranes, and for the planes before them."""
+    """Cycles of the neuron units: updates wait for membranes, and for the planes before them."""
     layer, timing = lowered.layer, NeuronTiming.of(config)
-    passes = steps * (timesteps if lowered.static else 1)
-    emitting = passes * math.prod(layer.output_shape) // math.prod(layer.shape)
+    updates = steps * (timesteps if lowered.static else 1)
+    emitting = updates * math.prod(layer.output_shape) // math.prod(layer.shape)
     waits = max(0, layer.capacity.bit_length() - timing.groups) * emitting
-    continued = passes * (timesteps - 1) // timesteps
-    return passes * timing.groups + max(waits, continued * max(0, timing.loop - timing.groups))
+    continued = updates * (timesteps - 1) // timesteps
+    return updates * timing.groups + max(waits, continued * max(0, timing.loop - timing.groups))

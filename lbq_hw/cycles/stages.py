@@ -28,7 +28,7 @@ _NEVER = -(1 << 60)
 
 @dataclass(frozen=True, kw_only=True)
 class NeuronTiming:
-    """A tile takes `groups` cycles; passes over one membrane begin `loop` cycles apart or more;
+    """A tile takes `groups` cycles; updates of one membrane begin `loop` cycles apart or more;
     a group's levels are collected `depth` cycles after it was sent. Where there are partial sums,
     they are added in a cycle of its own.
     """
@@ -47,7 +47,7 @@ class NeuronTiming:
 class Neurons:
     """Neuron units and writer, of one layer.
 
-    Nothing waits in them: a pass begins late enough for its membranes to be there, and for the
+    Nothing waits in them: an update begins late enough for its membranes to be there, and for the
     writer to take its planes at once. A pass that `leaves` its sums has one update per step, which
     is always the first, and nothing is written.
     """
@@ -64,7 +64,7 @@ class Neurons:
         self._timing, self._updates = timing, 1 if leaves else updates
         self._planes, self._leaves = planes, leaves
         self._writes = not (readout or leaves)
-        self._began = _NEVER  # cycle of the first group of the last pass
+        self._began = _NEVER  # cycle of the first group of the last update
         self._free = 0
         self._passing = 0
 
@@ -90,7 +90,7 @@ class Neurons:
 
     @property
     def least(self) -> int:
-        """Cycles that all passes would take on their own."""
+        """Cycles that all updates would take on their own."""
         return self._passing
 
     def idle(self) -> int:

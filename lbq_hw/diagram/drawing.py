@@ -81,7 +81,7 @@ BLOCKS = (
         y=500,
         width=164,
         height=146,
-        parts=("Passes", "Parameters", "NeuronUnit", "LevelCollector"),
+        parts=("Updates", "Parameters", "NeuronUnit", "LevelCollector"),
     ),
     Block(name="Writer", role=("a plane", "per cycle"), x=728, y=540, width=70, height=66),
     Block(

@@ -1,20 +1,20 @@
-"""Collects the levels of a pass into bit planes."""
+"""Collects the levels of an update into bit planes."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.neurons.passes import Group
+from lbq_hw.core.neurons.updates import Group
 from lbq_hw.core.payload import LevelPlanes, WriteInfo
 
 __all__ = ["LevelCollector"]
 
 
 class LevelCollector(wiring.Component):
-    """Shifts the levels of a pass into planes, one group per cycle, and offers them when complete.
+    """Shifts the levels of an update into planes, a group per cycle, and offers them when complete.
 
     Timing. Levels that are given in cycle c are offered in cycle c + 1, if they are the last of
-    their pass.
+    their update.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class LevelCollector(wiring.Component):
         out, ended = self.o.payload, self.at[-1]
         collect = Signal()
         m.d.comb += collect.eq(ended.valid & ended.emit)
-        # Passes are at least as many cycles apart as a pass has groups. So what belongs to a pass
+        # Updates are at least as many cycles apart as one has groups. So what belongs to an update
         # needs a register only every so many positions.
         write = self.write
         for index in range(0, len(self.at) - 1, self._groups):

@@ -10,7 +10,7 @@ from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
 from lbq_hw.core.neurons.partial_sums import PartialSums
-from lbq_hw.core.neurons.passes import Passes
+from lbq_hw.core.neurons.updates import Updates
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
@@ -20,8 +20,8 @@ __all__ = ["NeuronArray"]
 class NeuronArray(wiring.Component):
     """Updates the membranes of a tile, `units` channels per cycle, and collects their levels.
 
-    A step, taken together with its sums, makes ``updates`` passes over the tile's groups of `units`
-    channels; each is one timestep::
+    A step, taken together with its sums, has one or more ``updates``. Each sends all groups of
+    `units` channels of the tile, and is one timestep::
 
         U  = floor(m * V / 2**B) + bias + (acc << F)        V = 0 at the first timestep
         S  = min(number of k >= 1 with U >= k * theta, N)
@@ -36,12 +36,12 @@ class NeuronArray(wiring.Component):
     next one, and that is all that its steps do: see `PartialSums`.
 
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
-    logits in every cycle from ``c + logits_latency`` on. A pass begins `groups` cycles after the
+    logits in every cycle from ``c + logits_latency`` on. An update begins `groups` cycles after the
     one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
     continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
     levels leave. So planes follow each other no faster than they can be written. The next step is
-    taken with the last group of the last pass, but one cycle later if there is only one group. The
-    cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
+    taken with the last group of the last update, but one cycle later if there is only one group.
+    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class NeuronArray(wiring.Component):
 
     @property
     def groups(self) -> int:
-        """Groups of a tile: cycles of a pass."""
+        """Groups of a tile: cycles of an update."""
         return self._groups
 
     @property
@@ -195,7 +195,7 @@ class NeuronArray(wiring.Component):
         m = Module()
         sums = self.i_sum.payload
         units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
-        m.submodules.passes = passes = Passes(
+        m.submodules.updates = updates = Updates(
             lanes=len(sums),
             units=len(units),
             acc_bits=len(sums[0]),
@@ -205,21 +205,21 @@ class NeuronArray(wiring.Component):
             step=self.i_step.payload.shape(),
             positions=self._positions,
         )
-        connect(m, flipped(self.i_sum), passes.i_sum)
-        connect(m, flipped(self.i_step), passes.i_step)
+        connect(m, flipped(self.i_sum), updates.i_sum)
+        connect(m, flipped(self.i_step), updates.i_step)
 
-        group, write, totals = self._add_partial(m, passes)
+        group, write, totals = self._add_partial(m, updates)
         # What a group takes along through the pipeline, by position.
         at = [group]
         for position in range(1, self._positions.end + 1):
-            at.append(Signal.like(passes.o, name=f"at_{position}"))
+            at.append(Signal.like(updates.o, name=f"at_{position}"))
             m.d.sync += at[position].eq(at[position - 1])
 
         moving = Cat(group.valid for group in at[1 - self._added :]).any() | self.o_planes.valid
         m.d.comb += [
-            passes.layer.eq(self.layer),
-            self.room.eq(passes.room),
-            self.busy.eq(passes.busy | moving),
+            updates.layer.eq(self.layer),
+            self.room.eq(updates.room),
+            self.busy.eq(updates.busy | moving),
         ]
         self._feed(m, at, totals, units)
         self._keep_levels(m, at, units)
@@ -228,28 +228,28 @@ class NeuronArray(wiring.Component):
         self._offer_logits(m, at[self._positions.fire], units)
         return m
 
-    def _add_partial(self, m, passes):
+    def _add_partial(self, m, updates):
         """The group at position 0, where its levels go, its sums a cycle later."""
         if not self._partial:
             totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
-                      for i, total in enumerate(passes.sums)]  # fmt: skip
-            m.d.sync += [acc.eq(total) for acc, total in zip(totals, passes.sums, strict=True)]
-            return passes.o, passes.step.write, totals
+                      for i, total in enumerate(updates.sums)]  # fmt: skip
+            m.d.sync += [acc.eq(total) for acc, total in zip(totals, updates.sums, strict=True)]
+            return updates.o, updates.step.write, totals
         m.submodules.partial = partial = PartialSums(
-            units=len(passes.sums),
+            units=len(updates.sums),
             groups=self._groups,
-            acc_bits=len(passes.sums[0]),
+            acc_bits=len(updates.sums[0]),
             **self._partial,
         )
-        group = Signal.like(passes.o, name="at_0")
-        write = Signal.like(passes.step.write, name="write_at_0", reset_less=True)
-        m.d.sync += [group.eq(passes.o), write.eq(passes.step.write)]
+        group = Signal.like(updates.o, name="at_0")
+        write = Signal.like(updates.step.write, name="write_at_0", reset_less=True)
+        m.d.sync += [group.eq(updates.o), write.eq(updates.step.write)]
         m.d.comb += [
             partial.begin.eq(self.begin),
             partial.step.eq(self.i_sum.valid),
-            partial.valid.eq(passes.o.valid),
-            partial.group.eq(passes.o.group),
-            partial.sums.eq(passes.sums),
+            partial.valid.eq(updates.o.valid),
+            partial.group.eq(updates.o.group),
+            partial.sums.eq(updates.sums),
             partial.add.eq(self.layer.partial_in),
             partial.leave.eq(self.layer.partial_out),
         ]

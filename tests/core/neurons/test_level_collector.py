@@ -9,7 +9,7 @@ import pytest
 from core.harness import Bench
 
 from lbq_hw.core.neurons.level_collector import LevelCollector
-from lbq_hw.core.neurons.passes import Group
+from lbq_hw.core.neurons.updates import Group
 from lbq_hw.core.payload import WriteInfo
 
 SIZES = [
@@ -20,14 +20,14 @@ SIZES = [
 ]
 
 
-def schedule(source: random.Random, groups: int, passes: int) -> dict[int, dict]:
-    """Groups by the cycle in which they are at position 0: passes at least `groups` cycles apart.
+def schedule(source: random.Random, groups: int, updates: int) -> dict[int, dict]:
+    """Groups by the cycle in which they are at position 0: updates at least `groups` cycles apart.
 
-    Each has the number of its pass, for the test alone.
+    Each has the number of its update, for the test alone.
     """
     found: dict[int, dict] = {}
     cycle = 2
-    for number in range(passes):
+    for number in range(updates):
         kind = {"emit": int(source.random() < 0.7), "restart": source.randrange(2)}
         for group in range(groups):
             last = int(group == groups - 1)

@@ -93,13 +93,13 @@ def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
-def test_steps_passes_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dict) -> None:
+def test_steps_updates_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dict) -> None:
     array, traffic = steady(sizes, kind)
     taken, planes, _, seen = run_array(array, traffic)
     steps, collected = [], []
     began, layer = -100, traffic.layer
     for step in traffic.steps:
-        # While the last group of the pass before is sent; if it is the only one, a cycle later.
+        # While the last group of the update before is sent; if it is the only one, a cycle later.
         ready = began + max(1, array.groups - 1) if steps else taken.cycles[0]
         steps.append(ready)
         emits = step["pool_last"] and not layer["readout"]

@@ -1,4 +1,4 @@
-"""Takes steps with their sums, and sends the groups of each pass into the neuron units."""
+"""Takes steps with their sums, and sends the groups of each update into the neuron units."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -8,11 +8,11 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 
-__all__ = ["Group", "Passes"]
+__all__ = ["Group", "Updates"]
 
 
 class Group(data.StructLayout):
-    """A group of channels on its way through the units, in one pass.
+    """A group of channels on its way through the units, in one update.
 
     Members
     -------
@@ -28,7 +28,7 @@ class Group(data.StructLayout):
     fresh : bit
         The membranes start from 0.
     last : bit
-        The last of the pass.
+        The last of the update.
     pool_first : bit
         The first position of a max-pool window.
     emit, logits : bit
@@ -52,17 +52,17 @@ class Group(data.StructLayout):
         )
 
 
-class Passes(wiring.Component):
-    """Turns a step into ``updates`` passes, and a pass into the groups of a tile, one per cycle.
+class Updates(wiring.Component):
+    """Turns a step into its ``updates``, and each into the groups of a tile, one per cycle.
 
     A layer that leaves its sums has neither levels nor logits, and its membranes start from 0 in
     each step: so nothing waits for them.
 
     Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
-    the pass before. A pass begins as many cycles after the one before as a tile has groups; but at
-    least ``positions.loop`` if it continues a membrane, and ``layer.planes`` if its levels leave.
-    The next step is taken with the last group of the last pass, but a cycle later if there is only
-    one group.
+    the update before. An update begins as many cycles after the one before as a tile has groups;
+    but at least ``positions.loop`` if it continues a membrane, and ``layer.planes`` if its levels
+    leave. The next step is taken with the last group of the last update, but a cycle later if there
+    is only one group.
 
     Parameters
     ----------
@@ -173,13 +173,13 @@ class Passes(wiring.Component):
         return m
 
     def _wait(self, m, young):
-        """`young`: a pass would begin too soon after the one before."""
+        """`young`: an update would begin too soon after the one before."""
         group = self.o
         loop = self._positions.loop if self._timesteps > 1 else 1
         longest = max(loop, self._positions.planes)
         if self._groups >= longest:
             return
-        age = Signal(range(longest + 1), init=longest)  # of the pass before
+        age = Signal(range(longest + 1), init=longest)  # of the update before
         early = (~group.fresh & (age < loop)) | (group.emit & (age < self.layer.planes))
         m.d.comb += young.eq((group.group == 0) & early)
         with m.If(group.valid & (group.group == 0)):

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Passes against a list of groups: which group is sent in which cycle, with which sums."""
+"""Updates against a list of groups: which group is sent in which cycle, with which sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from amaranth import Value
 from core.harness import Bench, ones
 
 from lbq_hw.core.neurons.neuron_unit import Positions
-from lbq_hw.core.neurons.passes import Passes
+from lbq_hw.core.neurons.updates import Updates
 from sim.models.neurons import (
     ACC_BITS,
     LAYERS,
@@ -33,14 +33,14 @@ SIZES = [
 PARAM_BITS = 8
 
 
-def build(*, lanes: int, units: int, planes: int, decay_bits: int) -> tuple[Passes, Positions]:
+def build(*, lanes: int, units: int, planes: int, decay_bits: int) -> tuple[Updates, Positions]:
     layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits)
     positions = Positions(planes=planes, decay_bits=decay_bits)
-    passes = Passes(
+    updates = Updates(
         lanes=lanes, units=units, acc_bits=ACC_BITS, timesteps=TIMESTEPS, param_bits=PARAM_BITS,
         layer=layer, step=step, positions=positions,
     )  # fmt: skip
-    return passes, positions
+    return updates, positions
 
 
 def traffic_of(sizes: dict, kind: dict) -> Traffic:
@@ -52,21 +52,21 @@ def traffic_of(sizes: dict, kind: dict) -> Traffic:
 
 def run(sizes: dict, kind: dict, rate: float) -> tuple[list[int], list[tuple], list[tuple], dict]:
     """Cycles of the steps, groups with their cycle as they came and as they should, all seen."""
-    passes, positions = build(**sizes)
+    updates, positions = build(**sizes)
     traffic = traffic_of(sizes, kind)
-    bench = Bench(passes)
-    bench.hold((passes.layer, traffic.layer))
-    room = bench.probe(room=passes.room)["room"]
+    bench = Bench(updates)
+    bench.hold((updates.layer, traffic.layer))
+    room = bench.probe(room=updates.room)["room"]
     pause = stalls(1, rate)
     driver = bench.drive(
-        passes.i_sum, traffic.sums, stall=lambda: pause() or not (room and room[-1])
+        updates.i_sum, traffic.sums, stall=lambda: pause() or not (room and room[-1])
     )
-    bench.drive(passes.i_step, traffic.steps)
-    names = [name for name, field in passes.o.shape() if field.width]
-    groups = {name: Value.cast(passes.o[name]) for name in names}
-    totals = {f"sum_{i}": Value.cast(passes.sums[i]) for i in range(sizes["units"])}
+    bench.drive(updates.i_step, traffic.steps)
+    names = [name for name, field in updates.o.shape() if field.width]
+    groups = {name: Value.cast(updates.o[name]) for name in names}
+    totals = {f"sum_{i}": Value.cast(updates.sums[i]) for i in range(sizes["units"])}
     seen = bench.probe(
-        **groups, **totals, place=passes.step.write.addr, busy=passes.busy, room=passes.room
+        **groups, **totals, place=updates.step.write.addr, busy=updates.busy, room=updates.room
     )
     bench.run(extra=40)
     found = [
@@ -128,7 +128,7 @@ def test_every_group_is_sent_in_its_cycle_with_its_sums(
         last = expected[(number + 1) * each - 1][0]
         busy |= set(range(cycle + 1, last + 1))
         if rate == 0 and number + 1 < len(taken):
-            # With the last group of the last pass, or a cycle later.
+            # With the last group of the last update, or a cycle later.
             assert taken[number + 1] == last + (groups == 1)
             assert seen["room"][taken[number + 1] - 1] == 1
     assert ones(seen["busy"]) == sorted(busy)
