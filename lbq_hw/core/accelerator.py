@@ -97,6 +97,7 @@ class Accelerator(wiring.Component):
             exponent_bits=c.exponent_bits,
             identities=c.identities > 0,
             stacks=c.stacks > 0,
+            far=c.external > 0,
         )
         m.submodules.lanes = lanes = LaneArray(
             lanes=c.lanes,
@@ -154,13 +155,14 @@ class Accelerator(wiring.Component):
             writer.layer.eq(walker.o_layer_info),
         ]
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
-        # known late.
-        m.d.comb += [
+        # known late. With external memory the planes fill the chip, and a register drives them.
+        writes = m.d.sync if c.external else m.d.comb
+        writes += [
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
         ]
         with m.If(~host.busy):
-            m.d.comb += store.i_write.payload.eq(host.plane_write.payload)
+            writes += store.i_write.payload.eq(host.plane_write.payload)
 
         self._logits(m, host, neurons)
         drained = self._control(m, host, walker, lanes, neurons, writer, events)
@@ -216,9 +218,13 @@ class Accelerator(wiring.Component):
             walker.i_stop.eq(stray),
             host.stray.eq(stray & host.busy),
         ]
-        # A write in its second cycle is not seen by `quiet`.
-        m.d.sync += settled.eq(quiet)
+        # A write in its second cycle is not seen by `quiet`, nor one in its third where a register
+        # comes first.
+        was_quiet = Signal() if c.external else quiet
+        m.d.sync += settled.eq(quiet & was_quiet)
         m.d.comb += drained.eq(quiet & settled)
+        if c.external:
+            m.d.sync += was_quiet.eq(quiet)
         return drained
 
     def _run_layers(self, m, host, walker, drained):

@@ -90,8 +90,8 @@ def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
         walk.run(block)
         for total in totals:
             totals[total] += getattr(block, total)
-    # The core counts as idle once it has been idle for one cycle.
-    cycles = walk.neurons.idle() + 1
+    # The core counts as idle once it has been idle for one cycle; for two, if writes take longer.
+    cycles = walk.neurons.idle() + (2 if work.config.external else 1)
     lane_cycles = totals["events"] + totals["nulls"]
     steps = len(work.steps)
     return LayerCycles(
@@ -133,7 +133,7 @@ class _Walk:
             leaves=bool(layer["partial_out"]),
         )
         self.lanes = Lanes(config.fifo_depth, self.neurons)
-        self._scanner = Scanner(self.lanes)
+        self._scanner = Scanner(self.lanes, far=config.external > 0)
         self._visit = len(work.paths) + 2  # cycles of a position
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []

@@ -22,6 +22,8 @@ memory.
 """
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
+PARTIAL_CYCLES = 2
+"""Cycles that a group takes longer where there are partial sums."""
 
 _NEVER = -(1 << 60)
 
@@ -29,8 +31,7 @@ _NEVER = -(1 << 60)
 @dataclass(frozen=True, kw_only=True)
 class NeuronTiming:
     """A tile takes `groups` cycles; updates of one membrane begin `loop` cycles apart or more;
-    a group's levels are collected `depth` cycles after it was sent. Where there are partial sums,
-    they are added in a cycle of its own.
+    a group's levels are collected `depth` cycles after it was sent.
     """
 
     groups: int
@@ -40,7 +41,7 @@ class NeuronTiming:
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
         leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
-        depth = leak + config.planes + 5 + (config.partial_words > 0)
+        depth = leak + config.planes + 5 + (PARTIAL_CYCLES if config.partial_words else 0)
         return cls(groups=config.groups, loop=leak + 3, depth=depth)
 
 
@@ -169,10 +170,13 @@ class Lanes:
 
 
 class Scanner:
-    """Summary flags, queue of spans, words and queue of words, of one layer."""
+    """Summary flags, queue of spans, words and queue of words, of one layer; `far` if the planes
+    are, as those of a core with external memory.
+    """
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+    def __init__(self, lanes: Lanes, *, far: bool = False) -> None:
+        self._lanes, self._far = lanes, far
+        self._asked = self._kept = _NEVER
         self._accepted = self._flags_left = _NEVER
         self._issued = self._read = self._left = self._taken = self._made = _NEVER
         self._spans = deque([_NEVER] * SPAN_QUEUE, maxlen=SPAN_QUEUE)
@@ -191,9 +195,16 @@ class Scanner:
         taken, made = self._taken, self._made
         queue, word = self._words, self._lanes.word
         for count in words:
-            issued = max(max(issued, arrived) + 1, read)
-            read = max(issued + 1, left)
-            left = max(read, queue[0]) + 1
+            if self._far:
+                issued = max(max(issued, arrived) + 1, self._asked)
+                self._asked = asked = max(issued + 1, read)
+                read = max(asked + 1, self._kept)
+                self._kept = kept = max(read + 1, left)
+                left = max(kept, queue[0]) + 1
+            else:
+                issued = max(max(issued, arrived) + 1, read)
+                read = max(issued + 1, left)
+                left = max(read, queue[0]) + 1
             if count:
                 offered = max(left + 1, taken)
                 queue.append(offered)

@@ -9,7 +9,7 @@ from lbq_hw.core.memory.apart import APART
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
-from lbq_hw.core.neurons.partial_sums import PartialSums
+from lbq_hw.core.neurons.partial_sums import LATENCY, PartialSums
 from lbq_hw.core.neurons.updates import Updates
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
@@ -189,7 +189,7 @@ class NeuronArray(wiring.Component):
     @property
     def _added(self) -> int:
         """Cycles that partial sums take."""
-        return int(self._partial is not None)
+        return LATENCY - 1 if self._partial else 0
 
     def elaborate(self, _platform):
         m = Module()
@@ -208,14 +208,14 @@ class NeuronArray(wiring.Component):
         connect(m, flipped(self.i_sum), updates.i_sum)
         connect(m, flipped(self.i_step), updates.i_step)
 
-        group, write, totals = self._add_partial(m, updates)
+        sent, write, totals = self._add_partial(m, updates)
         # What a group takes along through the pipeline, by position.
-        at = [group]
+        at = [sent[-1]]
         for position in range(1, self._positions.end + 1):
             at.append(Signal.like(updates.o, name=f"at_{position}"))
             m.d.sync += at[position].eq(at[position - 1])
 
-        moving = Cat(group.valid for group in at[1 - self._added :]).any() | self.o_planes.valid
+        moving = Cat(group.valid for group in (*sent[1:], *at[1:])).any() | self.o_planes.valid
         m.d.comb += [
             updates.layer.eq(self.layer),
             self.room.eq(updates.room),
@@ -229,21 +229,26 @@ class NeuronArray(wiring.Component):
         return m
 
     def _add_partial(self, m, updates):
-        """The group at position 0, where its levels go, its sums a cycle later."""
+        """A group as it was sent, and in each cycle from then to position 0; where its levels go,
+        at position 0; its sums, at position 1.
+        """
         if not self._partial:
             totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
                       for i, total in enumerate(updates.sums)]  # fmt: skip
             m.d.sync += [acc.eq(total) for acc, total in zip(totals, updates.sums, strict=True)]
-            return updates.o, updates.step.write, totals
+            return [updates.o], updates.step.write, totals
         m.submodules.partial = partial = PartialSums(
             units=len(updates.sums),
             groups=self._groups,
             acc_bits=len(updates.sums[0]),
             **self._partial,
         )
-        group = Signal.like(updates.o, name="at_0")
-        write = Signal.like(updates.step.write, name="write_at_0", reset_less=True)
-        m.d.sync += [group.eq(updates.o), write.eq(updates.step.write)]
+        sent, write = [updates.o], updates.step.write
+        for cycle in range(self._added):
+            sent.append(Signal.like(updates.o, name=f"sent_{cycle}"))
+            later = Signal.like(write, name=f"write_{cycle}", reset_less=True)
+            m.d.sync += [sent[-1].eq(sent[-2]), later.eq(write)]
+            write = later
         m.d.comb += [
             partial.begin.eq(self.begin),
             partial.step.eq(self.i_sum.valid),
@@ -253,7 +258,7 @@ class NeuronArray(wiring.Component):
             partial.add.eq(self.layer.partial_in),
             partial.leave.eq(self.layer.partial_out),
         ]
-        return group, write, partial.o
+        return sent, write, partial.o
 
     def _feed(self, m, at, sums, units):
         """What reaches the units at which position."""

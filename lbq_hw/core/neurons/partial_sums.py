@@ -1,5 +1,7 @@
 """Sums that one pass of a tape leaves for the next."""
 
+from itertools import pairwise
+
 from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -7,7 +9,11 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.apart import APART
 
-__all__ = ["PartialSums"]
+__all__ = ["LATENCY", "PartialSums"]
+
+LATENCY = 3
+"""Cycles from a group to its sums: one to read, one for the memory's way to the adders, one to add.
+"""
 
 
 class PartialSums(wiring.Component):
@@ -16,8 +22,8 @@ class PartialSums(wiring.Component):
     Word ``step * groups + group`` has the sums of a group, with steps numbered from 0 in each pass.
     What is left of a sum are its lowest `bits`.
 
-    Timing. Sums that are given in cycle c are in ``o`` in cycle c + 2, and are left in the same
-    cycle. A group that is left must not be given again in the same pass.
+    Timing. Sums that are given in cycle c are in ``o`` in cycle c + `LATENCY`, and are left in the
+    same cycle. A group that is left must not be given again in the same pass.
 
     Parameters
     ----------
@@ -67,20 +73,21 @@ class PartialSums(wiring.Component):
         )
         read, write = store.read_port(), store.write_port()
         number = Signal(ceil_log2(self._words // self._groups), init=-1)  # of the step
-        sums = Signal.like(self.sums, reset_less=True)
-        left, left_at = Signal(), Signal.like(write.addr, reset_less=True)  # a cycle ago
-        m.d.comb += read.addr.eq(Cat(self.group, number))
-        m.d.sync += [
-            sums.eq(self.sums),
-            left.eq(self.valid & self.leave),
-            left_at.eq(read.addr),
-            write.en.eq(left),
-            write.addr.eq(left_at),
+        layout = data.StructLayout({"sums": self.sums.shape(), "leave": 1, "at": len(read.addr)})
+        given = [Signal(layout, name=f"given_{i}", reset_less=True) for i in range(LATENCY)]
+        kept = Signal.like(read.data, reset_less=True)
+        m.d.comb += [
+            read.addr.eq(Cat(self.group, number)),
+            given[0].sums.eq(self.sums),
+            given[0].leave.eq(self.valid & self.leave),
+            given[0].at.eq(read.addr),
         ]
-        for total, given, before, after in zip(self.o, sums, read.data, write.data, strict=True):
-            kept = before & self.add.replicate(self._bits).as_signed()
-            m.d.sync += total.eq(given + kept)
-            m.d.comb += after.eq(total)
+        m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]
+        m.d.sync += [write.en.eq(given[-1].leave), write.addr.eq(given[-1].at)]
+        for i, total in enumerate(self.o):
+            m.d.sync += kept[i].eq(read.data[i] & self.add.replicate(self._bits).as_signed())
+            m.d.sync += total.eq(given[-1].sums[i] + kept[i])
+            m.d.comb += write.data[i].eq(total)
         with m.If(self.begin):
             m.d.sync += number.eq(-1)
         with m.Elif(self.step):

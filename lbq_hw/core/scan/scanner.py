@@ -10,9 +10,10 @@ from lbq_hw.core.payload import Event, ScanRequest
 from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
 from lbq_hw.core.sizes import check_power, check_size
 
-__all__ = ["LATENCY", "Scanner"]
+__all__ = ["FAR", "LATENCY", "Scanner"]
 
 LATENCY = 8  # cycles from a request to the first event that it makes
+FAR = 2  # cycles more, where the plane memory is far
 
 
 class Scanner(wiring.Component):
@@ -26,8 +27,9 @@ class Scanner(wiring.Component):
     Timing. One request, one plane word and one event per cycle. A queue behind each stage lets it
     run ahead of the next: a word or request without events takes a cycle of the stage that drops
     it, but delays no event as long as the queues are not empty. An event is offered `LATENCY`
-    cycles after its request was taken, if nothing is ahead of it. Of the outputs only the summary
-    port depends on ``i_request`` of the same cycle, and none on ``o_event.ready``.
+    cycles after its request was taken, if nothing is ahead of it, `FAR` later if the memory is
+    ``far``. Of the outputs only the summary port depends on ``i_request`` of the same cycle, and
+    none on ``o_event.ready``.
 
     Parameters
     ----------
@@ -44,6 +46,8 @@ class Scanner(wiring.Component):
         Bits of an exponent.
     identities, stacks : bool
         Whether there are IDENTITY requests, and stacked ones.
+    far : bool
+        The plane memory fills a good part of the chip, see `WordFetch`.
     span_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
@@ -69,6 +73,7 @@ class Scanner(wiring.Component):
         exponent_bits: int = 5,
         identities: bool = True,
         stacks: bool = True,
+        far: bool = False,
         span_queue: int = 2,
         word_queue: int = 17,
     ):
@@ -90,6 +95,7 @@ class Scanner(wiring.Component):
         span_bits = address_bits(words // summary)
         row_bits = address_bits(rows)
         self._granule = granule
+        self._far = far
         self._span_queue = span_queue
         self._word_queue = word_queue
         self._entry = Word(
@@ -122,7 +128,7 @@ class Scanner(wiring.Component):
         m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
         m.submodules.spans = spans = fifo.SyncFIFO(width=self._request.size, depth=self._span_queue)
         m.submodules.fetch = fetch = WordFetch(
-            request=self._request, entry=self._entry, port=self._word_port
+            request=self._request, entry=self._entry, port=self._word_port, far=self._far
         )
         m.submodules.words = words = Queue(self._entry, depth=self._word_queue)
         m.submodules.events = events = EventMaker(

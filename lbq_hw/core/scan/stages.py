@@ -110,16 +110,47 @@ class FlagFetch(wiring.Component):
         return m
 
 
+class _Stage:
+    """A place in a pipeline: what is there, and whether it moves on or there is nothing to move."""
+
+    def __init__(self, name, layout):
+        self.valid = Signal(name=f"{name}_valid")
+        self.payload = Signal(layout, name=name)
+        self.free = Signal(name=f"{name}_free")
+
+    def later(self, m, name):
+        """The next place, behind a register."""
+        following = _Stage(name, self.payload.shape())
+        m.d.comb += self.free.eq(~following.valid | following.free)
+        with m.If(self.free):
+            m.d.sync += [following.valid.eq(self.valid), following.payload.eq(self.payload)]
+        return following
+
+
 class WordFetch(wiring.Component):
     """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
 
-    A request is taken in the cycle in which the last of its words is read.
+    A request is taken in the cycle in which the last of its words is chosen.
 
-    Timing. A word is offered two cycles after it is read, the end of a step two cycles after it was
-    taken.
+    Timing. A word is read in the cycle in which it is chosen, and offered two cycles later, as is
+    the end of a step; both are a cycle later each, if the memory is ``far``: then its address comes
+    from a register, and its data go into one.
+
+    Parameters
+    ----------
+    far : bool
+        The memory fills a good part of the chip.
     """
 
-    def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):
+    def __init__(
+        self,
+        *,
+        request: ScanRequest,
+        entry: Word,
+        port: memory.ReadPort.Signature,
+        far: bool = False,
+    ):
+        self._far = far
         super().__init__(
             {
                 "i": In(stream.Signature(request)),
@@ -130,76 +161,86 @@ class WordFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        request = self.i.payload
-        seen = Signal.like(request.want)
-        read = Signal(self.i.payload.shape())
-        read_valid = Signal()
-        read_free = Signal()
-        read_index = Signal(ceil_log2(len(request.want)))
-        held = Signal(self.o.payload.shape())
-        held_valid = Signal()
-        held_free = Signal()
+        asked = self._choose(m)
+        if self._far:
+            asked = asked.later(m, "asked")
+        m.d.comb += [
+            self.word.addr.eq(Cat(asked.payload.index, asked.payload.span)),
+            self.word.en.eq(asked.valid & asked.free & (asked.payload.kind != ScanKind.END)),
+        ]
+        read, bits = asked.later(m, "read"), self.word.data
+        if self._far:
+            bits = Signal(len(self.word.data))
+            with m.If(read.free):
+                m.d.sync += bits.eq(self.word.data)
+            read = read.later(m, "kept")
+        self._hold(m, read, bits)
+        return m
 
-        is_end = request.kind == ScanKind.END
-        identities = held.shape().identities
-        single = held.end | held.identity if identities else held.end
-        want = Signal.like(request.want)
-        lowest = Signal.like(request.want)
-        rest = Signal.like(request.want)
-        index = Signal.like(read_index)
-        issue = Signal()
-        empty = Signal()
+    def _choose(self, m):
+        """The next word of the request that is offered."""
+        request = self.i.payload
+        words = len(request.want)
+        members = {name: field.shape for name, field in request.shape() if name != "want"}
+        chosen = _Stage("chosen", data.StructLayout(members | {"index": ceil_log2(words)}))
+        seen, want, lowest, rest = (Signal(words, name=name) for name in _WANTED)
         m.d.comb += [
             want.eq(request.want & ~seen),
             Cat(lowest, rest).eq(Cat(*take_lowest(want))),
-            index.eq(encode(lowest)),
+            chosen.valid.eq(self.i.valid),
+            chosen.payload.index.eq(encode(lowest)),
+            *(chosen.payload[name].eq(request[name]) for name in members),
+            self.i.ready.eq(chosen.free & ((request.kind == ScanKind.END) | ~at_least(m, 2, want))),
+        ]
+        with m.If(chosen.valid & chosen.free):
+            m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
+        return chosen
+
+    def _hold(self, m, read, bits):
+        """Offers what was read, without the bits that are not in range."""
+        asked, held = read.payload, Signal(self.o.payload.shape())
+        valid, empty = Signal(), Signal()
+        identities = held.shape().identities
+        single = held.end | held.identity if identities else held.end
+        m.d.comb += [
             empty.eq(~held.end & ~held.bits.any()),
             self.o.payload.eq(held),
             self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
-            self.o.valid.eq(held_valid & ~empty),
-            held_free.eq(~held_valid | self.o.ready),
-            read_free.eq(~read_valid | held_free),
-            issue.eq(self.i.valid & read_free),
-            self.word.addr.eq(Cat(index, request.span)),
-            self.word.en.eq(issue & ~is_end),
-            self.i.ready.eq(read_free & (is_end | ~at_least(m, 2, want))),
+            self.o.valid.eq(valid & ~empty),
+            read.free.eq(~valid | self.o.ready),
         ]
-
-        identity = read.kind == ScanKind.IDENTITY if identities else Const(0)
-        end = read.kind == ScanKind.END
-        stacks = "stacked" in read.shape().members
-        everywhere = identity | read.stacked if stacks else identity
-        cut_low = everywhere | (read.lo_en & (read.lo_at == read_index))
-        cut_high = everywhere | (read.hi_en & (read.hi_at == read_index))
+        identity = asked.kind == ScanKind.IDENTITY if identities else Const(0)
+        end = asked.kind == ScanKind.END
+        stacks = "stacked" in asked.shape().members
+        everywhere = identity | asked.stacked if stacks else identity
+        cut_low = everywhere | (asked.lo_en & (asked.lo_at == asked.index))
+        cut_high = everywhere | (asked.hi_en & (asked.hi_at == asked.index))
         # Ones are shifted, since a comparison per bit would become a carry chain per bit.
         ones = ~Const(0, len(held.bits))
         keep_low = Signal.like(held.bits)
         keep_high = Signal.like(held.bits)
         m.d.comb += [keep_low.eq(ones), keep_high.eq(ones)]
         with m.If(cut_low):
-            m.d.comb += keep_low.eq(ones << read.lo)
+            m.d.comb += keep_low.eq(ones << asked.lo)
         with m.If(cut_high):
-            m.d.comb += keep_high.eq(ones >> ~read.hi)
-        offset = Signal.like(read.row)
+            m.d.comb += keep_high.eq(ones >> ~asked.hi)
+        offset = Signal.like(asked.row)
         with m.If(~identity):
-            inc = read.inc if stacks else ceil_log2(len(held.bits))
-            m.d.comb += offset.eq(read_index << inc)
-
-        with m.If(issue):
-            m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
-        with m.If(read_free):
-            m.d.sync += [read_valid.eq(self.i.valid), read.eq(request), read_index.eq(index)]
-        with m.If(held_free):
+            inc = asked.inc if stacks else ceil_log2(len(held.bits))
+            m.d.comb += offset.eq(asked.index << inc)
+        with m.If(read.free):
             m.d.sync += [
-                held_valid.eq(read_valid),
-                held.bits.eq(self.word.data & keep_low & keep_high),
-                held.row.eq(read.row + offset),
-                held.exponent.eq(Mux(end, 0, read.exponent)),
+                valid.eq(read.valid),
+                held.bits.eq(bits & keep_low & keep_high),
+                held.row.eq(asked.row + offset),
+                held.exponent.eq(Mux(end, 0, asked.exponent)),
                 held.end.eq(end),
             ]
             if identities:
-                m.d.sync += [held.lo.eq(read.lo), held.identity.eq(identity)]
-        return m
+                m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
+
+
+_WANTED = ("seen", "want", "lowest", "rest")
 
 
 class EventMaker(wiring.Component):

@@ -9,7 +9,7 @@ import pytest
 from amaranth import Value
 from core.harness import Bench
 
-from lbq_hw.core.neurons.partial_sums import PartialSums
+from lbq_hw.core.neurons.partial_sums import LATENCY, PartialSums
 
 UNITS, ACC_BITS, BITS = 2, 12, 9
 LOW, HIGH = -(1 << BITS - 1), 1 << BITS - 1
@@ -40,7 +40,7 @@ def test_each_pass_adds_what_the_one_before_has_left(groups: int, steps: int) ->
                 parts = [total - part for total, part in zip(totals, before, strict=True)]
                 sums = sum((part & (1 << ACC_BITS) - 1) << ACC_BITS * i
                            for i, part in enumerate(parts))  # fmt: skip
-                expected[len(script) + 2] = totals
+                expected[len(script) + LATENCY] = totals
                 if leave:
                     held[step * groups + group] = totals
                 script.append(layer | {"valid": 1, "group": group, "sums": sums})

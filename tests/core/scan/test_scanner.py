@@ -32,6 +32,8 @@ SIZES = [
     | {"identities": False, "stacks": False},
     {"lanes": 8, "word": 32, "summary": 4, "words": 64, "rows": 512, "identities": False},
     {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "stacks": False},
+    {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "far": True},
+    {"lanes": 8, "word": 8, "summary": 4, "words": 32, "rows": 64, "far": True, "word_queue": 3},
 ]
 
 
@@ -45,7 +47,8 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     span_queue = sizes.get("span_queue", 2)
     word_queue = sizes.get("word_queue", 17) - 1
     accepted = flags_left = -1
-    word_issued = word_read = word_left = event_made = -1
+    word_issued = word_left = event_made = -1
+    moved = [-1] * (3 if sizes.get("far") else 1)  # when a word left each place on its way
     word_taken = -1
     span_taken: list[int] = []
     word_offered: list[int] = []
@@ -61,9 +64,12 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
         if not found:
             continue
         for places in found:
-            word_issued = max(word_issued + 1, flags_left + 1, word_read)
-            word_read = max(word_issued + 1, word_left)
-            word_left = word_read + 1
+            word_issued = max(word_issued + 1, flags_left + 1, moved[0])
+            before = word_issued
+            for place in range(len(moved)):
+                following = moved[place + 1] if place + 1 < len(moved) else word_left
+                before = moved[place] = max(before + 1, following)
+            word_left = before + 1
             if len(word_offered) >= word_queue:
                 word_left = max(word_left, word_offered[-word_queue] + 1)
             if not places:

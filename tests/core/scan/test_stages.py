@@ -171,10 +171,10 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
     return found
 
 
-def word_fetch(sizes: dict) -> WordFetch:
+def word_fetch(sizes: dict, *, far: bool) -> WordFetch:
     request, entry, _ = layouts(sizes)
     port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
-    return WordFetch(request=request, entry=entry, port=port)
+    return WordFetch(request=request, entry=entry, port=port, far=far)
 
 
 def spans(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[list[dict]]]:
@@ -190,11 +190,12 @@ def full(parts: list[list[dict]]) -> list[dict]:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
-    sizes: dict, rates: tuple[float, float]
+    sizes: dict, rates: tuple[float, float], far: bool
 ) -> None:
     requests, words, parts = spans(sizes, 3)
-    block = word_fetch(sizes)
+    block = word_fetch(sizes, far=far)
     _, taken, reads = stream(block, block.word, words, requests, rates)
     found = [{"end": 1} if entry["end"] else entry for entry in taken.payloads]
     assert found == full(parts)
@@ -203,15 +204,18 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read(sizes: dict) -> None:
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read_or_three_if_far(
+    sizes: dict, far: bool
+) -> None:
     requests, words, parts = spans(sizes, 4)
-    block = word_fetch(sizes)
+    block = word_fetch(sizes, far=far)
     driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
     cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
     for part in parts:
         for entry in part:
-            asked += [] if entry["end"] else [cycle]
-            offered += [cycle + 2] if entry["end"] or entry["bits"] else []
+            asked += [] if entry["end"] else [cycle + far]
+            offered += [cycle + 2 + 2 * far] if entry["end"] or entry["bits"] else []
             cycle += 1
         last.append(cycle - 1)
     assert [at for at, _ in reads.reads] == asked
