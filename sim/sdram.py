@@ -1,4 +1,4 @@
-"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core."""
+"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core, and with all before it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from amaranth import Instance, Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from lbq_hw.core.external.chips import Chip
-from lbq_hw.core.external.pins import PadSignature
+from lbq_hw.core.external.external_memory import ExternalMemory
+from lbq_hw.core.external.pins import PadSignature, SimulatedPins
+from lbq_hw.external.chips import Chip
 
 MODEL = Path(__file__).with_name("sdram.v")
 _TIMES = ("rcd", "rp", "ras", "rc", "rfc", "rrd", "wr", "mrd", "refresh", "power_up",
@@ -62,4 +63,45 @@ class SdramModel(wiring.Component):
             o_dq_o=pads.dq_i,
             o_violated=self.violated,
         )
+        return m
+
+
+class SimulatedMemory(wiring.Component):
+    """An `ExternalMemory` with simulated pins and the model at them.
+
+    Parameters
+    ----------
+    latency : int
+        Of the pins.
+
+    Members
+    -------
+    tape, host, capture : as in `ExternalMemory`
+    violated : out
+        As in `SdramModel`.
+    """
+
+    tape: Any
+    host: Any
+    capture: Any
+    violated: Any
+
+    def __init__(self, *, chip: Chip, clock_hz: int, latency: int = 1):
+        self._memory = ExternalMemory(chip=chip, clock_hz=clock_hz)
+        self._pins = SimulatedPins(chip=chip, latency=latency)
+        self._model = SdramModel(chip=chip, clock_hz=clock_hz)
+        members = self._memory.signature.members
+        shared = {name: members[name] for name in ("tape", "host", "capture")}
+        super().__init__({**shared, "violated": Out(1)})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        m.submodules.memory = memory = self._memory
+        m.submodules.pins = self._pins
+        m.submodules.model = self._model
+        connect(m, memory.bus, self._pins.bus)
+        connect(m, self._pins.pads, self._model.pads)
+        connect(m, flipped(self.tape), memory.tape)
+        connect(m, flipped(self.host), memory.host)
+        m.d.comb += [self.capture.eq(memory.capture), self.violated.eq(self._model.violated)]
         return m

@@ -12,7 +12,7 @@ import pytest
 from core.external.simulated import DRAIN, SMALL_16, Memory, run
 from core.external.simulated import READ as ASK
 
-from lbq_hw.core.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
+from lbq_hw.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
 from sim.sdram import MODEL, contents, parameters
 from sim.verilator import build_bench
 from sim.verilog import convert

@@ -9,7 +9,7 @@ from core.external.simulated import SMALL_16, SMALL_32, WAIT, run
 from core.harness import Bench
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.port import Capture
 from sim.models.traffic import stalls

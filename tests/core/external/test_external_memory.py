@@ -8,7 +8,7 @@ from amaranth.back import verilog
 from core.external.simulated import DRAIN, READ, SMALL_16, TEST, WRITE, run
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import TANG_NANO_20K
+from lbq_hw.external.chips import TANG_NANO_20K
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pattern import compute
 from sim.verilog import ports

@@ -22,7 +22,7 @@ from core.external.simulated import (
 )  # fmt: skip
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import ULX3S, Chip
+from lbq_hw.external.chips import ULX3S, Chip
 from lbq_hw.core.external.sdram import Sdram
 
 SHAPES = [  # chip, clock, CAS latency

@@ -8,7 +8,7 @@ from core.external.fake import FakeMemory
 from core.external.simulated import SMALL_32, TEST, run
 from core.harness import Bench
 
-from lbq_hw.core.external.chips import ULX3S
+from lbq_hw.external.chips import ULX3S
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.selftest import SelfTest
 from sim.models.traffic import stalls

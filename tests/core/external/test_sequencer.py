@@ -12,7 +12,7 @@ from amaranth.back import verilog
 from core.external.simulated import SMALL_16
 from core.harness import Bench
 
-from lbq_hw.core.external.chips import ULX3S
+from lbq_hw.external.chips import ULX3S
 from lbq_hw.core.external.sequencer import Command, Sequencer
 from sim.verilog import ports
 
