@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from amaranth import Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -33,22 +34,31 @@ def contents(words: Iterable[int], chip: Chip) -> bytes:
     return b"".join(word.to_bytes(chip.data_bits // 8, "big") for word in words)
 
 
+def tape_contents(tape: bytes, word_bits: int) -> bytes:
+    """The file of ``+sdram_file`` for a tape: in a word, its highest byte first."""
+    size = word_bits // 8
+    return np.frombuffer(tape, f"<u{size}").astype(f">u{size}").tobytes()
+
+
 class SdramModel(wiring.Component):
     """An instance of the model at simulated pads. Its Verilog, `MODEL`, must go with the design.
 
     Members
     -------
     pads : `PadSignature`, flipped
+    reload : in
+        Fill the memory again from the file of ``+sdram_file``.
     violated : out
         A check has failed: the model has said which, and ended the simulation.
     """
 
     pads: Any
+    reload: Any
     violated: Any
 
     def __init__(self, *, chip: Chip, clock_hz: int):
         self._parameters = parameters(chip, clock_hz)
-        super().__init__({"pads": In(PadSignature(chip)), "violated": Out(1)})
+        super().__init__({"pads": In(PadSignature(chip)), "reload": In(1), "violated": Out(1)})
 
     def elaborate(self, _platform: Any) -> Module:
         m: Any = Module()
@@ -60,6 +70,7 @@ class SdramModel(wiring.Component):
             **{f"i_{name}": getattr(pads, name) for name in names},
             i_dq_i=pads.dq_o,
             i_dq_driven=pads.dq_oe,
+            i_reload=self.reload,
             o_dq_o=pads.dq_i,
             o_violated=self.violated,
         )
@@ -77,13 +88,14 @@ class SimulatedMemory(wiring.Component):
     Members
     -------
     tape, host, capture : as in `ExternalMemory`
-    violated : out
+    reload, violated : in, out
         As in `SdramModel`.
     """
 
     tape: Any
     host: Any
     capture: Any
+    reload: Any
     violated: Any
 
     def __init__(self, *, chip: Chip, clock_hz: int, latency: int = 1):
@@ -92,7 +104,7 @@ class SimulatedMemory(wiring.Component):
         self._model = SdramModel(chip=chip, clock_hz=clock_hz)
         members = self._memory.signature.members
         shared = {name: members[name] for name in ("tape", "host", "capture")}
-        super().__init__({**shared, "violated": Out(1)})
+        super().__init__({**shared, "reload": In(1), "violated": Out(1)})
 
     def elaborate(self, _platform: Any) -> Module:
         m: Any = Module()
@@ -103,5 +115,9 @@ class SimulatedMemory(wiring.Component):
         connect(m, self._pins.pads, self._model.pads)
         connect(m, flipped(self.tape), memory.tape)
         connect(m, flipped(self.host), memory.host)
-        m.d.comb += [self.capture.eq(memory.capture), self.violated.eq(self._model.violated)]
+        m.d.comb += [
+            self.capture.eq(memory.capture),
+            self._model.reload.eq(self.reload),
+            self.violated.eq(self._model.violated),
+        ]
         return m

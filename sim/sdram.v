@@ -19,7 +19,8 @@
 // for is the last one, inverted. This needs no delays in the simulator.
 //
 // +sdram_access=PS and +sdram_hold=PS replace the parameters, +sdram_file=NAME fills the memory from a
-// file of words, highest byte first, in the order of column, bank, row.
+// file of words, highest byte first, in the order of column, bank, row. It is read again at an edge
+// with `reload`.
 module sdram #(
     parameter DATA_BITS = 16, parameter ROW_BITS = 13, parameter COLUMN_BITS = 9,
     parameter BANK_BITS = 2, parameter PIN_BITS = 13,
@@ -41,6 +42,7 @@ module sdram #(
     input [DATA_BITS/8-1:0] dqm,
     input [DATA_BITS-1:0] dq_i,
     input dq_driven,
+    input reload,
     output reg [DATA_BITS-1:0] dq_o,
     output reg violated
 );
@@ -153,6 +155,10 @@ module sdram #(
             if (2 * access <= (2 * i + 1) * PERIOD && 2 * i * PERIOD <= 2 * hold + PERIOD) at_fall = i;
             if (2 * access <= (2 * i + 2) * PERIOD && 2 * i * PERIOD <= 2 * hold) at_rise = i;
         end
+        fill;
+    end
+
+    task fill;
         if ($value$plusargs("sdram_file=%s", name)) begin
             file = $fopen(name, "rb");
             if (file == 0) begin
@@ -163,7 +169,7 @@ module sdram #(
                 $fclose(file);
             end
         end
-    end
+    endtask
 
     task show(input integer index);
         if (index < KEPT && launched[index]) begin
@@ -290,6 +296,7 @@ module sdram #(
     task rise;
         begin
             edges = edges + 1;
+            if (reload === 1) fill;
             // The word before is on the pins until RELEASE after this edge.
             if (launched[0] && dq_driven) fail("bus turnaround", burst_bank);
             if (was_enabled && cke !== 1) fail("clock enable", -1);

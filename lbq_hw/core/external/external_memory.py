@@ -72,7 +72,8 @@ class ExternalMemory(wiring.Component):
         connect(m, pages.words, flipped(tape.words))
         connect(m, flipped(host.request), slices.request)
         connect(m, slices.answer, flipped(host.answer))
-        inner = Const(-1, (SLICE // chip.data_bits).bit_length() - 1)  # of a slice, its last word
+        halves = SLICE // chip.data_bits
+        upper = Const(halves - 1, halves - 1)  # of a slice, its last word
         m.d.comb += [
             calibrate.empty.eq(sdram.empty),
             sdram.capture.eq(calibrate.capture),
@@ -87,7 +88,7 @@ class ExternalMemory(wiring.Component):
             ),
             host.failed.eq(calibrate.failed),
             selftest.start.eq(host.test_start),
-            selftest.last.eq(Cat(inner, host.test_last)),
+            selftest.last.eq(Cat(upper, host.test_last)),
             host.test_busy.eq(selftest.busy),
             host.test_differing.eq(selftest.differing),
         ]  # fmt: skip

@@ -32,7 +32,7 @@ module bench #(parameter DATA_BITS = 16);
         .host__answer__valid(answer_valid), .host__answer__payload(answer),
         .host__failed(failed), .host__test_start(test_start), .host__test_last(address),
         .host__test_busy(test_busy), .host__test_differing(differing),
-        .capture(capture), .violated(violated)
+        .capture(capture), .reload(1'b0), .violated(violated)
     );
 
     always #1 clk = ~clk;
