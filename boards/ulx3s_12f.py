@@ -14,6 +14,7 @@ BOARD = Board(
     clock_hz=25_000_000,
     pll="ehxplll",
     target_hz=80_000_000,
+    sdram="ULX3S",
     baud=1_000_000,
     place=("--12k", "--package", "CABGA381", "--speed", "6"),
     pack=("--compress",),

@@ -98,6 +98,8 @@ int main(int argc, char** argv) {
     cycle();
     top.rst = 0;
     cycle();
+    // An external memory is calibrated first.
+    for (int i = 0; top.busy && i < 1000000; ++i) cycle();
     uint32_t command[3];
     while (take(command, 3)) {
         if (command[0] == 0) {

@@ -60,7 +60,8 @@ class System(wiring.Component):
                 f"many, not {bits}"
             )
         self._config = config
-        self._memory = None if chip is None else ExternalMemory(chip=chip, clock_hz=clock_hz)
+        self._chip = chip
+        self._clock_hz = clock_hz
         self._divisor = divisor(clock_hz=clock_hz, baud=baud)
         self._image = image
         super().__init__(
@@ -91,8 +92,9 @@ class System(wiring.Component):
             self.tx.eq(transmitter.tx),
             self.busy.eq(core.busy),
         ]
-        if self._memory is not None:
-            m.submodules.memory = memory = self._memory
+        if self._chip is not None:
+            memory = ExternalMemory(chip=self._chip, clock_hz=self._clock_hz)
+            m.submodules.memory = memory
             connect(m, core.memory, memory.tape)
             connect(m, core.host_memory, memory.host)
             connect(m, memory.bus, flipped(self.bus))

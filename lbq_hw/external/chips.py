@@ -7,7 +7,7 @@ of them.
 
 from dataclasses import dataclass, fields
 
-__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles"]
+__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"]
 
 _SECOND = 10**12
 _LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
@@ -202,3 +202,10 @@ TANG_NANO_20K = Chip(
 )
 CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K)
 """The chips of every board."""
+
+
+def usual(word_bits: int) -> tuple[Chip, int]:
+    """The chip that is assumed for a memory of this width, and its clock, where no board tells."""
+    if word_bits == TANG_NANO_20K.data_bits:
+        return TANG_NANO_20K, 60_000_000
+    return ULX3S, 80_000_000

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbq_hw.external import chips
-from lbq_hw.external.chips import Chip
+from lbq_hw.external.chips import Chip, usual
 
 DELAYS = 8
 """Delays, in cycles, with which words can be taken from the pins of a chip: calibration chooses."""
@@ -84,9 +83,7 @@ def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
 
 def default_timing(word_bits: int) -> ReaderTiming:
     """The timing that is assumed for a memory of this width, where no board tells."""
-    if word_bits == chips.TANG_NANO_20K.data_bits:
-        return reader_timing(chips.TANG_NANO_20K, 60_000_000)
-    return reader_timing(chips.ULX3S, 80_000_000)
+    return reader_timing(*usual(word_bits))
 
 
 class WordStream:

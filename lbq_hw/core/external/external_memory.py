@@ -49,8 +49,9 @@ class ExternalMemory(wiring.Component):
     """
 
     def __init__(self, *, chip: Chip, clock_hz: int):
+        chip.cycles(clock_hz)  # refuses a clock that the chip cannot have
         self._chip = chip
-        self._sdram = Sdram(chip=chip, clock_hz=clock_hz)
+        self._clock_hz = clock_hz
         super().__init__(
             {
                 "tape": In(TapePort(chip.data_bits)),
@@ -63,7 +64,7 @@ class ExternalMemory(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         chip, tape, host = self._chip, self.tape, self.host
-        m.submodules.sdram = sdram = self._sdram
+        m.submodules.sdram = sdram = Sdram(chip=chip, clock_hz=self._clock_hz)
         m.submodules.calibrate = calibrate = Calibrate(chip=chip)
         m.submodules.selftest = selftest = SelfTest(chip=chip)
         m.submodules.pages = pages = TapePages(chip=chip)

@@ -48,8 +48,8 @@ class Sdram(wiring.Component):
 
     def __init__(self, *, chip: Chip, clock_hz: int):
         self._chip = chip
+        self._clock_hz = clock_hz
         self._timing = reader_timing(chip, clock_hz)
-        self._sequencer = Sequencer(chip=chip, clock_hz=clock_hz)
         super().__init__(
             {
                 "port": In(MemoryPort(chip)),
@@ -63,14 +63,14 @@ class Sdram(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.sequencer = sequencer = self._sequencer
+        m.submodules.sequencer = sequencer = Sequencer(chip=self._chip, clock_hz=self._clock_hz)
         m.submodules.queue = queue = PageQueue(
             bits=self._chip.data_bits, words=self._chip.page_words
         )
         access, bus = self.port.access, self.bus
         wiring.connect(m, queue.o, wiring.flipped(self.port.words))
         wiring.connect(m, wiring.flipped(access), sequencer.access)
-        quiet = self._collect(m, queue)
+        quiet = self._collect(m, sequencer.read, queue)
         held, room = Signal(range(_PAGES + 1)), Signal(init=1)
         taken = access.valid & access.ready & ~access.payload.write
         m.d.sync += [held.eq(held + taken - queue.freed), room.eq(held != _PAGES)]
@@ -88,12 +88,12 @@ class Sdram(wiring.Component):
         ]
         return m
 
-    def _collect(self, m, queue):
+    def _collect(self, m, read, queue):
         """Words from the pins: a token travels with every word that was asked for.
 
         Returns whether no word is on its way. Between the words of two reads there is a gap.
         """
-        cycles, read = self._sequencer.cycles, self._sequencer.read
+        cycles = self._chip.cycles(self._clock_hz)
         least = cycles.cas + 2  # cycles from the bus to the chip and back, at pins of one
         show = self._timing.first - cycles.rcd - 4
         tokens = Signal(show + 1)

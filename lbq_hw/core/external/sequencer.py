@@ -88,11 +88,6 @@ class Sequencer(wiring.Component):
             }
         )
 
-    @property
-    def cycles(self):
-        """The chip's timings, as `Cycles`."""
-        return self._cycles
-
     def elaborate(self, _platform):
         m = Module()
         chip, cycles, wanted = self._chip, self._cycles, self.access.payload

@@ -150,7 +150,7 @@ def test_a_long_run_has_the_rate_of_the_model(chip: Chip, clock_hz: int, least: 
     assert reader_timing(chip, clock_hz).rate >= least
 
 
-def test_the_controller_of_a_board_has_the_sizes_of_its_chip() -> None:
+def test_an_access_has_the_sizes_of_the_chip() -> None:
     sdram = Sdram(chip=ULX3S, clock_hz=80_000_000)
     assert len(sdram.port.access.payload.address) == 24
     assert len(sdram.port.access.payload.more) == 9
