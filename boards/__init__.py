@@ -7,7 +7,10 @@ import importlib
 import pkgutil
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lbq_hw.external.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
 _HELPERS = ("clocks", "platforms", "top")
@@ -32,8 +35,8 @@ class Board:
     Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
     `target_hz` of it, what a build aims at unless told otherwise.
 
-    Memory: `memory` names the SDRAM behind the resource ``sdram``, one of `CHIPS` of
-    `lbq_hw.external.chips`; empty: there is none that a core can read.
+    Memory: `sdram` names a chip of `lbq_hw.external.chips`, at the resource ``sdram``; empty: there
+    is none that a core can read.
 
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy.
 
@@ -53,7 +56,7 @@ class Board:
     clock_hz: int
     pll: str = ""
     target_hz: int
-    memory: str = ""
+    sdram: str = ""
     uart: tuple[str, int] = ("uart", 0)
     led: tuple[str, int] = ("led", 0)
     baud: int
@@ -72,6 +75,13 @@ class Board:
             for name in ("platform", "luts", "block_rams", "clock", "pll", "place", "program"):
                 if not getattr(self, name):
                     raise ValueError(f"{name} must be given for a board with a fabric")
+
+    @property
+    def chip(self) -> Chip | None:
+        """The external memory, if there is one."""
+        from lbq_hw.external.chips import CHIPS
+
+        return next((chip for chip in CHIPS if chip.name == self.sdram), None)
 
     def make_platform(self) -> Any:
         """A fresh Amaranth platform; it serves one build."""

@@ -14,7 +14,7 @@ BOARD = Board(
     clock_hz=27_000_000,
     pll="rpll_gw2ar",
     target_hz=60_000_000,
-    memory="Tang Nano 20K",
+    sdram="Tang Nano 20K",
     baud=115_200,
     place=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
     pack=("-d", "GW2A-18C", "--sspi_as_gpio", "--mspi_as_gpio"),

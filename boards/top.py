@@ -5,9 +5,11 @@ from math import ceil
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
+from amaranth.lib.wiring import connect
 
 from boards import Board
 from boards.clocks import Setting
+from lbq_hw.core.external.pins import SdramPins
 
 __all__ = ["WAKE_SECONDS", "Top"]
 
@@ -17,7 +19,8 @@ whatever they hold. Lattice does not document it; Amaranth's platform waits as l
 
 
 class Top(Elaboratable):
-    """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins.
+    """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
+    ``bus`` on those of its SDRAM, if it has external memory.
 
     Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
     iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.
@@ -47,6 +50,10 @@ class Top(Elaboratable):
         m.submodules.tx = tx = io.Buffer("o", uart.tx)
         m.submodules.led = light = io.Buffer("o", led)
         m.d.comb += [system.rx.eq(rx.i), tx.o.eq(system.tx), light.o.eq(system.busy)]
+        if "bus" in system.signature.members:
+            port = platform.request("sdram", dir="-")
+            m.submodules.sdram = pins = SdramPins(chip=self._board.chip, port=port)
+            connect(m, system.bus, pins.bus)
         return m
 
     def _clock(self, m, platform):

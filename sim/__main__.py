@@ -19,6 +19,7 @@ from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
+from lbq_hw.external import chips
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar
 from sim import icarus, verilator
@@ -26,6 +27,7 @@ from sim.check import check
 from sim.icarus import Simulated
 from sim.verilator import Verilated
 from sim.verilog import SimulatorError
+from sim.with_memory import Memory
 
 _EPILOG = """
 examples:
@@ -34,6 +36,8 @@ examples:
   python -m sim --model mnist --lanes 16 --data folder/of/mnist --images 5
   python -m sim --model mnist --board icebreaker --data folder/of/mnist
       the core that python -m lbq_hw.build would put on that board
+  python -m sim --model cifar10-resnet20 --data DIR --images 1 --core FILE --board ulx3s-85f
+      a core with external memory, down to the pins of the board's SDRAM; the tape is there before
   python -m sim --simulator icarus --images 1
       the same checks through cocotb: about 1,000 cycles per second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
@@ -52,7 +56,12 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     cores = parser.add_mutually_exclusive_group()
     cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
     cores.add_argument("--board", metavar="NAME", help="the core that a build sizes for a board")
-    cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
+    parser.add_argument(
+        "--core",
+        type=Path,
+        metavar="F",
+        help="JSON file of a CoreConfig; with --board, that board's memory and clock",
+    )
     parser.add_argument(
         "--dataset", help="default: the one the model was trained on, or noise if it says none"
     )
@@ -89,7 +98,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         print(json.dumps(facts))
     else:
         _show(facts)
-    return 0 if facts["bit_exact"] else 1
+    return 0 if facts["bit_exact"] and facts["on_time"] else 1
 
 
 def _simulate(args: argparse.Namespace) -> dict[str, Any]:
@@ -100,29 +109,50 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
         ).images
     else:
         images = noise(network, args.images)
+    board = None if args.board is None else boards.find(args.board)
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
-    elif args.board is not None:
-        config = sizing.size(network, boards.find(args.board), images=images).config
+    elif board is not None:
+        config = sizing.size(network, board, images=images).config
     else:
         config = smallest_for(network, lanes=args.lanes)
-    program = compile_network(network, config)
+    memory = _memory(config, board)
+    timing = None if memory is None else memory.timing
+    program = compile_network(network, config, timing=timing)
     with image_bar() as bar:
         task = bar.add_task("building", total=None)
-        core = _start(config, args.simulator, args.waves, args.limit)
+        core = _start(config, memory, args.simulator, args.waves, args.limit)
         bar.update(task, description="simulating", total=len(images))
         with core:
-            outcome = check(network, program, core, images, advance=lambda: bar.advance(task))
-    return outcome.report()
+            outcome = check(
+                network, program, core, images, timing=timing, advance=lambda: bar.advance(task)
+            )
+    clock_hz = memory.clock_hz if memory is not None else board.target_hz if board else 0
+    facts = outcome.report() | {"on_time": outcome.on_time}
+    return facts | outcome.rates(clock_hz) if clock_hz and outcome.cycles else facts
+
+
+def _memory(config: CoreConfig, board: boards.Board | None) -> Memory | None:
+    """The external memory of a core: that of the board, or the usual one of its width."""
+    if not config.external:
+        return None
+    if board is None:
+        chip, clock_hz = chips.usual(config.external)
+        return Memory(chip=chip, clock_hz=clock_hz)
+    if board.chip is None or board.chip.data_bits != config.external:
+        raise ValueError(f"board {board.name} has no external memory of {config.external} bits")
+    return Memory(chip=board.chip, clock_hz=board.target_hz)
 
 
 def _start(
-    config: CoreConfig, simulator: str, waves: Path | None, limit: float
+    config: CoreConfig, memory: Memory | None, simulator: str, waves: Path | None, limit: float
 ) -> Verilated | Simulated:
     """Build a core and start it."""
     if simulator == "icarus":
+        if memory is not None:
+            raise ValueError("a core with external memory must be simulated with verilator")
         return Simulated(icarus.build(config, waves=waves is not None), waves=waves, limit=limit)
-    return Verilated(verilator.build(config, waves=waves is not None), waves=waves)
+    return Verilated(verilator.build(config, memory, waves=waves is not None), waves=waves)
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -143,6 +173,15 @@ def _show(facts: dict[str, Any]) -> None:
     else:
         console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
     console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles per second")
+    if "clock_hz" in facts:
+        rate, clock = facts["images_per_second"], facts["clock_hz"] / 1e6
+        console.print(f"{rate:,.2f} images per second at {clock:g} MHz", end="")
+        if external := facts.get("external"):
+            size, waits = external["bytes"], external["wait_cycles"]
+            console.print(f"; {size:,} bytes of tape, {waits:,.0f} cycles waited for it", end="")
+        console.print()
+    if not facts["on_time"]:
+        console.print("LATE: the cycle model says other cycles")
 
 
 if __name__ == "__main__":

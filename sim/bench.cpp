@@ -4,10 +4,14 @@
 //   0 addr data   write                     no answer
 //   1 addr n      read n addresses          n words
 //   2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
-// Ends with its input. Waves go to the file named by the first argument, if there is one.
+//   3 0 0         fill the external memory  1
+// Ends with its input, or when the model of the external memory ends the simulation. What that model
+// says goes to standard error. Waves go to the file that +waves=F names, if there is one.
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
 #include <vector>
 
 #include "Vaccelerator.h"
@@ -21,11 +25,19 @@
 
 static VerilatedContext context;
 static Vaccelerator top(&context);
+static FILE* answers;
 #if VM_TRACE
 static VerilatedVcdC waves;
 #endif
 
+// Only a core with external memory has this input.
+template <class T> static auto reload(T& core, bool value, int) -> decltype(void(core.reload)) {
+    core.reload = value;
+}
+template <class T> static void reload(T&, bool, long) {}
+
 static void cycle() {
+    if (context.gotFinish()) exit(1);
     top.clk = 0;
     top.eval();
 #if VM_TRACE
@@ -64,19 +76,21 @@ static bool take(uint32_t* words, size_t count) {
 }
 
 static void give(const std::vector<uint32_t>& words) {
-    fwrite(words.data(), sizeof(uint32_t), words.size(), stdout);
-    fflush(stdout);
+    fwrite(words.data(), sizeof(uint32_t), words.size(), answers);
+    fflush(answers);
 }
 
 int main(int argc, char** argv) {
+    answers = fdopen(dup(1), "wb");
+    dup2(2, 1);
+    context.commandArgs(argc, argv);
 #if VM_TRACE
-    if (argc > 1) {
+    const std::string file = context.commandArgsPlusMatch("waves=");
+    if (!file.empty()) {
         context.traceEverOn(true);
         top.trace(&waves, 99);
-        waves.open(argv[1]);
+        waves.open(file.c_str() + sizeof("+waves=") - 1);
     }
-#else
-    (void)argc, (void)argv;
 #endif
     top.PORT(valid) = 0;
     top.rst = 1;
@@ -84,6 +98,8 @@ int main(int argc, char** argv) {
     cycle();
     top.rst = 0;
     cycle();
+    // An external memory is calibrated first.
+    for (int i = 0; top.busy && i < 1000000; ++i) cycle();
     uint32_t command[3];
     while (take(command, 3)) {
         if (command[0] == 0) {
@@ -95,6 +111,11 @@ int main(int argc, char** argv) {
                 words.push_back(answer());
             }
             give(words);
+        } else if (command[0] == 3) {
+            reload(top, true, 0);
+            cycle();
+            reload(top, false, 0);
+            give({1});
         } else {
             uint64_t limit = uint64_t(command[1]) << 32 | command[2], count = 0;
             while (top.busy && count < limit) cycle(), ++count;

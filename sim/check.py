@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,11 @@ from lbq_hw import golden
 from lbq_hw.compiler import Program
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import LayerCycles, predict
+from lbq_hw.external import ReaderTiming
 from lbq_hw.host import Counters, Device, Transport
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network
+from sim.layer_tapes import layer_tapes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,13 @@ class Difference:
         )
 
 
+@runtime_checkable
+class TapeLoader(Protocol):
+    """A transport to a simulated core with external memory, into which it puts a tape."""
+
+    def load_tape(self, tape: bytes, word_bits: int) -> None: ...
+
+
 class Timed:
     """A transport that counts the seconds the core runs."""
 
@@ -46,6 +55,10 @@ class Timed:
         self.transport = transport
         self.write, self.read = transport.write, transport.read
         self.seconds = 0.0
+
+    def load_tape(self, tape: bytes, word_bits: int) -> None:
+        assert isinstance(self.transport, TapeLoader)
+        self.transport.load_tape(tape, word_bits)
 
     def wait(self, limit: int) -> bool:
         began = time.perf_counter()
@@ -56,10 +69,16 @@ class Timed:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What was found; cycles and operations are summed over images."""
+    """What was found; cycles and operations are summed over images.
+
+    With external memory, `predicted` has the cycles that the model says and `waited` those of them
+    in which no pass ran; `layer_cycles` are the model's.
+    """
 
     program: Program
     difference: Difference | None = None
+    predicted: int = 0
+    waited: int = 0
     images: int = 0
     cycles: int = 0
     simulated: int = 0
@@ -108,6 +127,24 @@ class Outcome:
             "layers": layers,
         }
 
+    @property
+    def on_time(self) -> bool:
+        """Whether a core with external memory took the cycles that the model says."""
+        return not self.program.tape or self.cycles == self.predicted
+
+    def rates(self, clock_hz: int) -> dict[str, Any]:
+        """What the cycles are at a clock, upload not counted; JSON-able."""
+        images = max(self.images, 1)
+        seconds = self.cycles / images / clock_hz
+        rates: dict[str, Any] = {"clock_hz": clock_hz, "images_per_second": 1 / seconds}
+        if size := len(self.program.tape):
+            rates["external"] = {
+                "bytes": size,
+                "wait_cycles": self.waited / images,
+                "bytes_per_second": size / seconds,
+            }
+        return rates
+
 
 def check(
     network: Network,
@@ -115,29 +152,32 @@ def check(
     transport: Transport,
     images: NDArray[np.uint8],
     *,
+    timing: ReaderTiming | None = None,
     advance: Callable[[], object] = lambda: None,
 ) -> Outcome:
     """Run raw images on the core: each layer alone, compared level by level, then all at once.
 
-    Stops at the first difference.
+    `timing` is that of an external memory. Stops at the first difference.
     """
     timed = Timed(transport)
     device = Device(timed, program)
-    device.load()
+    runner = _Tapes(device, timed) if program.tape else _Layers(device)
     outcome = Outcome(program=program, counter=Counter(network))
     assert outcome.counter is not None
     size = len(program.info)
     totals = {name: np.zeros(size, np.int64) for name in ("cycles", "events", "null_events")}
     for number, image in enumerate(images):
         expected = golden.run(network, image[None], keep="levels", observe=outcome.counter)
-        predicted = _predicted(program, image, expected)
+        predicted = _predicted(program, image, expected, timing)
+        outcome.predicted += sum(layer.cycles for layer in predicted)
+        outcome.waited += sum(layer.wait_cycles for layer in predicted)
         device.write_image(image)
         for index, info in enumerate(program.info):
-            device.run_layer(index)
+            runner.run_layer(index)
             counted = device.counters()
             outcome.simulated += counted.cycles
             for name, total in totals.items():
-                own = getattr(counted, name)
+                own = None if program.tape else getattr(counted, name)
                 total[index] += getattr(predicted[index], name) if own is None else own
             outcome.difference = (
                 _levels_difference(device, expected, number, info.name)
@@ -146,6 +186,7 @@ def check(
             )
             if outcome.difference is not None:
                 return _finish(outcome, totals, timed, number)
+        runner.load_whole()
         logits = device.run(image)
         whole: Counters = device.counters()
         outcome.cycles += whole.cycles
@@ -158,18 +199,53 @@ def check(
     return _finish(outcome, totals, timed, len(images))
 
 
+class _Layers:
+    """A program in the core's own memories."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        device.load()
+
+    def run_layer(self, index: int) -> None:
+        self._device.run_layer(index)
+
+    def load_whole(self) -> None:
+        """It is there."""
+
+
+class _Tapes:
+    """A program in external memory."""
+
+    def __init__(self, device: Device, timed: Timed) -> None:
+        self._device, self._timed = device, timed
+        self._layers = list(layer_tapes(device.program))
+
+    def run_layer(self, index: int) -> None:
+        self._load(self._layers[index])
+        self._device.start()
+
+    def load_whole(self) -> None:
+        self._load(self._device.program.tape)
+
+    def _load(self, tape: bytes) -> None:
+        self._timed.load_tape(tape, self._device.config.external)
+
+
 def _predicted(
-    program: Program, image: NDArray[np.uint8], expected: golden.Result
+    program: Program,
+    image: NDArray[np.uint8],
+    expected: golden.Result,
+    timing: ReaderTiming | None,
 ) -> tuple[LayerCycles, ...]:
-    """What a core counts that has all counters: for one that has only some."""
-    if program.config.counters == len(COUNTERS):
+    """What a core counts that has all counters: for one that has only some, or reads a tape."""
+    if program.config.counters == len(COUNTERS) and not program.tape:
         return ()
     levels = {
         name: trace.output[:, 0]
         for name, trace in expected.traces.items()
         if trace.output is not None
     }
-    return predict(program, image, levels)
+    return predict(program, image, levels, timing=timing)
 
 
 def _finish(

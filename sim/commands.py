@@ -5,6 +5,7 @@ Three little-endian words each, answered by words:
     0 addr data   write                     no answer
     1 addr n      read n addresses          n words
     2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
+    3 0 0         fill the external memory  1
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import IO
 
 from sim.verilog import SimulatorError
 
-WRITE, READ, WAIT = range(3)
+WRITE, READ, WAIT, FILL = range(4)
 
 
 class Commands:
@@ -41,11 +42,16 @@ class Commands:
         self._send(struct.pack("<III", WAIT, limit >> 32, limit & 0xFFFFFFFF))
         return bool(struct.unpack("<III", self._receive(12))[2])
 
+    def fill(self) -> None:
+        """Fill the external memory from its file."""
+        self._send(struct.pack("<III", FILL, 0, 0))
+        self._receive(4)
+
     def _send(self, data: bytes) -> None:
         try:
             self._requests.write(data)
         except OSError:
-            raise SimulatorError("the simulation ended before its time") from None
+            raise SimulatorError(self._ended()) from None
 
     def _receive(self, count: int) -> bytes:
         try:
@@ -54,5 +60,9 @@ class Commands:
         except OSError:
             data = b""
         if len(data) != count:
-            raise SimulatorError("the simulation ended before its time")
+            raise SimulatorError(self._ended())
         return data
+
+    def _ended(self) -> str:
+        """Why there is no answer."""
+        return "the simulation ended before its time"

@@ -74,6 +74,16 @@ def missing(simulator: str) -> str | None:
     return None
 
 
+def awake(text: str) -> str:
+    """Verilog of Yosys whose processes all run at the start, in Icarus too.
+
+    An `always @*` first runs when an input changes; until then its output is X. Those of several
+    statements have an input for that, which must change when all of them wait. As an `always_comb`
+    they would look at all bits of all inputs, and take twice as long.
+    """
+    return _TRIGGER.sub(r"\1;\n  initial \2 <= 0;", _BARE.sub("always_comb\n", text))
+
+
 def compile_design(
     text: str, *, top: str, simulator: str = "icarus", waves: bool = False, cache: Path = CACHE
 ) -> Design:
@@ -81,11 +91,7 @@ def compile_design(
     if (reason := missing(simulator)) is not None:
         raise SimulatorError(reason)
     if simulator == "icarus":
-        # An `always @*` first runs when an input changes; until then its output is X. Those of
-        # several statements have an input for that, which must change when all of them wait.
-        # As an `always_comb` they would look at all bits of all inputs, and take twice as long.
-        text = _BARE.sub("always_comb\n", text)
-        text = _TRIGGER.sub(r"\1;\n  initial \2 <= 0;", text)
+        text = awake(text)
     parts = (text, top, simulator, str(waves), *_ARGUMENTS[simulator])
     folder = cache / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     design = Design(folder=folder.resolve(), top=top, simulator=simulator, waves=waves)

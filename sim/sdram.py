@@ -1,4 +1,4 @@
-"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core."""
+"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core, and with all before it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from amaranth import Instance, Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
-from lbq_hw.core.external.chips import Chip
-from lbq_hw.core.external.pins import PadSignature
+from lbq_hw.core.external.external_memory import ExternalMemory
+from lbq_hw.core.external.pins import PadSignature, SimulatedPins
+from lbq_hw.external.chips import Chip
 
 MODEL = Path(__file__).with_name("sdram.v")
 _TIMES = ("rcd", "rp", "ras", "rc", "rfc", "rrd", "wr", "mrd", "refresh", "power_up",
@@ -32,22 +34,31 @@ def contents(words: Iterable[int], chip: Chip) -> bytes:
     return b"".join(word.to_bytes(chip.data_bits // 8, "big") for word in words)
 
 
+def tape_contents(tape: bytes, word_bits: int) -> bytes:
+    """The file of ``+sdram_file`` for a tape: in a word, its highest byte first."""
+    size = word_bits // 8
+    return np.frombuffer(tape, f"<u{size}").astype(f">u{size}").tobytes()
+
+
 class SdramModel(wiring.Component):
     """An instance of the model at simulated pads. Its Verilog, `MODEL`, must go with the design.
 
     Members
     -------
     pads : `PadSignature`, flipped
+    reload : in
+        Fill the memory again from the file of ``+sdram_file``.
     violated : out
         A check has failed: the model has said which, and ended the simulation.
     """
 
     pads: Any
+    reload: Any
     violated: Any
 
     def __init__(self, *, chip: Chip, clock_hz: int):
         self._parameters = parameters(chip, clock_hz)
-        super().__init__({"pads": In(PadSignature(chip)), "violated": Out(1)})
+        super().__init__({"pads": In(PadSignature(chip)), "reload": In(1), "violated": Out(1)})
 
     def elaborate(self, _platform: Any) -> Module:
         m: Any = Module()
@@ -59,7 +70,54 @@ class SdramModel(wiring.Component):
             **{f"i_{name}": getattr(pads, name) for name in names},
             i_dq_i=pads.dq_o,
             i_dq_driven=pads.dq_oe,
+            i_reload=self.reload,
             o_dq_o=pads.dq_i,
             o_violated=self.violated,
         )
+        return m
+
+
+class SimulatedMemory(wiring.Component):
+    """An `ExternalMemory` with simulated pins and the model at them.
+
+    Parameters
+    ----------
+    latency : int
+        Of the pins.
+
+    Members
+    -------
+    tape, host, capture : as in `ExternalMemory`
+    reload, violated : in, out
+        As in `SdramModel`.
+    """
+
+    tape: Any
+    host: Any
+    capture: Any
+    reload: Any
+    violated: Any
+
+    def __init__(self, *, chip: Chip, clock_hz: int, latency: int = 1):
+        self._memory = ExternalMemory(chip=chip, clock_hz=clock_hz)
+        self._pins = SimulatedPins(chip=chip, latency=latency)
+        self._model = SdramModel(chip=chip, clock_hz=clock_hz)
+        members = self._memory.signature.members
+        shared = {name: members[name] for name in ("tape", "host", "capture")}
+        super().__init__({**shared, "reload": In(1), "violated": Out(1)})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        m.submodules.memory = memory = self._memory
+        m.submodules.pins = self._pins
+        m.submodules.model = self._model
+        connect(m, memory.bus, self._pins.bus)
+        connect(m, self._pins.pads, self._model.pads)
+        connect(m, flipped(self.tape), memory.tape)
+        connect(m, flipped(self.host), memory.host)
+        m.d.comb += [
+            self.capture.eq(memory.capture),
+            self._model.reload.eq(self.reload),
+            self.violated.eq(self._model.violated),
+        ]
         return m

@@ -4,6 +4,9 @@
 //
 //   sdram: tRCD violated in bank 2 at 123456 ps
 //
+// Every row must be refreshed once in as many `REFRESH` as there are rows, from power-up on: single
+// refreshes may be late.
+//
 // Names of checks: tRCD, tRP, tRAS, tRC, tRFC, tRRD, tWR, tMRD; refresh interval; power-up wait,
 // power-up order; CAS latency, mode register; bank open, bank closed (what the command must not
 // meet); bus turnaround (both sides drive), write data (nobody drives); auto precharge, clock enable,
@@ -16,7 +19,8 @@
 // for is the last one, inverted. This needs no delays in the simulator.
 //
 // +sdram_access=PS and +sdram_hold=PS replace the parameters, +sdram_file=NAME fills the memory from a
-// file of words, highest byte first, in the order of column, bank, row.
+// file of words, highest byte first, in the order of column, bank, row. It is read again at an edge
+// with `reload`.
 module sdram #(
     parameter DATA_BITS = 16, parameter ROW_BITS = 13, parameter COLUMN_BITS = 9,
     parameter BANK_BITS = 2, parameter PIN_BITS = 13,
@@ -38,10 +42,14 @@ module sdram #(
     input [DATA_BITS/8-1:0] dqm,
     input [DATA_BITS-1:0] dq_i,
     input dq_driven,
+    input reload,
     output reg [DATA_BITS-1:0] dq_o,
     output reg violated
 );
     localparam BANKS = 1 << BANK_BITS;
+    localparam ROWS = 1 << ROW_BITS;
+    localparam [63:0] ROWS_64 = ROWS, REFRESH_64 = REFRESH, PERIOD_64 = PERIOD;
+    localparam [63:0] RETENTION = ROWS_64 * REFRESH_64 / PERIOD_64;  // edges
     localparam WORDS = 1 << (ROW_BITS + BANK_BITS + COLUMN_BITS);
     localparam [2:0] NONE = 3'b000, ACTIVATE = 3'b001, READ = 3'b010, AUTO_REFRESH = 3'b011,
                      TERMINATE = 3'b100, PRECHARGE = 3'b101, WRITE = 3'b110, MODE = 3'b111;
@@ -56,6 +64,9 @@ module sdram #(
     reg [63:0] precharged [0:BANKS-1];
     reg [63:0] wrote [0:BANKS-1];
     reg [63:0] refreshed, moded, any_activated;
+    reg [63:0] row_refreshed [0:ROWS-1];
+    reg [63:0] deadline;  // edge by which the next row must be refreshed; 0 for none
+    reg [ROW_BITS-1:0] next_row;
     reg [BANKS-1:0] open;
     reg [ROW_BITS-1:0] row [0:BANKS-1];
     reg was_enabled, was_precharged, ready;
@@ -104,6 +115,8 @@ module sdram #(
         refreshed = 0;
         moded = 0;
         any_activated = 0;
+        next_row = 0;
+        deadline = 0;
         open = 0;
         was_enabled = 0;
         was_precharged = 0;
@@ -142,6 +155,10 @@ module sdram #(
             if (2 * access <= (2 * i + 1) * PERIOD && 2 * i * PERIOD <= 2 * hold + PERIOD) at_fall = i;
             if (2 * access <= (2 * i + 2) * PERIOD && 2 * i * PERIOD <= 2 * hold) at_rise = i;
         end
+        fill;
+    end
+
+    task fill;
         if ($value$plusargs("sdram_file=%s", name)) begin
             file = $fopen(name, "rb");
             if (file == 0) begin
@@ -152,7 +169,7 @@ module sdram #(
                 $fclose(file);
             end
         end
-    end
+    endtask
 
     task show(input integer index);
         if (index < KEPT && launched[index]) begin
@@ -235,6 +252,9 @@ module sdram #(
             must_be_closed;
             if (!was_precharged) fail("power-up order", -1);
             refreshed = edges;
+            row_refreshed[next_row] = edges;
+            next_row = next_row + 1;
+            deadline = row_refreshed[next_row] + RETENTION;
             if (first_refreshes < FIRST_REFRESHES) first_refreshes = first_refreshes + 1;
         end
     endtask
@@ -265,13 +285,18 @@ module sdram #(
                 TERMINATE: bursting = 0;
                 default: ;
             endcase
-            ready = moded != 0 && first_refreshes == FIRST_REFRESHES;
+            if (!ready && moded != 0 && first_refreshes == FIRST_REFRESHES) begin
+                ready = 1;
+                for (i = 0; i < ROWS; i = i + 1) row_refreshed[i] = edges;
+                deadline = edges + RETENTION;
+            end
         end
     endtask
 
     task rise;
         begin
             edges = edges + 1;
+            if (reload === 1) fill;
             // The word before is on the pins until RELEASE after this edge.
             if (launched[0] && dq_driven) fail("bus turnaround", burst_bank);
             if (was_enabled && cke !== 1) fail("clock enable", -1);
@@ -279,7 +304,7 @@ module sdram #(
             if (cke === 1 && ^{cs_n, ras_n, cas_n, we_n} === 1'bx) fail("unknown command", -1);
             if (cke === 1 && !cs_n && command != NONE) obey;
             was_enabled = cke === 1;
-            if (ready && (edges - refreshed) * PERIOD > REFRESH) fail("refresh interval", -1);
+            if (ready && edges > deadline) fail("refresh interval", -1);
 
             // Words are launched cas - 1 edges after they were asked for.
             for (i = KEPT - 1; i > 0; i = i - 1) launched_word[i] = launched_word[i-1];

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,9 @@ from types import TracebackType
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
 from sim.commands import Commands
+from sim.sdram import MODEL, tape_contents
 from sim.verilog import SimulatorError, convert_large
+from sim.with_memory import Memory, WithMemory
 
 BENCH = Path(__file__).with_name("bench.cpp")
 TOP = "accelerator"
@@ -32,14 +35,18 @@ _INITIAL = re.compile(r"^  initial begin\n.*?^  end\n", re.MULTILINE | re.DOTALL
 _ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 
 
-def rtl(config: CoreConfig) -> str:
-    """The core as Verilog."""
-    return convert_large(Accelerator(config), name=TOP)
+def rtl(config: CoreConfig, memory: Memory | None = None) -> str:
+    """The core as Verilog, with its external memory and the chip at the pins."""
+    if memory is None:
+        return convert_large(Accelerator(config), name=TOP)
+    return convert_large(WithMemory(config, memory), name=TOP) + MODEL.read_text(encoding="utf-8")
 
 
-def build(config: CoreConfig, *, waves: bool = False, cache: Path = CACHE) -> Path:
+def build(
+    config: CoreConfig, memory: Memory | None = None, *, waves: bool = False, cache: Path = CACHE
+) -> Path:
     """Compile the testbench for a core; a build of the same text is used again."""
-    return build_bench(rtl(config), BENCH, top=TOP, waves=waves, cache=cache)
+    return build_bench(rtl(config, memory), BENCH, top=TOP, waves=waves, cache=cache)
 
 
 def build_bench(
@@ -95,14 +102,34 @@ def _runtime(verilator: str, waves: bool) -> str:
 
 
 class Verilated(Commands):
-    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end."""
+    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end.
 
-    def __init__(self, program: Path, *, waves: Path | None = None) -> None:
-        command = [str(program.resolve())] + ([] if waves is None else [str(waves)])
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    `memory_options`: arguments of ``sdram.v``.
+    """
+
+    def __init__(
+        self, program: Path, *, waves: Path | None = None, memory_options: Sequence[str] = ()
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="lbq-sim-")
+        self._words, self._told = (Path(self._folder.name) / name for name in ("words", "told"))
+        self._words.touch()
+        command = [str(program.resolve()), f"+sdram_file={self._words}", *memory_options]
+        command += [] if waves is None else [f"+waves={waves}"]
+        with self._told.open("wb") as told:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=told
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         super().__init__(self._process.stdin, self._process.stdout)
+
+    def load_tape(self, tape: bytes, word_bits: int) -> None:
+        """Put a tape where the core reads it, from the first word of its external memory on."""
+        self._words.write_bytes(tape_contents(tape, word_bits))
+        self.fill()
+
+    def _ended(self) -> str:
+        return self._told.read_text(encoding="utf-8").strip() or super()._ended()
 
     def __enter__(self) -> Verilated:
         return self
@@ -113,4 +140,7 @@ class Verilated(Commands):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.communicate()
+        with suppress(BrokenPipeError):
+            self._process.communicate()
+        self._process.wait()
+        self._folder.cleanup()

@@ -32,6 +32,12 @@ def common_core(networks: Sequence[Network], *, lanes: int, **shape: int) -> Cor
     return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})
 
 
+def common_external_core(networks: Sequence[Network], seed: int) -> CoreConfig:
+    """A small core with external memory, its shape drawn from `seed`, that runs every network."""
+    needed = [asdict(external_core(network, seed)) for network in networks]
+    return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})
+
+
 def external_core(network: Network, seed: int, **fixed: int) -> CoreConfig:
     """A small core with external memory: few weight rows, table entries and partial sums."""
     random = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from lbq_hw import file, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Network
 from sim.verilator import build
+from sim.with_memory import Memory
 
 CACHE = Path(__file__).parents[1] / "build" / "sim"
 Shape = tuple[int, int, int, int]
@@ -72,9 +73,9 @@ def shared_core(shape: Shape, seeds: range = range(25)) -> CoreConfig:
 
 
 @cache
-def bench(config: CoreConfig) -> Path:
+def bench(config: CoreConfig, memory: Memory | None = None) -> Path:
     """The build of a core. Of processes that want the same one, one builds and the others wait."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{config.digest[:16]}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return build(config, cache=CACHE)
+        return build(config, memory, cache=CACHE)

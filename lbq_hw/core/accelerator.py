@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.host.port import HostPort, PortSignature
@@ -53,6 +54,7 @@ class Accelerator(wiring.Component):
     busy : bit
         A program runs.
     memory : `TapePort`, with external memory
+    host_memory : `HostMemoryPort`, with external memory
     """
 
     def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
@@ -74,8 +76,14 @@ class Accelerator(wiring.Component):
                 "a core with external memory must have its program on a tape, not in an image"
             )
         self._host = HostPort(config)
-        memory_port = {"memory": Out(TapePort(config.external))} if config.external else {}
-        super().__init__({"port": In(PortSignature()), "busy": Out(1)} | memory_port)
+        memory_ports = {
+            "memory": Out(TapePort(config.external)),
+            "host_memory": Out(HostMemoryPort()),
+        }
+        super().__init__(
+            {"port": In(PortSignature()), "busy": Out(1)}
+            | (memory_ports if config.external else {})
+        )
 
     @property
     def config(self) -> CoreConfig:

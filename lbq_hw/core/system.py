@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from amaranth import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.external.external_memory import ExternalMemory
+from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.host import uart
 from lbq_hw.core.host.link import Link
+from lbq_hw.external.chips import Chip
 from lbq_hw.isa.link import divisor
 from lbq_hw.isa.regions import Region, tag
 
@@ -27,6 +30,8 @@ class System(wiring.Component):
         Of the line after a reset; within 2 % of what the clock can divide to.
     image : entries by region, or None
         What the memories hold after configuration; None: zeros.
+    chip : `Chip` or None
+        The external memory of a core that has one, and of no other.
 
     Members
     -------
@@ -36,11 +41,8 @@ class System(wiring.Component):
         To the host.
     busy : out
         A program runs.
+    bus : `PinBus`, with external memory
     """
-
-    rx: In(1, init=1)
-    tx: Out(1, init=1)
-    busy: Out(1)
 
     def __init__(
         self,
@@ -49,11 +51,23 @@ class System(wiring.Component):
         clock_hz: int,
         baud: int,
         image: Mapping[Region, Sequence[int]] | None = None,
+        chip: Chip | None = None,
     ):
+        bits = 0 if chip is None else chip.data_bits
+        if bits != config.external:
+            raise ValueError(
+                f"a core with external memory of {config.external} bits must have a chip of as "
+                f"many, not {bits}"
+            )
         self._config = config
+        self._chip = chip
+        self._clock_hz = clock_hz
         self._divisor = divisor(clock_hz=clock_hz, baud=baud)
         self._image = image
-        super().__init__()
+        super().__init__(
+            {"rx": In(1, init=1), "tx": Out(1, init=1), "busy": Out(1)}
+            | ({} if chip is None else {"bus": Out(PinBus(chip))})
+        )
 
     @property
     def config(self) -> CoreConfig:
@@ -78,4 +92,10 @@ class System(wiring.Component):
             self.tx.eq(transmitter.tx),
             self.busy.eq(core.busy),
         ]
+        if self._chip is not None:
+            memory = ExternalMemory(chip=self._chip, clock_hz=self._clock_hz)
+            m.submodules.memory = memory
+            connect(m, core.memory, memory.tape)
+            connect(m, core.host_memory, memory.host)
+            connect(m, memory.bus, flipped(self.bus))
         return m

@@ -22,7 +22,7 @@ from lbq_hw.compiler.places import place_over
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
-from lbq_hw.external import TANG_NANO_20K, ULX3S, Room, plan
+from lbq_hw.external import Room, default_timing, plan
 from lbq_hw.external.narrow import narrowed, narrowed_levels
 from lbq_hw.external.rams import block_rams
 from lbq_hw.network import INPUT, Network
@@ -105,7 +105,7 @@ def _levels(network: Network, args: argparse.Namespace) -> dict[str, Any]:
 
 def _budget(args: argparse.Namespace) -> dict[str, Any]:
     board = boards.find(args.board)
-    timing = TANG_NANO_20K if board.family == "gowin" else ULX3S
+    timing = default_timing(32 if board.family == "gowin" else 16)
     network = file.load(zoo.find(args.model))
     levels = _levels(network, args)
     size = {"divide": args.narrow, "timesteps": args.timesteps or network.timesteps}

@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lbq_hw.external.chips import Chip, usual
+
+DELAYS = 8
+"""Delays, in cycles, with which words can be taken from the pins of a chip: calibration chooses."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderTiming:
@@ -17,8 +22,10 @@ class ReaderTiming:
 
     `word_bits`: 16 or 32. `page_words`: words that one page read brings. `fifo_pages`: pages that
     the FIFO holds. `first`: from the decision to the cycle in which the first word of the page can
-    be taken. `rest`: from the last word to the next decision. `refresh`: from a decision for a
-    refresh to the next decision. `interval`: from one refresh that is due to the next.
+    be taken. `rest`: from the last word to the next decision; less than 0 where words are still on
+    their way when the memory is free again. `refresh`: from a decision for a refresh to the next
+    decision. `interval`: from one refresh that is due to the next. `elapsed`: from the refresh that
+    was due before the start to the start, so the first one of an inference is due so much earlier.
     """
 
     word_bits: int = 16
@@ -28,6 +35,7 @@ class ReaderTiming:
     rest: int = 2
     refresh: int = 10
     interval: int = 600
+    elapsed: int = 0
 
     def __post_init__(self) -> None:
         if self.word_bits not in (16, 32):
@@ -37,6 +45,10 @@ class ReaderTiming:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
         if self.refresh >= self.interval:
             raise ValueError(f"refresh must be less than interval, not {self.refresh!r}")
+        if self.first + self.rest < 0:
+            raise ValueError(f"rest must be at least {-self.first}, not {self.rest!r}")
+        if not 0 <= self.elapsed < self.interval:
+            raise ValueError(f"elapsed must be less than interval, not {self.elapsed!r}")
 
     @property
     def words_per_slice(self) -> int:
@@ -50,15 +62,28 @@ class ReaderTiming:
         return self.page_words / (page * (1 + self.refresh / self.interval))
 
 
-ULX3S = ReaderTiming()
-"""16 bits, pages of 512 words, CAS latency 3, refreshes every 7.5 us at 80 MHz."""
-TANG_NANO_20K = ReaderTiming(word_bits=32, page_words=256, interval=900)
-"""32 bits, pages of 256 words, refreshes every 15 us at 60 MHz."""
+def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
+    """The timing of `lbq_hw.core.external.sdram.Sdram`, which is built from these numbers.
+
+    A decision takes effect in the cycle after it. Then a row is activated, read, and closed again,
+    and words are shown as late as the last of the `DELAYS` would bring them.
+    """
+    cycles = chip.cycles(clock_hz)
+    first = cycles.rcd + cycles.cas + DELAYS + 6
+    return ReaderTiming(
+        word_bits=chip.data_bits,
+        page_words=chip.page_words,
+        first=first,
+        rest=cycles.rcd + cycles.rp - first,
+        refresh=cycles.rfc,
+        interval=cycles.refresh,
+        elapsed=cycles.rfc + 1,
+    )
 
 
 def default_timing(word_bits: int) -> ReaderTiming:
     """The timing that is assumed for a memory of this width, where no board tells."""
-    return TANG_NANO_20K if word_bits == TANG_NANO_20K.word_bits else ULX3S
+    return reader_timing(*usual(word_bits))
 
 
 class WordStream:
@@ -68,7 +93,7 @@ class WordStream:
         self._timing = timing
         self._taken = 0  # words
         self._free = 0  # cycle of the controller's next decision
-        self._due = timing.interval
+        self._due = timing.interval - timing.elapsed
         self._begin = 0  # cycle in which the first word of the page can be taken
         self._ends: list[int] = []  # cycles in which the last words of the last pages were taken
 

@@ -17,6 +17,7 @@ from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
+from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.network import Network
 from lbq_hw.sizing import Weights
 
@@ -117,9 +118,17 @@ class Job:
         """What the core runs at."""
         return self.json("clock.json")["clock_hz"]
 
+    @property
+    def timing(self) -> ReaderTiming | None:
+        """When words of the external memory come, if the core has one."""
+        if not self.config.external:
+            return None
+        assert self.board.chip is not None
+        return reader_timing(self.board.chip, self.clock_hz)
+
     @cached_property
     def program(self) -> Program:
-        return compile_network(self.network, self.config)
+        return compile_network(self.network, self.config, timing=self.timing)
 
     @cached_property
     def images(self) -> Images:

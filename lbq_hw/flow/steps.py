@@ -102,6 +102,7 @@ def rtl(job: Job, work: Path) -> str:
         clock_hz=job.clock_hz,
         baud=board.baud,
         image=job.program.image() if baked else None,
+        chip=board.chip if job.config.external else None,
     )
     setting = clocks.solve(board.pll, board.clock_hz, job.clock_hz)
     plan = platform.prepare(

@@ -76,7 +76,8 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
         for inner, name, *_ in fragment.subfragments:
             walk(inner, (*path, str(name)))
 
-    system = System(config, clock_hz=board.target_hz, baud=board.baud)
+    chip = board.chip if config.external else None
+    system = System(config, clock_hz=board.target_hz, baud=board.baud, chip=chip)
     walk(Fragment.get(system, board.make_platform()), ())
     return tuple(found)
 

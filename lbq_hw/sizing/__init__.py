@@ -88,12 +88,12 @@ def size(
     memory. `images` or else `evaluation` tell the activity. FitError names what is short, and what
     would fit, if there is none; ClockError if the clock cannot be made.
     """
-    if memory == "external" and not board.memory:
+    if memory == "external" and not board.sdram:
         raise FitError(f"{board.title} has no external memory that a core can read")
     busy = activity(network, images=images, evaluation=evaluation)
     ask = _Ask(network, board, lanes, weight_bits, target_hz, busy)
     found = None if memory == "external" else _on_chip(ask)
-    if not isinstance(found, SizedCore) and board.memory and memory != "internal":
+    if not isinstance(found, SizedCore) and board.sdram and memory != "internal":
         found = _on_tape(ask)
     if isinstance(found, SizedCore):
         return found

@@ -17,7 +17,7 @@ from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.blocks import pass_room
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import PlanError, ReaderTiming, default_timing, plan
+from lbq_hw.external import PlanError, ReaderTiming, plan, reader_timing
 from lbq_hw.external.demand import Block, LayerDemand
 from lbq_hw.network import Network
 
@@ -44,7 +44,8 @@ def candidates(
     `busy`: events of each layer, as a multiple of those that are assumed where nothing tells.
     `problems` gets the reasons why the last core that was tried would not do.
     """
-    timing = default_timing(32 if board.family == "gowin" else 16)
+    assert board.chip is not None
+    timing = reader_timing(board.chip, board.target_hz)
     widest = max(layer.shape[0] for layer in network.layers)
     for count in [lanes] if lanes else [n for n in _LANES if n < 2 * widest or n == _LANES[-1]]:
         fixed = {"external": timing.word_bits, "word": count, **TABLES}

@@ -1,6 +1,6 @@
-// Reads words of an external memory at simulated pins: bench ADDRESS WORDS BITS and the
-// model's arguments, with the BITS of an address.
-// Prints "ready CYCLE CAPTURE", "asked CYCLE", "done CYCLE HASH".
+// Reads a tape from an external memory at simulated pins: bench WORDS and the model's arguments.
+// Prints "ready CYCLE CAPTURE", "start CYCLE", "done CYCLE HASH", the last one in the cycle of the last
+// word.
 
 #include <cstdint>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include "Vmemory.h"
 #include "verilated.h"
 
-#define PORT(stream, name) port___05F##stream##___05F##name
+#define TAPE(name) tape___05F##name
 
 static VerilatedContext context;
 static uint64_t cycles;
@@ -17,38 +17,38 @@ static uint64_t cycles;
 int main(int argc, char** argv) {
     context.commandArgs(argc, argv);
     Vmemory top(&context);
-    const uint64_t address = strtoull(argv[1], nullptr, 0), words = strtoull(argv[2], nullptr, 0);
-    const int bits = atoi(argv[3]);
-    uint64_t hash = 14695981039346656037u, seen = 0;
-    bool asked = false, ready = false;
+    const uint64_t words = strtoull(argv[1], nullptr, 0);
+    uint64_t hash = 14695981039346656037u, seen = 0, last = 0;
+    bool started = false, ready = false;
     top.rst = 1;
     top.clk = 0;
     top.eval();
-    while (!context.gotFinish() && !top.failed && seen < words) {
+    while (!context.gotFinish() && !top.host___05Ffailed && seen < words) {
         top.rst = cycles < 4;
-        if (top.ready && !ready) {
+        if (top.TAPE(calibrated) && !ready) {
             ready = true;
             printf("ready %llu %d\n", (unsigned long long)cycles, int(top.capture));
         }
-        top.PORT(words, ready) = 1;
-        top.PORT(read, valid) = ready && !asked;
-        top.PORT(read, payload) = (words - 1) << bits | address;
+        const bool start = ready && !started && top.TAPE(aligned);
+        top.TAPE(start) = start;
+        top.TAPE(stop) = !start && !started;
+        top.TAPE(words___05Fready) = started;
         top.eval();
-        const bool taken = top.PORT(read, valid) && top.PORT(read, ready);
-        const bool came = top.PORT(words, valid) && ready;
-        const uint64_t word = top.PORT(words, payload);
-        if (taken) {
-            asked = true;
-            printf("asked %llu\n", (unsigned long long)cycles);
+        if (started && top.TAPE(words___05Fvalid)) {
+            ++seen, last = cycles;
+            hash = (hash ^ uint64_t(top.TAPE(words___05Fpayload))) * 1099511628211u;
         }
-        if (came) ++seen, hash = (hash ^ word) * 1099511628211u;
+        if (start) {
+            started = true;
+            printf("start %llu\n", (unsigned long long)cycles);
+        }
         top.clk = 1;
         top.eval();
         top.clk = 0;
         top.eval();
         ++cycles;
     }
-    printf("done %llu %016llx\n", (unsigned long long)cycles, (unsigned long long)hash);
+    printf("done %llu %016llx\n", (unsigned long long)last, (unsigned long long)hash);
     top.final();
-    return top.violated || top.failed || seen < words;
+    return top.violated || top.host___05Ffailed || seen < words;
 }

@@ -1,8 +1,8 @@
 // Drives the model of an SDRAM cycle by cycle from a script of lines "COMMAND BANK ADDRESS DATA", where
 // COMMAND is the row strobe, column strobe and write enable asserted in bits 0 to 2, 8 for a clock
-// that is not enabled, 16 for data pins that are driven, 32 for masks, 64 for a row strobe
-// of no known level; prints the data pins as they
-// are before each rising and each falling edge.
+// that is not enabled, 16 for data pins that are driven, 32 for masks, 64 for a row strobe of no known
+// level, 128 to read the memory's file again; prints the data pins as they are before each rising and
+// each falling edge.
 module pins #(
     parameter PERIOD = 10000, parameter PERIOD_2 = 10000, parameter DATA_BITS = 16,
     parameter RCD = 20000, parameter RP = 20000, parameter RAS = 50000, parameter RC = 80000,
@@ -25,7 +25,7 @@ module pins #(
     ) model(
         .clk(clk), .cke(~command[3]), .cs_n(1'b0), .ras_n(command[6] ? 1'bx : ~command[0]), .cas_n(~command[1]),
         .we_n(~command[2]), .ba(ba), .a(a), .dqm({DATA_BITS / 8{command[5]}}), .dq_i(data),
-        .dq_driven(command[4]), .dq_o(dq), .violated(violated)
+        .dq_driven(command[4]), .reload(command[7]), .dq_o(dq), .violated(violated)
     );
 
     initial begin

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from core.external.simulated import DRAIN, SMALL_16, Memory, run
-from core.external.simulated import READ as ASK
+from core.external.simulated import RUN, SMALL_16, run
 
-from lbq_hw.core.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
-from sim.sdram import MODEL, contents, parameters
+from lbq_hw.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
+from lbq_hw.external.reader import WordStream, reader_timing
+from sim.sdram import MODEL, SimulatedMemory, contents, parameters, tape_contents
 from sim.verilator import build_bench
 from sim.verilog import convert
 
 NONE, ACTIVATE, READ, REFRESH, TERMINATE, PRECHARGE, WRITE, MODE = range(8)
-ASLEEP, DRIVEN, MASKED, UNKNOWN = 8, 16, 32, 64
+ASLEEP, DRIVEN, MASKED, UNKNOWN, RELOAD = 8, 16, 32, 64, 128
 ALL = 1 << 10
 Step = tuple[int, int, int, int]
 
@@ -81,7 +81,7 @@ CHECKS = {
     "tWR": (WRITTEN[:-1] + wait(4) + WRITTEN[-1:] + do(PRECHARGE, 1), "bank 1"),
     "tWR of all": (WRITTEN[:-1] + wait(4) + WRITTEN[-1:] + do(PRECHARGE, 0, ALL), "bank 1"),
     "tMRD": (PREPARE + mode()[:1] + do(ACTIVATE), "all banks"),
-    "refresh interval": (START + wait(300), "all banks"),
+    "refresh interval": (START + wait(16 * 200 + 3), "all banks"),
     "power-up wait": (do(ASLEEP) * 2 + wait(2) + do(PRECHARGE, 0, ALL), "all banks"),
     "power-up order": (WAKE + do(REFRESH), "all banks"),
     "power-up order, no mode": (PREPARE + do(ACTIVATE, 2), "bank 2"),
@@ -114,7 +114,8 @@ def test_a_violation_ends_the_simulation_with_its_name(
     check = next(kind for kind in NAMES if name.startswith(kind))
     last = max(n for n, step in enumerate(steps, start=1) if step[0] != NONE)
     if check == "refresh interval":
-        last = 1 + 200 + max(n for n, step in enumerate(steps, start=1) if step[0] == REFRESH)
+        # Each of 16 rows may wait for 16 x 200 cycles, from the mode register on.
+        last = 1 + 16 * 200 + max(n for n, step in enumerate(steps, start=1) if step[0] == MODE)
     assert said(lines) == [f"sdram: {check} violated in {where} at {last * 10000} ps"]
     assert len(lines) == 2 * last
 
@@ -140,7 +141,7 @@ ALLOWED = {
     "tRRD": START + do(ACTIVATE, 0) + wait(2) + do(ACTIVATE, 3),
     "tWR": ROW + wait(2) + do(WRITE | DRIVEN, 1) + wait(1) + do(PRECHARGE, 1),
     "tMRD": START + do(ACTIVATE),
-    "refresh interval": START + wait(190) + do(REFRESH) + wait(199) + do(REFRESH),
+    "refresh interval": START + wait(3000) + (do(REFRESH) + wait(9)) * 16 + wait(3000),
     "bus turnaround": BURST + do(TERMINATE) + wait(2) + do(DRIVEN),
     "a write and a read": WRITTEN + do(READ, 1),
 }
@@ -204,6 +205,24 @@ def test_the_memory_begins_with_the_words_of_a_file(
     assert said(lines) == [f"sdram: {tmp_path / 'none'} cannot be read"]
 
 
+def test_the_file_is_read_again_when_it_is_asked_for(
+    programs: dict[str, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "words"
+    file.write_bytes(contents([0x1111] * (1 << 10), ULX3S))
+    steps = WRITTEN + do(READ, 1, 5) + wait(4)
+    assert "rise beef" in simulate(programs[""], steps, f"+sdram_file={file}")
+    lines = simulate(programs[""], WRITTEN + do(RELOAD) + steps[-5:], f"+sdram_file={file}")
+    assert "rise beef" not in lines
+    assert "rise 1111" in lines
+
+
+def test_a_tape_is_a_file_of_words() -> None:
+    tape = bytes.fromhex("78563412 efcdab90")
+    assert tape_contents(tape, 16) == contents([0x5678, 0x1234, 0xCDEF, 0x90AB], ULX3S)
+    assert tape_contents(tape, 32) == contents([0x12345678, 0x90ABCDEF], TANG_NANO_20K)
+
+
 def test_words_of_a_file_have_their_highest_byte_first() -> None:
     assert contents([0x1234, 0xABCD], ULX3S) == b"\x12\x34\xab\xcd"
     assert contents([0x12345678], TANG_NANO_20K) == b"\x12\x34\x56\x78"
@@ -223,12 +242,12 @@ def test_parameters_are_those_of_the_model(chip: Chip) -> None:
 
 
 def verilated(chip: Chip, file: Path, words: int, cache: Path) -> list[list[str]]:
-    """Lines of sdram.cpp after a read of the first words of a file."""
-    text = convert(Memory(chip=chip, clock_hz=80_000_000), name="memory")
+    """Lines of sdram.cpp after a run over the first words of a file."""
+    text = convert(SimulatedMemory(chip=chip, clock_hz=80_000_000), name="memory")
     text += MODEL.read_text(encoding="utf-8")
     bench = Path(__file__).with_name("sdram.cpp")
     program = build_bench(text, bench, top="memory", cache=cache)
-    command = [str(program), "0", str(words), str(chip.address_bits), f"+sdram_file={file}"]
+    command = [str(program), str(words), f"+sdram_file={file}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return [line.split() for line in done.stdout.splitlines()]
 
@@ -246,17 +265,19 @@ def test_verilator_sees_what_icarus_sees(tmp_path: Path) -> None:
     file = tmp_path / "words"
     file.write_bytes(contents(words, SMALL_16))
     lines = verilated(SMALL_16, file, 3000, tmp_path)
-    done = run([(ASK, 0, 2999), (DRAIN,)], words=words)
-    assert [line[0] for line in lines] == ["ready", "asked", "done"]
+    done = run([(RUN, 3000)], words=words)
+    assert [line[0] for line in lines] == ["ready", "start", "done"]
     assert int(lines[0][2]) == done.capture
     assert lines[2][2] == fnv(words[:3000])
-    assert done.words == words[:3000]
-    spent = int(lines[2][1]) - int(lines[1][1])
-    assert spent == done.cycles("word")[-1] - done.cycles("asked")[0] + 1
+    [taken] = done.runs()
+    assert [word for _, _, word in taken] == words[:3000]
+    assert int(lines[2][1]) - int(lines[1][1]) == taken[-1][0]
 
 
 @pytest.mark.slow
-def test_a_whole_chip_of_32_megabytes_is_filled_and_read_at_97_percent(tmp_path: Path) -> None:
+def test_a_whole_chip_of_32_megabytes_is_filled_and_read_in_the_cycles_of_the_model(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "words"
     file.write_bytes(random.Random(1).randbytes(2 * ULX3S.words))
     count = 1_000_000
@@ -264,4 +285,5 @@ def test_a_whole_chip_of_32_megabytes_is_filled_and_read_at_97_percent(tmp_path:
     data = file.read_bytes()[: 2 * count]
     words = [high << 8 | low for high, low in zip(data[::2], data[1::2], strict=True)]
     assert lines[2][2] == fnv(words)
-    assert count / (int(lines[2][1]) - int(lines[1][1])) >= 0.97
+    last = WordStream(reader_timing(ULX3S, 80_000_000)).take(1, count)
+    assert int(lines[2][1]) - int(lines[1][1]) == last

@@ -4,7 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.core.external.pattern import pattern
 from lbq_hw.core.external.port import Capture, MemoryPort
 
@@ -28,10 +28,10 @@ class Calibrate(wiring.Component):
     -------
     port : `MemoryPort`
         Used until ``done`` or ``failed``.
-    idle : in
+    empty : in
         Of the memory.
     capture : `Capture`, out
-        Changes while ``idle`` only; the chosen one once ``done``.
+        Changes while ``empty`` only; the chosen one once ``done``.
     done, failed : out
         At the end one of them becomes 1, and stays.
     """
@@ -43,7 +43,7 @@ class Calibrate(wiring.Component):
         super().__init__(
             {
                 "port": Out(MemoryPort(chip)),
-                "idle": In(1),
+                "empty": In(1),
                 "capture": Out(Capture()),
                 "done": Out(1),
                 "failed": Out(1),
@@ -64,10 +64,9 @@ class Calibrate(wiring.Component):
 
         m.d.sync += [word.eq(port.words.payload), came.eq(port.words.valid & port.words.ready)]
         m.d.comb += [
-            port.write.payload.address.eq(address),
-            port.write.payload.data.eq(expected),
-            port.read.payload.address.eq(begin),
-            port.read.payload.more.eq(self.WORDS - 1),
+            port.access.payload.address.eq(address),
+            port.access.payload.data.eq(expected),
+            port.access.payload.more.eq(self.WORDS - 1),
             chosen.eq((first + last) >> 1),
             self.capture.eq(setting),
         ]
@@ -79,15 +78,15 @@ class Calibrate(wiring.Component):
 
         with m.FSM():
             with m.State("WRITE"):
-                m.d.comb += port.write.valid.eq(1)
-                with m.If(port.write.ready):
+                m.d.comb += [port.access.valid.eq(1), port.access.payload.write.eq(1)]
+                with m.If(port.access.ready):
                     count()
                     with m.If(address.all()):
                         m.next = "REQUEST"
             with m.State("REQUEST"):
-                m.d.comb += port.read.valid.eq(1)
+                m.d.comb += port.access.valid.eq(1)
                 m.d.sync += right.eq(1)
-                with m.If(port.read.ready):
+                with m.If(port.access.ready):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
@@ -97,7 +96,7 @@ class Calibrate(wiring.Component):
                         m.d.sync += right.eq(0)
                     with m.If(address.all()):
                         m.next = "JUDGE"
-            with m.State("JUDGE"), m.If(self.idle):
+            with m.State("JUDGE"), m.If(self.empty):
                 with m.If(right & ~over):
                     m.d.sync += [found.eq(1), last.eq(setting)]
                     with m.If(~found):

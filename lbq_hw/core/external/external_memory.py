@@ -1,110 +1,113 @@
 """The external memory as the core sees it."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Const, Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.pins import PinBus
-from lbq_hw.core.external.port import Capture, MemoryPort
+from lbq_hw.core.external.port import Capture
 from lbq_hw.core.external.sdram import Sdram
 from lbq_hw.core.external.selftest import SelfTest
+from lbq_hw.core.external.slices import Slices
+from lbq_hw.core.external.tape_pages import TapePages
+from lbq_hw.core.external.tape_port import TapePort
+from lbq_hw.external.chips import Chip
+from lbq_hw.isa.record import SLICE
 
 __all__ = ["ExternalMemory"]
 
 
 class ExternalMemory(wiring.Component):
-    """An SDRAM with its controller, calibrated after reset and tested on demand.
+    """An SDRAM with its controller, calibrated after reset: gives the tape, and serves the host.
 
-    Calibration overwrites the last `Calibrate.WORDS` words, a test all that it goes over.
+    Calibration overwrites the last `Calibrate.WORDS` words, a self-test all that it goes over.
 
-    Timing. As `Sdram` while ``ready`` and not ``test_busy``; at other times no request is taken.
+    Blocks: `Calibrate`, `SelfTest`, `TapePages` and `Slices`, of which one at a time uses `Sdram`.
 
-    Errors. Where calibration finds no capture that works, ``failed`` is 1 and no request is ever
-    taken.
+    Timing. Of a run that starts in cycle 0, `WordStream` with `reader_timing` of chip and clock has
+    the cycle from which on each word is offered. ``aligned`` is 1 in one cycle of an interval
+    between refreshes, if nothing is under way.
+
+    Errors. Where calibration finds no capture that works, ``failed`` is 1, ``calibrated`` stays 0
+    and no request is ever taken.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
         Of the domain ``sync``.
-    depth : int
-        Words that can wait, see `Sdram`.
 
     Members
     -------
-    port : `MemoryPort`, flipped
-    flush, idle : in, out
-        As in `Sdram`.
-    ready, failed : out
-        One of them becomes 1 after calibration, and stays.
+    tape : `TapePort`, flipped
+    host : `HostMemoryPort`, flipped
     capture : `Capture`, out
         The one in use.
-    test_start, test_last : in
-        As in `SelfTest`. A test must be started only while ``ready`` and ``idle``, and no request
-        be offered in that cycle.
-    test_busy, differing : out
-        As in `SelfTest`.
     bus : `PinBus`
     """
 
-    def __init__(self, *, chip: Chip, clock_hz: int, depth: int = 513):
+    def __init__(self, *, chip: Chip, clock_hz: int):
+        chip.cycles(clock_hz)  # refuses a clock that the chip cannot have
         self._chip = chip
-        self._sdram = Sdram(chip=chip, clock_hz=clock_hz, depth=depth)
+        self._clock_hz = clock_hz
         super().__init__(
             {
-                "port": In(MemoryPort(chip)),
-                "flush": In(1),
-                "idle": Out(1),
-                "ready": Out(1),
-                "failed": Out(1),
+                "tape": In(TapePort(chip.data_bits)),
+                "host": In(HostMemoryPort()),
                 "capture": Out(Capture()),
-                "test_start": In(1),
-                "test_last": In(chip.address_bits),
-                "test_busy": Out(1),
-                "differing": Out(chip.address_bits + 2),
                 "bus": Out(PinBus(chip)),
             }
         )
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.sdram = sdram = self._sdram
-        m.submodules.calibrate = calibrate = Calibrate(chip=self._chip)
-        m.submodules.selftest = selftest = SelfTest(chip=self._chip)
-        wiring.connect(m, sdram.bus, wiring.flipped(self.bus))
-        used = Signal()
+        chip, tape, host = self._chip, self.tape, self.host
+        m.submodules.sdram = sdram = Sdram(chip=chip, clock_hz=self._clock_hz)
+        m.submodules.calibrate = calibrate = Calibrate(chip=chip)
+        m.submodules.selftest = selftest = SelfTest(chip=chip)
+        m.submodules.pages = pages = TapePages(chip=chip)
+        m.submodules.slices = slices = Slices(chip=chip)
+        connect(m, sdram.bus, flipped(self.bus))
+        connect(m, pages.words, flipped(tape.words))
+        connect(m, flipped(host.request), slices.request)
+        connect(m, slices.answer, flipped(host.answer))
+        halves = SLICE // chip.data_bits
+        upper = Const(halves - 1, halves - 1)  # of a slice, its last word
         m.d.comb += [
-            calibrate.idle.eq(sdram.idle),
+            calibrate.empty.eq(sdram.empty),
             sdram.capture.eq(calibrate.capture),
             self.capture.eq(calibrate.capture),
-            self.ready.eq(calibrate.done),
-            self.failed.eq(calibrate.failed),
-            self.idle.eq(sdram.idle),
-            selftest.start.eq(self.test_start),
-            selftest.last.eq(self.test_last),
-            self.test_busy.eq(selftest.busy),
-            self.differing.eq(selftest.differing),
-            used.eq(calibrate.done & ~selftest.busy),
-            sdram.flush.eq(self.flush & used),
-        ]
-        for port, chosen in (
-            (calibrate.port, ~calibrate.done & ~calibrate.failed),
+            pages.start.eq(tape.start),
+            pages.stop.eq(tape.stop),
+            pages.empty.eq(sdram.empty),
+            tape.calibrated.eq(calibrate.done),
+            tape.aligned.eq(
+                calibrate.done & sdram.phase & sdram.idle & sdram.empty
+                & ~pages.active & ~selftest.busy
+            ),
+            host.failed.eq(calibrate.failed),
+            selftest.start.eq(host.test_start),
+            selftest.last.eq(Cat(upper, host.test_last)),
+            host.test_busy.eq(selftest.busy),
+            host.test_differing.eq(selftest.differing),
+        ]  # fmt: skip
+        users = (
+            (calibrate.port, ~calibrate.done),
+            (pages.port, pages.active),  # until all of a run is forgotten
             (selftest.port, selftest.busy),
-            (self.port, used),
-        ):
-            with m.If(chosen):
-                for name in ("read", "write"):
-                    theirs, ours = getattr(port, name), getattr(sdram.port, name)
-                    m.d.comb += [
-                        ours.valid.eq(theirs.valid),
-                        ours.payload.eq(theirs.payload),
-                        theirs.ready.eq(ours.ready),
-                    ]
+            (slices.port, 1),
+        )
+        ours = sdram.port
+        m.d.comb += [port.words.payload.eq(ours.words.payload) for port, _ in users]
+        for number, (port, wants) in enumerate(users):
+            with m.Elif(wants) if number else m.If(wants):
                 m.d.comb += [
-                    port.words.valid.eq(sdram.port.words.valid),
-                    sdram.port.words.ready.eq(port.words.ready),
+                    ours.access.valid.eq(port.access.valid),
+                    ours.access.payload.eq(port.access.payload),
+                    port.access.ready.eq(ours.access.ready),
+                    port.words.valid.eq(ours.words.valid),
+                    ours.words.ready.eq(port.words.ready),
                 ]
-            m.d.comb += port.words.payload.eq(sdram.port.words.payload)
         return m

@@ -4,7 +4,7 @@ from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import data, io, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["PadSignature", "PinBus", "SdramPins", "SimulatedPins"]

@@ -1,4 +1,4 @@
-"""How a block uses the external memory: requests to read, words that come, words to write.
+"""How a block uses the external memory: accesses, and words that come.
 
 A word in this room is a data word: what the data pins of the chip carry in a cycle.
 """
@@ -6,12 +6,10 @@ A word in this room is a data word: what the data pins of the chip carry in a cy
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
+from lbq_hw.external.reader import DELAYS
 
-__all__ = ["Capture", "MemoryPort", "ReadRequest", "WordWrite"]
-
-DELAYS = 8
-"""Delays that a capture can have, in cycles."""
+__all__ = ["Access", "Capture", "MemoryPort"]
 
 
 class Capture(data.StructLayout):
@@ -34,32 +32,29 @@ class Capture(data.StructLayout):
         super().__init__({"falling": 1, "delay": (DELAYS - 1).bit_length()})
 
 
-class ReadRequest(data.StructLayout):
-    """A linear read.
+class Access(data.StructLayout):
+    """A read of words side by side in one page, or a write of one word.
 
     Members
     -------
+    write : bit
     address : bits of an address
         Of the first word.
-    more : bits of an address
-        Words after the first. Past the memory's end they come from its beginning.
-    """
-
-    def __init__(self, chip: Chip):
-        super().__init__({"address": chip.address_bits, "more": chip.address_bits})
-
-
-class WordWrite(data.StructLayout):
-    """A word and its address.
-
-    Members
-    -------
-    address : bits of an address
+    more : bits of a column
+        Words after the first that a read brings, none of them in the next page.
     data : bits of a word
+        Of a write.
     """
 
     def __init__(self, chip: Chip):
-        super().__init__({"address": chip.address_bits, "data": chip.data_bits})
+        super().__init__(
+            {
+                "write": 1,
+                "address": chip.address_bits,
+                "more": chip.column_bits,
+                "data": chip.data_bits,
+            }
+        )
 
 
 class MemoryPort(wiring.Signature):
@@ -67,17 +62,16 @@ class MemoryPort(wiring.Signature):
 
     Members
     -------
-    read : stream of `ReadRequest`, out
+    access : stream of `Access`, out
+        Carried out in their order: a read gives what the writes before it have left.
     words : stream of words, in
-        Those of all requests, in their order.
-    write : stream of `WordWrite`, out
+        Those of all reads.
     """
 
     def __init__(self, chip: Chip):
         super().__init__(
             {
-                "read": Out(stream.Signature(ReadRequest(chip))),
+                "access": Out(stream.Signature(Access(chip))),
                 "words": In(stream.Signature(chip.data_bits)),
-                "write": Out(stream.Signature(WordWrite(chip))),
             }
         )

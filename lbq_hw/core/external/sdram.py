@@ -4,80 +4,81 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.core.external.page_queue import PageQueue
 from lbq_hw.core.external.pins import PinBus
-from lbq_hw.core.external.port import DELAYS, Capture, MemoryPort
+from lbq_hw.core.external.port import Capture, MemoryPort
 from lbq_hw.core.external.sequencer import Sequencer
-from lbq_hw.core.memory.queue import Queue
-from lbq_hw.core.sizes import check_size
+from lbq_hw.external.chips import Chip
+from lbq_hw.external.reader import DELAYS, reader_timing
 
 __all__ = ["Sdram"]
 
+_PAGES = 2  # of the queue
+
 
 class Sdram(wiring.Component):
-    """Reads runs of words at about a word per cycle, writes single words, refreshes in time.
+    """Reads up to a page at once, never paused, writes single words, refreshes in time.
 
-    A place in the queue is kept for every word before it is asked for, so that words wait for their
-    consumer as long as it likes, and a burst ends when no place is left.
+    A read is taken when the queue has room for a page, and has that room until its last word is
+    taken. So words wait for their consumer as long as it likes.
 
-    Requests are carried out one at a time: while both are offered, writes come before reads. A read
-    gives the words that the writes taken before it have left.
-
-    Timing. With its row open, no refresh due and the queue empty, the first word of a read taken in
-    cycle c is offered in cycle ``c + 7 + cas + delay``, and the others follow one per cycle but for
-    changes of row and refreshes, see `Sequencer`. Writes to an open row are taken every 3 cycles.
-    After reset, requests wait until the chip has come up.
+    Timing. `lbq_hw.external.reader.WordStream` has the cycles of pages that are read one after the
+    other: what it calls a decision in cycle c is made in cycle c + 1. In short, the first word of a
+    read taken in cycle c is offered in cycle ``c + first - 1``, whatever ``capture`` is, and the
+    others follow, one per cycle. `Sequencer` has the times of the chip. After reset, accesses wait
+    until the chip has come up.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
         Of the domain ``sync``.
-    depth : int
-        Words that can wait, at least 32. Cheapest is one more than a power of two.
 
     Members
     -------
     port : `MemoryPort`, flipped
     capture : `Capture`, in
-        When words are taken from the pins. It must not change unless ``idle`` is 1.
-    flush : in
-        Ends the read in progress and drops its words; no other is taken while it is 1. It must stay
-        1 until ``idle`` is 1.
-    idle : out
+        When words are taken from the pins. It must not change unless ``empty`` is 1.
+    empty : out
         No word is still to be given.
+    idle, phase : out
+        As in `Sequencer`.
     bus : `PinBus`
     """
 
-    def __init__(self, *, chip: Chip, clock_hz: int, depth: int = 513):
-        check_size("depth", depth, least=32)
+    def __init__(self, *, chip: Chip, clock_hz: int):
         self._chip = chip
         self._clock_hz = clock_hz
-        self._cycles = chip.cycles(clock_hz)
-        self._depth = depth
+        self._timing = reader_timing(chip, clock_hz)
         super().__init__(
             {
                 "port": In(MemoryPort(chip)),
                 "capture": In(Capture()),
-                "flush": In(1),
+                "empty": Out(1),
                 "idle": Out(1),
+                "phase": Out(1),
                 "bus": Out(PinBus(chip)),
             }
         )
 
-    @property
-    def cycles(self):
-        """The chip's timings, as `Cycles`."""
-        return self._cycles
-
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.queue = queue = Queue(self._chip.data_bits, depth=self._depth)
         m.submodules.sequencer = sequencer = Sequencer(chip=self._chip, clock_hz=self._clock_hz)
-        self._take(m, sequencer)
-        self._collect(m, sequencer, queue)
-        bus = self.bus
+        m.submodules.queue = queue = PageQueue(
+            bits=self._chip.data_bits, words=self._chip.page_words
+        )
+        access, bus = self.port.access, self.bus
+        wiring.connect(m, queue.o, wiring.flipped(self.port.words))
+        wiring.connect(m, wiring.flipped(access), sequencer.access)
+        quiet = self._collect(m, sequencer.read, queue)
+        held, room = Signal(range(_PAGES + 1)), Signal(init=1)
+        taken = access.valid & access.ready & ~access.payload.write
+        m.d.sync += [held.eq(held + taken - queue.freed), room.eq(held != _PAGES)]
         m.d.comb += [
+            sequencer.allowed.eq(Mux(access.payload.write, quiet, room)),
+            self.empty.eq(held == 0),
+            self.idle.eq(sequencer.idle),
+            self.phase.eq(sequencer.phase),
             bus.cs.eq(1),
             Cat(bus.ras, bus.cas, bus.we).eq(sequencer.command),
             *(
@@ -87,52 +88,23 @@ class Sdram(wiring.Component):
         ]
         return m
 
-    def _take(self, m, sequencer):
-        """Requests, one at a time: a write, or a read of the words that are left."""
-        read, write = self.port.read, self.port.write
-        address = Signal(self._chip.address_bits)
-        left = Signal(self._chip.address_bits + 1, init=-1)  # less one, so that its sign ends
-        writing, busy = Signal(), Signal()
-        data = Signal(self._chip.data_bits)
-        m.d.comb += [
-            busy.eq(writing | ~left[-1]),
-            write.ready.eq(~busy),
-            read.ready.eq(~busy & ~write.valid & ~self.flush),
-            sequencer.reading.eq(~left[-1]),
-            sequencer.writing.eq(writing),
-            sequencer.address.eq(address),
-            sequencer.data.eq(data),
-        ]
-        with m.If(sequencer.read):
-            m.d.sync += [address.eq(address + 1), left.eq(left - 1)]
-        with m.If(sequencer.written):
-            m.d.sync += writing.eq(0)
-        with m.If(write.valid & write.ready):
-            m.d.sync += [address.eq(write.payload.address), data.eq(write.payload.data)]
-            m.d.sync += writing.eq(1)
-        with m.Elif(read.valid & read.ready):
-            m.d.sync += [address.eq(read.payload.address), left.eq(read.payload.more)]
-        with m.If(self.flush):
-            m.d.sync += left.eq(-1)
+    def _collect(self, m, read, queue):
+        """Words from the pins: a token travels with every word that was asked for.
 
-    def _collect(self, m, sequencer, queue):
-        """Words from the pins: a token travels with every word that was asked for."""
-        least = self._cycles.cas + 2  # cycles from the bus to the chip and back, at pins of one
-        tokens = Signal(least + DELAYS)
-        # Places in the queue that no word was promised, less one, so that the sign says none.
-        places = Signal(range(-1, self._depth), init=self._depth - 1)
-        words = self.port.words
-        m.d.comb += [
-            sequencer.free.eq(~places[-1]),
-            sequencer.quiet.eq(~tokens.any()),
-            words.valid.eq(queue.o.valid & ~self.flush),
-            words.payload.eq(queue.o.payload),
-            queue.o.ready.eq(words.ready | self.flush),
-            self.idle.eq(~sequencer.reading & (places == self._depth - 1)),
-        ]
+        Returns whether no word is on its way. Between the words of two reads there is a gap.
+        """
+        cycles = self._chip.cycles(self._clock_hz)
+        least = cycles.cas + 2  # cycles from the bus to the chip and back, at pins of one
+        show = self._timing.first - cycles.rcd - 4
+        tokens = Signal(show + 1)
+        quiet = Signal(init=1)
+        delay = self.capture.delay
+        m.d.comb += queue.show.eq(tokens[show])
         m.d.sync += [
-            tokens.eq(Cat(sequencer.read, tokens)),
-            places.eq(places + (queue.o.valid & queue.o.ready) - sequencer.read),
-            queue.i.valid.eq(Array(tokens[least:])[self.capture.delay]),
-            queue.i.payload.eq(Mux(self.capture.falling, self.bus.dq_i[1], self.bus.dq_i[0])),
+            tokens.eq(Cat(read, tokens)),
+            quiet.eq(~tokens.any() & ~read),
+            queue.store.valid.eq(Array(tokens[least : least + DELAYS])[delay]),
+            queue.store.last.eq(~Array(tokens[least - 1 : least - 1 + DELAYS])[delay]),
+            queue.store.word.eq(Mux(self.capture.falling, self.bus.dq_i[1], self.bus.dq_i[0])),
         ]
+        return quiet

@@ -4,7 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.core.external.pattern import pattern
 from lbq_hw.core.external.port import MemoryPort
 
@@ -15,7 +15,8 @@ class SelfTest(wiring.Component):
     """Writes words that depend on their addresses, reads them back and counts those that differ.
 
     It goes over the memory twice, with the words of `pattern` and with their inverses, so that each
-    bit is 0 once and 1 once, and a word at a wrong address is not what is expected there.
+    bit is 0 once and 1 once, and a word at a wrong address is not what is expected there. Words are
+    written one by one and read by whole pages, as a tape is.
 
     Parameters
     ----------
@@ -51,51 +52,49 @@ class SelfTest(wiring.Component):
         m = Module()
         port, bits = self.port, self._chip.data_bits
         address = Signal(self._chip.address_bits)
-        inverted, differs, at_last = Signal(), Signal(), Signal()
+        inverted, differs = Signal(), Signal()
+        over = Signal()  # the words after the last one of the test, to the end of its page
         expected, word, came = Signal(bits), Signal(bits), Signal()
         m.d.comb += [
             expected.eq(pattern(address, bits) ^ inverted.replicate(bits)),
-            at_last.eq(address == self.last),
-            port.write.payload.address.eq(address),
-            port.write.payload.data.eq(expected),
-            port.read.payload.address.eq(0),
-            port.read.payload.more.eq(self.last),
+            port.access.payload.address.eq(address),
+            port.access.payload.data.eq(expected),
+            port.access.payload.more.eq(-1),
         ]
         m.d.sync += [
             word.eq(port.words.payload),
             came.eq(port.words.valid & port.words.ready),
-            differs.eq(came & (word != expected)),
+            differs.eq(came & ~over & (word != expected)),
             self.differing.eq(self.differing + differs),
         ]
-
-        def count():
-            m.d.sync += address.eq(address + 1)
-            with m.If(at_last):
-                m.d.sync += address.eq(0)
+        at_last, page_ends = address == self.last, address[: self._chip.column_bits].all()
 
         with m.FSM():
             with m.State("IDLE"), m.If(self.start):
                 m.d.sync += [self.differing.eq(0), self.busy.eq(1)]
                 m.next = "WRITE"
             with m.State("WRITE"):
-                m.d.comb += port.write.valid.eq(1)
-                with m.If(port.write.ready):
-                    count()
+                m.d.comb += [port.access.valid.eq(1), port.access.payload.write.eq(1)]
+                with m.If(port.access.ready):
+                    m.d.sync += address.eq(address + 1)
                     with m.If(at_last):
-                        m.next = "REQUEST"
-            with m.State("REQUEST"):
-                m.d.comb += port.read.valid.eq(1)
-                with m.If(port.read.ready):
+                        m.d.sync += address.eq(0)
+                        m.next = "READ"
+            with m.State("READ"):
+                m.d.comb += port.access.valid.eq(1)
+                with m.If(port.access.ready):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
                 with m.If(came):
-                    count()
-                    with m.If(at_last):
-                        m.d.sync += inverted.eq(~inverted)
-                        m.next = "WRITE"
-                        with m.If(inverted):
-                            m.next = "LAST"
+                    m.d.sync += [address.eq(address + 1), over.eq(over | at_last)]
+                    with m.If(page_ends):
+                        m.next = "READ"
+                        with m.If(over | at_last):
+                            m.d.sync += [address.eq(0), over.eq(0), inverted.eq(~inverted)]
+                            m.next = "WRITE"
+                            with m.If(inverted):
+                                m.next = "LAST"
             with m.State("LAST"):  # the last word is counted
                 m.d.sync += self.busy.eq(0)
                 m.next = "IDLE"

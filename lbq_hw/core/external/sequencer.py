@@ -1,10 +1,13 @@
 """Commands of an SDRAM, in their order and at their times."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import enum, wiring
+from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.core.external.port import Access
+from lbq_hw.core.external.refresh_timer import RefreshTimer
+from lbq_hw.external.chips import Chip
+from lbq_hw.external.reader import reader_timing
 
 __all__ = ["Command", "Sequencer"]
 
@@ -20,27 +23,26 @@ class Command(enum.Enum, shape=3):
     ACTIVATE = 0b001
     READ = 0b010
     REFRESH = 0b011
-    TERMINATE = 0b100
     PRECHARGE = 0b101
     WRITE = 0b110
     MODE = 0b111
 
 
 class Sequencer(wiring.Component):
-    """Brings an SDRAM up, refreshes it, and reads and writes at an address that counts on.
+    """Brings an SDRAM up, refreshes it, and carries out one access after the other.
 
     After reset it waits for the power-up time, in whose second half the clock is enabled, then
     precharges all banks, refreshes eight times and sets the mode register: full-page sequential
     reads, single writes, the CAS latency. Data masks are asserted until then.
 
-    A read is a burst of its row: it goes on until the row ends, a refresh is due, or ``reading`` or
-    ``free`` ends. Rows stay open until another one or a refresh needs them closed. A refresh falls
-    due every ``cycles.refresh`` cycles and comes before anything else.
+    From then on it decides whenever all banks are closed: a refresh that is due comes first, then
+    an access. An access opens its row, reads or writes, and closes the row.
 
-    Timing. ``read`` is 1 in the cycle in which a word is asked for, which the pins' bus tells the
-    chip in the next cycle. A change of row within a burst takes ``rp + rcd`` cycles, a refresh
-    ``rp + rfc + rcd`` cycles, in which ``read`` is 0. A write of an open row takes 3 cycles; its
-    data are on the bus a cycle before its command, with it, and a cycle after it.
+    Timing. Of a read taken in cycle c, ``read`` is 1 from cycle ``c + rcd`` on, once per word and
+    without a gap, and the next decision is in cycle ``c + rcd + words + rp``, or where that is
+    later in ``c + ras + rp``. The next decision after a refresh is ``rfc`` cycles later, after a
+    write ``max(rcd + wr, ras) + rp``. What is decided in a cycle is on the bus in the next. Data of
+    a write are on it from that cycle on to the one after the command.
 
     Parameters
     ----------
@@ -50,19 +52,16 @@ class Sequencer(wiring.Component):
 
     Members
     -------
-    reading, writing : in
-        Words are to be read from ``address`` on; ``data`` are to be written there. At most one of
-        them is 1.
-    address, data : in
-        The address must count on with ``read``.
-    free : in
-        A word that is asked for now has a place to go.
-    quiet : in
-        No word is on its way from the chip, so that the data pins may be driven.
+    access : stream of `Access`, in
+    allowed : in
+        The access may be taken: a read, since its words have room; a write, since no word is on
+        its way from the chip.
     read : out
-        A word is asked for, that at ``address``.
-    written : out
-        The last cycle in which ``writing``, ``address`` and ``data`` of a write are needed.
+        A word is asked for.
+    idle : out
+        All banks are closed, no refresh is due, and an access would be taken.
+    phase : out
+        As in `RefreshTimer`.
     clk_en, command, ba, a, dqm, dq_o, dq_oe : out
         For the pins.
     """
@@ -70,17 +69,15 @@ class Sequencer(wiring.Component):
     def __init__(self, *, chip: Chip, clock_hz: int):
         self._chip = chip
         self._cycles = chip.cycles(clock_hz)
+        self._timing = reader_timing(chip, clock_hz)
         masks = chip.data_bits // 8
         super().__init__(
             {
-                "reading": In(1),
-                "writing": In(1),
-                "address": In(chip.address_bits),
-                "data": In(chip.data_bits),
-                "free": In(1),
-                "quiet": In(1),
+                "access": In(stream.Signature(Access(chip))),
+                "allowed": In(1),
                 "read": Out(1),
-                "written": Out(1),
+                "idle": Out(1),
+                "phase": Out(1),
                 "clk_en": Out(1),
                 "command": Out(Command),
                 "ba": Out(chip.bank_bits),
@@ -91,104 +88,76 @@ class Sequencer(wiring.Component):
             }
         )
 
-    @property
-    def cycles(self):
-        """The chip's timings, as `Cycles`."""
-        return self._cycles
-
     def elaborate(self, _platform):
         m = Module()
-        chip, cycles = self._chip, self._cycles
-        column, row = self.address[: chip.column_bits], self.address[chip.column_bits :]
-
-        timer = Signal(range(cycles.refresh), init=cycles.refresh - 1)
-        due, tick = Signal(), Signal()
+        chip, cycles, wanted = self._chip, self._cycles, self.access.payload
+        m.submodules.timer = timer = RefreshTimer(self._timing)
         rest = Signal(range(max(cycles.rp, cycles.rcd, cycles.rfc, cycles.mrd)))
         hold = Signal(range(max(cycles.ras, cycles.wr)))  # cycles before the row may be closed
-        opened = Signal(len(row))  # with its bank
-        unwanted = Signal()  # the open row is to be closed
-        crossed = Signal()  # the word before was the last of its row
-        wakes = -(-cycles.power_up // cycles.refresh)
+        column, writing = Signal(chip.column_bits), Signal()
+        more = Signal(chip.column_bits + 1)  # words to ask for, less one: none, by its sign
+        wakes = -(-cycles.power_up // self._timing.interval)
         wake = Signal(range(wakes + 1), init=wakes)
         first = Signal(range(_FIRST_REFRESHES + 1), init=_FIRST_REFRESHES)
         ready = Signal()
 
-        m.d.comb += [
-            tick.eq(timer == 0),
-            unwanted.eq(due | ((self.reading | self.writing) & (row != opened))),
-        ]
+        m.d.comb += [timer.counts.eq(ready), self.phase.eq(timer.phase)]
         m.d.sync += [
-            timer.eq(Mux(tick, cycles.refresh - 1, timer - 1)),
-            due.eq(due | tick),
             rest.eq(Mux(rest == 0, 0, rest - 1)),
             hold.eq(Mux(hold == 0, 0, hold - 1)),
             self.command.eq(Command.NONE),
-            self.dq_oe.eq(0),
             self.dqm.eq(Mux(ready, 0, -1)),
         ]
         with m.If(self.read):
-            m.d.sync += crossed.eq(column.all())
+            m.d.sync += more.eq(more - 1)
 
         def precharge():
             m.d.sync += [self.command.eq(Command.PRECHARGE), self.a.eq(_ALL_BANKS)]
-            m.d.sync += rest.eq(cycles.rp - 1)
+            m.d.sync += [self.dq_oe.eq(0), rest.eq(cycles.rp - 1)]
             m.next = "CLOSED"
 
         def refresh():
-            m.d.sync += [self.command.eq(Command.REFRESH), rest.eq(cycles.rfc - 1), due.eq(0)]
+            m.d.sync += [self.command.eq(Command.REFRESH), rest.eq(cycles.rfc - 1)]
 
         def set_mode():
             mode = Const(_FULL_PAGE | cycles.cas << 4 | _SINGLE_WRITES, chip.pin_bits)
             m.d.sync += [self.command.eq(Command.MODE), self.a.eq(mode), self.ba.eq(0)]
             m.d.sync += [rest.eq(cycles.mrd - 1), ready.eq(1)]
 
-        def activate():
-            m.d.sync += [self.command.eq(Command.ACTIVATE), Cat(self.ba, self.a).eq(row)]
-            m.d.sync += [opened.eq(row), rest.eq(cycles.rcd - 1), hold.eq(cycles.ras - 1)]
-            m.next = "OPEN"
-
         with m.FSM():
             with m.State("POWER_UP"):
                 m.d.sync += self.clk_en.eq(wake <= wakes // 2)
-                m.d.sync += wake.eq(wake - tick)
+                m.d.sync += wake.eq(wake - timer.tick)
                 with m.If(wake == 0):
                     precharge()
-            with m.State("CLOSED"), m.If(rest == 0):
-                with m.If(first != 0):
-                    refresh()
-                    m.d.sync += first.eq(first - 1)
-                with m.Elif(~ready):
-                    set_mode()
-                with m.Elif(due):
-                    refresh()
-                with m.Elif(self.reading | self.writing):
-                    activate()
+            with m.State("CLOSED"):
+                m.d.comb += self.idle.eq(ready & (rest == 0) & ~timer.due)
+                m.d.comb += self.access.ready.eq(self.idle & self.allowed)
+                m.d.sync += [Cat(self.ba, self.a).eq(wanted.address[chip.column_bits :])]
+                m.d.sync += [column.eq(wanted.address), more.eq(wanted.more)]
+                m.d.sync += [writing.eq(wanted.write), self.dq_o.eq(wanted.data)]
+                with m.If(rest == 0):
+                    with m.If(first != 0):
+                        refresh()
+                        m.d.sync += first.eq(first - 1)
+                    with m.Elif(~ready):
+                        set_mode()
+                    with m.Elif(timer.due):
+                        m.d.comb += timer.made.eq(1)
+                        refresh()
+                    with m.Elif(self.access.valid & self.allowed):
+                        m.d.sync += [self.command.eq(Command.ACTIVATE), rest.eq(cycles.rcd - 1)]
+                        m.d.sync += [self.dq_oe.eq(wanted.write), hold.eq(cycles.ras - 1)]
+                        m.next = "OPEN"
             with m.State("OPEN"), m.If(rest == 0):
-                m.d.sync += [self.a.eq(column), self.ba.eq(row), self.dq_o.eq(self.data)]
-                with m.If(unwanted & (hold == 0)):
-                    precharge()
-                with m.Elif(~unwanted & self.reading & self.free):
-                    m.d.comb += self.read.eq(1)
-                    m.d.sync += self.command.eq(Command.READ)
-                    m.next = "BURST"
-                with m.Elif(~unwanted & self.writing & self.quiet):
-                    m.d.comb += self.written.eq(1)
-                    m.d.sync += self.dq_oe.eq(1)
-                    m.next = "WRITE"
-            with m.State("BURST"):
-                with m.If((due | crossed) & (hold == 0)):
-                    precharge()
-                with m.Elif(due | crossed | ~self.free | ~self.reading):
-                    m.d.sync += self.command.eq(Command.TERMINATE)
-                    m.next = "OPEN"
-                with m.Else():
-                    m.d.comb += self.read.eq(1)
-            with m.State("WRITE"):
-                m.d.sync += [self.command.eq(Command.WRITE), self.dq_oe.eq(1)]
-                with m.If(hold < cycles.wr - 1):
+                m.d.sync += self.a.eq(column)
+                m.d.comb += self.read.eq(~writing)
+                m.d.sync += self.command.eq(Mux(writing, Command.WRITE, Command.READ))
+                with m.If(writing & (hold < cycles.wr)):
                     m.d.sync += hold.eq(cycles.wr - 1)
-                m.next = "WRITTEN"
-            with m.State("WRITTEN"):
-                m.d.sync += self.dq_oe.eq(1)
-                m.next = "OPEN"
+                m.next = "BUSY"
+            with m.State("BUSY"):
+                m.d.comb += self.read.eq(~writing & ~more[-1])
+                with m.If((writing | more[-1]) & (hold == 0)):
+                    precharge()
         return m

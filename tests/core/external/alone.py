@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 import boards
 from boards import clocks
 from boards.top import Top
-from lbq_hw.core.external.chips import Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import SdramPins
 from lbq_hw.flow import families

@@ -1,35 +1,38 @@
 // Drives an external memory at simulated pins by a script of lines "OP X Y", and prints what comes:
 //
-//   0 X    wait X cycles                 4 X    test the memory up to address X, print "differing"
-//   1 X Y  write Y at address X          5      flush, until the memory is idle
-//   2 X Y  read Y + 1 words from X on    6 X    take words in about X of 256 cycles
-//   3      wait until all words have come
+//   0 X    wait X cycles                 3 X    run: start, take X words, stop
+//   1 X Y  write Y to slice X            4 X    self-test up to slice X
+//   2 X    read slice X                  5 X    take words at once in about X of 256 cases
 //
-// "ready CYCLE CAPTURE", "wrote CYCLE", "asked CYCLE", "word CYCLE DATA", "failed", "differing N".
-module bench #(parameter ADDRESS_BITS = 24, parameter DATA_BITS = 16);
+// "ready CYCLE CAPTURE", "wrote CYCLE", "slice CYCLE DATA", "start CYCLE", "word CYCLE DATA EARLIEST"
+// with the cycle from which on the word would have been taken, "stop CYCLE", "differing N", "failed".
+module bench #(parameter DATA_BITS = 16);
     reg clk = 0, rst = 1;
-    reg read_valid = 0, write_valid = 0, words_ready = 0, flush = 0, test_start = 0;
-    reg [ADDRESS_BITS-1:0] address = 0, more = 0;
-    reg [DATA_BITS-1:0] data = 0;
-    wire read_ready, write_ready, words_valid, idle, ready, failed, test_busy, violated;
-    wire [DATA_BITS-1:0] words_payload;
-    wire [ADDRESS_BITS+1:0] differing;
+    reg request_valid = 0, test_start = 0, running = 0, starting = 0;
+    reg request_write = 0;
+    reg [23:0] address = 0;
+    reg [31:0] data = 0;
+    wire request_ready, answer_valid, words_valid, aligned, calibrated, failed, test_busy, violated;
+    wire [31:0] answer, differing;
+    wire [DATA_BITS-1:0] word;
     wire [3:0] capture;
-    integer cycle = 0, script, op, x, y, got, rate = 256, seed, waiting = 0, limit;
+    integer cycle = 0, script, op, x, y, got, rate = 256, seed, left = 0, limit, earliest = 0;
     reg [8*256-1:0] name;
     reg active = 0;
+    wire start = starting && aligned;
+    wire ready = running && cycle >= earliest && left > 0;
 
     memory dut(
         .clk(clk), .rst(rst),
-        .port__read__valid(read_valid), .port__read__ready(read_ready),
-        .port__read__payload({more, address}),
-        .port__write__valid(write_valid), .port__write__ready(write_ready),
-        .port__write__payload({data, address}),
-        .port__words__valid(words_valid), .port__words__ready(words_ready),
-        .port__words__payload(words_payload),
-        .flush(flush), .idle(idle), .ready(ready), .failed(failed), .capture(capture),
-        .test_start(test_start), .test_last(address), .test_busy(test_busy),
-        .differing(differing), .violated(violated)
+        .tape__calibrated(calibrated), .tape__aligned(aligned), .tape__start(start),
+        .tape__stop(!start && !(running && left > 0)), .tape__words__valid(words_valid),
+        .tape__words__ready(ready), .tape__words__payload(word),
+        .host__request__valid(request_valid), .host__request__ready(request_ready),
+        .host__request__payload({data, address, request_write}),
+        .host__answer__valid(answer_valid), .host__answer__payload(answer),
+        .host__failed(failed), .host__test_start(test_start), .host__test_last(address),
+        .host__test_busy(test_busy), .host__test_differing(differing),
+        .capture(capture), .reload(1'b0), .violated(violated)
     );
 
     always #1 clk = ~clk;
@@ -42,13 +45,12 @@ module bench #(parameter ADDRESS_BITS = 24, parameter DATA_BITS = 16);
                 $finish;
             end
             case (op)
-                0: waiting <= x;
-                1: begin write_valid <= 1; address <= x; data <= y; end
-                2: begin read_valid <= 1; address <= x; more <= y; end
+                0: left <= x;
+                1: begin request_valid <= 1; request_write <= 1; address <= x; data <= y; end
+                2: begin request_valid <= 1; request_write <= 0; address <= x; end
+                3: begin starting <= 1; left <= x; end
                 4: begin test_start <= 1; address <= x; end
-                5: flush <= 1;
-                6: rate <= x;
-                default: ;
+                default: rate <= x;
             endcase
         end
     endtask
@@ -63,26 +65,38 @@ module bench #(parameter ADDRESS_BITS = 24, parameter DATA_BITS = 16);
     always @(posedge clk) begin
         cycle <= cycle + 1;
         rst <= cycle < 2;
-        words_ready <= ($random(seed) & 255) < rate;
         test_start <= 0;
-        if (words_valid && words_ready) $display("word %0d %h", cycle, words_payload);
-        if (read_valid && read_ready) begin $display("asked %0d", cycle); read_valid <= 0; end
-        if (write_valid && write_ready) begin $display("wrote %0d", cycle); write_valid <= 0; end
-        if (flush && idle) begin $display("flushed %0d", cycle); flush <= 0; end
+        if (start) begin
+            $display("start %0d", cycle);
+            starting <= 0;
+            running <= 1;
+            earliest <= cycle + 1;
+        end
+        if (words_valid && ready) begin
+            $display("word %0d %h %0d", cycle, word, earliest);
+            left <= left - 1;
+            if (($random(seed) & 255) < rate) earliest <= cycle + 1;
+            else earliest <= cycle + 1 + ({$random(seed)} % (({$random(seed)} & 7) == 0 ? 900 : 20));
+            if (left == 1) begin $display("stop %0d", cycle); running <= 0; end
+        end
+        if (request_valid && request_ready) begin
+            request_valid <= 0;
+            if (request_write) $display("wrote %0d", cycle);
+        end
+        if (answer_valid) $display("slice %0d %h", cycle, answer);
         if (failed) begin $display("failed"); $finish; end
         if (cycle == limit) begin $display("late"); $finish; end
-        if (ready && !active && !rst) begin
+        if (calibrated && !active && !rst) begin
             $display("ready %0d %0d", cycle, capture);
             active <= 1;
             next;
         end
         if (active) case (op)
-            0: if (waiting <= 1) next; else waiting <= waiting - 1;
-            1: if (write_valid && write_ready) next;
-            2: if (read_valid && read_ready) next;
-            3: if (idle) next;
+            0: if (left <= 1) next; else left <= left - 1;
+            1: if (request_valid && request_ready) next;
+            2: if (answer_valid) next;
+            3: if (running && (left == 0 || (left == 1 && words_valid && ready))) next;
             4: if (!test_start && !test_busy) begin $display("differing %0d", differing); next; end
-            5: if (flush && idle) next;
             default: next;
         endcase
     end

@@ -9,9 +9,9 @@ from core.external.simulated import SMALL_16, SMALL_32, WAIT, run
 from core.harness import Bench
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import Chip
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.port import Capture
+from lbq_hw.external.chips import Chip
 from sim.models.traffic import stalls
 
 
@@ -24,7 +24,7 @@ def calibrate(working: set[int], rate: float = 0.0) -> tuple[FakeMemory, dict[st
         wrong = history["capture"][-1] not in working
         return word ^ 0x100 if wrong and address % 64 == 63 else word
 
-    memory = bench.add(FakeMemory(block.port, spoil=spoil, idle=block.idle, stall=stalls(1, rate)))
+    memory = bench.add(FakeMemory(block.port, spoil=spoil, empty=block.empty, stall=stalls(1, rate)))
     bench.script({}, [{}] * 1700 if not rate else [{}] * 5000)
     bench.run()
     return memory, history

@@ -5,37 +5,65 @@ from __future__ import annotations
 
 import pytest
 from amaranth.back import verilog
-from core.external.simulated import DRAIN, READ, SMALL_16, TEST, WRITE, run
+from core.external.simulated import READ, RUN, SMALL_16, SMALL_32, TEST, WAIT, WRITE, run
 
 from lbq_hw.core.external.calibrate import Calibrate
-from lbq_hw.core.external.chips import TANG_NANO_20K
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pattern import compute
+from lbq_hw.external.chips import TANG_NANO_20K
 from sim.verilog import ports
 
 
 def test_calibration_leaves_all_words_but_the_last_as_they_were() -> None:
     words = [address * 7 & 0xFFFF for address in range(SMALL_16.words)]
-    first = SMALL_16.words - Calibrate.WORDS - 10
-    done = run([(READ, first, 73), (READ, 0, 9), (DRAIN,)], words=words)
-    last = [compute(address, 16) for address in range(first + 10, SMALL_16.words)]
-    assert done.words == words[first : first + 10] + last + words[:10]
+    first = SMALL_16.words - Calibrate.WORDS
+    slices = [first // 2 - 1, first // 2, SMALL_16.words // 2 - 1]
+    done = run([*((READ, place) for place in slices), (RUN, 10)], words=words)
+    end = SMALL_16.words
+    last = [compute(address, 16) for address in (first, first + 1, end - 2, end - 1)]
+    assert done.slices == [
+        words[first - 1] << 16 | words[first - 2],
+        last[1] << 16 | last[0],
+        last[3] << 16 | last[2],
+    ]
+    assert [word for _, _, word in done.runs()[0]] == words[:10]
 
 
-def test_requests_and_tests_follow_each_other() -> None:
-    script = [(WRITE, 3, 0x1111), (READ, 3, 0), (DRAIN,), (TEST, 60), (READ, 0, 60), (DRAIN,)]
-    script += [(WRITE, 3, 0x2222), (TEST, 2), (READ, 2, 1), (DRAIN,)]
-    done = run(script)
+def test_accesses_runs_and_tests_follow_each_other_at_once() -> None:
+    script = [(WRITE, 3, 0x11112222), (READ, 3), (RUN, 1500), (TEST, 60), (RUN, 600), (READ, 60)]
+    script += [(WRITE, 3, 0x33334444), (TEST, 2), (READ, 2), (READ, 3), (RUN, 3), (WRITE, 0, 5)]
+    done = run([*script, (READ, 0)], words=[0] * SMALL_16.words)
     assert done.violations == []
     assert done.differing == [0, 0]
-    left = [compute(address, 16) ^ 0xFFFF for address in range(61)]
-    assert done.words == [0x1111, *left, left[2], 0x2222]
+    left = [compute(address, 16) ^ 0xFFFF for address in range(122)]
+    assert done.slices == [
+        0x11112222,
+        left[121] << 16 | left[120],
+        left[5] << 16 | left[4],
+        0x33334444,
+        5,
+    ]
+    assert [word for _, _, word in done.runs()[1]][:122] == left
+
+
+def test_a_slice_beyond_a_small_memory_wraps() -> None:
+    done = run([(WRITE, SMALL_32.words + 5, 0xABCDEF01), (READ, 5)], chip=SMALL_32)
+    assert done.slices == [0xABCDEF01]
 
 
 def test_nothing_is_taken_where_calibration_fails() -> None:
-    done = run([(READ, 0, 0), (DRAIN,)], access=13_000, hold=700)
+    done = run([(READ, 0)], access=13_000, hold=700)
     assert done.failed
-    assert (done.cycles("asked"), done.words) == ([], [])
+    assert (done.slices, done.cycles("start")) == ([], [])
+
+
+def test_a_start_waits_for_less_than_an_interval() -> None:
+    script = [step for wait in (1, 100, 299, 450, 606) for step in ((WAIT, wait), (RUN, 1))]
+    done = run(script)
+    stops, starts = done.cycles("stop"), done.cycles("start")
+    gaps = [start - stop for stop, start in zip(stops, starts[1:], strict=False)]
+    # Two pages are read before words are forgotten; then comes the next refresh.
+    assert all(gap < 1100 + 607 + wait for gap, wait in zip(gaps, (100, 299, 450, 606), strict=True))
 
 
 def test_the_memory_of_a_board_converts_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:

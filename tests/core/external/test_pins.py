@@ -13,7 +13,7 @@ from amaranth.back import rtlil
 from amaranth.sim import Simulator
 from core.external.alone import place, used
 
-from lbq_hw.core.external.chips import ICESUGAR_PRO, ULX3S, Chip
+from lbq_hw.external.chips import ICESUGAR_PRO, ULX3S, Chip
 from lbq_hw.core.external.pins import PadSignature, PinBus, SdramPins, SimulatedPins
 from sim.verilog import ports
 

@@ -3,23 +3,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from core.external.fake import FakeMemory
-from core.external.simulated import SMALL_32, TEST, run
+from core.external.simulated import SMALL_16, SMALL_32, TEST, run
 from core.harness import Bench
 
-from lbq_hw.core.external.chips import ULX3S
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.selftest import SelfTest
 from sim.models.traffic import stalls
 
+CHIP = dataclasses.replace(SMALL_16, column_bits=4)
+PAGE = 16
+
 
 def examine(last: int, spoil=lambda _address, word: word, tests: int = 1, rate: float = 0.2):
     """The memory, and what was counted in each test."""
-    block = SelfTest(chip=ULX3S)
+    block = SelfTest(chip=CHIP)
     bench = Bench(block)
     memory = bench.add(FakeMemory(block.port, spoil=spoil, stall=stalls(3, rate)))
-    length = 20 * (last + 10)
+    length = 20 * (last + 10) + 6 * PAGE
     steps = [{"start": 1, "last": last}, *[{"last": last}] * length] * tests
     bench.script({"start": block.start, "last": block.last}, steps)
     history = bench.probe(busy=block.busy, differing=block.differing)
@@ -29,12 +33,13 @@ def examine(last: int, spoil=lambda _address, word: word, tests: int = 1, rate: 
     return memory, [history["differing"][end] for end in ends], history
 
 
-@pytest.mark.parametrize("last", [0, 1, 50])
+@pytest.mark.parametrize("last", [0, 1, 15, 16, 50])
 def test_a_good_memory_has_no_differing_word(last: int) -> None:
     memory, counts, history = examine(last)
     assert counts == [0]
     assert memory.writes == [*range(last + 1)] * 2
-    assert memory.reads == [(0, last)] * 2
+    pages = [(first, PAGE - 1) for first in range(0, last + 1, PAGE)]
+    assert memory.reads == pages * 2
     assert memory.words == {a: compute(a, 16) ^ 0xFFFF for a in range(last + 1)}
     assert history["busy"][:2] == [0, 1]
 

@@ -11,10 +11,12 @@ from lbq_hw import interpreter
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.compiler.blocks import demands
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import ULX3S, PlanError, Room, plan
+from lbq_hw.external import PlanError, Room, default_timing, plan
 from lbq_hw.external.__main__ import main
 from lbq_hw.external.demand import LayerDemand
 from lbq_hw.network import INPUT
+
+TIMING = default_timing(16)
 
 
 def asked(seed: int, *, channels: int) -> tuple[tuple[LayerDemand, ...], CoreConfig]:
@@ -34,7 +36,7 @@ def room(slots: int, words: int) -> Room:
 @pytest.mark.parametrize("seed", range(12))
 def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
     layers, config = asked(seed, channels=20)
-    planned = plan(layers, config, room(4, 4096), ULX3S).layers
+    planned = plan(layers, config, room(4, 4096), TIMING).layers
     assert planned[-1].end == sum(layer.compute + layer.wait for layer in planned)
     for layer, demand in zip(planned, layers, strict=True):
         assert layer.fetched >= layer.rows
@@ -45,7 +47,7 @@ def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
 
 def test_more_weight_rows_are_not_slower() -> None:
     layers, config = asked(5, channels=24)
-    small, large = (plan(layers, config, room(slots, 4096), ULX3S).layers for slots in (4, 64))
+    small, large = (plan(layers, config, room(slots, 4096), TIMING).layers for slots in (4, 64))
     assert large[-1].end <= small[-1].end
 
 
@@ -53,7 +55,7 @@ def test_a_layer_that_cannot_be_cut_is_refused_with_what_is_short() -> None:
     layers, config = asked(5, channels=24)
     most = max(layers, key=lambda demand: len(demand.blocks))
     with pytest.raises(PlanError) as caught:
-        plan([most], config, room(2, 0), ULX3S)
+        plan([most], config, room(2, 0), TIMING)
     count, steps = len(most.blocks) + len(most.resident), int(most.steps.max())
     assert str(caught.value) == (
         f"layer {most.name!r}: {count} blocks of weight rows exceed the 2 of the core, and "
@@ -66,7 +68,7 @@ def test_a_table_that_no_cut_fits_is_named() -> None:
     layers, config = asked(5, channels=24)
     most = max(layers, key=lambda demand: len(demand.blocks))
     with pytest.raises(PlanError) as caught:
-        plan([most], config.with_(segments=1), room(8, 4096), ULX3S)
+        plan([most], config.with_(segments=1), room(8, 4096), TIMING)
     needed = min(most.segments)
     assert str(caught.value) == (
         f"layer {most.name!r}: a pass needs {needed} segments, the core has 1"

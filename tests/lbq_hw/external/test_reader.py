@@ -6,7 +6,15 @@ import random
 
 import pytest
 
-from lbq_hw.external.reader import ULX3S, ReaderTiming, WordStream
+from lbq_hw.external import chips
+from lbq_hw.external.reader import (
+    ReaderTiming,
+    WordStream,
+    default_timing,
+    reader_timing,
+)
+
+ULX3S = default_timing(16)
 
 
 def stepped(timing: ReaderTiming, wanted: list[tuple[int, int]]) -> list[int]:
@@ -16,7 +24,7 @@ def stepped(timing: ReaderTiming, wanted: list[tuple[int, int]]) -> list[int]:
     pages, pending, busy, cycle = 0, 0, 0, 0
     needed = -(-len(queue) // timing.page_words)
     while len(taken) < len(queue):
-        if cycle and cycle % timing.interval == 0:
+        if cycle and (cycle + timing.elapsed) % timing.interval == 0:
             pending += 1
         if cycle >= busy:
             if pending:
@@ -49,10 +57,11 @@ def test_words_are_taken_when_the_stepped_automaton_takes_them(seed: int) -> Non
     timing = ReaderTiming(
         page_words=draw.choice([4, 16, 32]),
         fifo_pages=draw.choice([1, 2, 3]),
-        first=draw.randint(1, 9),
-        rest=draw.randint(0, 3),
+        first=(first := draw.randint(1, 9)),
+        rest=draw.randint(-first, 3),
         refresh=draw.randint(1, 10),
         interval=draw.randint(40, 90),
+        elapsed=draw.randint(0, 39),
     )
     start, wanted = 0, []
     for _ in range(30):
@@ -75,11 +84,25 @@ def test_a_copy_of_a_stream_goes_its_own_way() -> None:
 def test_words_of_16_bits_come_at_nearly_one_per_cycle() -> None:
     words = 512 * 1000
     assert words / WordStream(ULX3S).take(0, words) == pytest.approx(ULX3S.rate, rel=1e-3)
-    assert 0.96 < ULX3S.rate < 0.97
+    assert 0.98 < ULX3S.rate < 0.985
 
 
-def test_other_widths_are_refused() -> None:
+def test_the_timing_of_a_chip_follows_from_its_cycles() -> None:
+    assert default_timing(16) == reader_timing(chips.ULX3S, 80_000_000)
+    assert default_timing(32) == reader_timing(chips.TANG_NANO_20K, 60_000_000)
+    assert reader_timing(chips.ULX3S, 80_000_000) == ReaderTiming(
+        word_bits=16, page_words=512, first=18, rest=-14, refresh=6, interval=624, elapsed=7
+    )
+    slow = reader_timing(chips.ULX3S, 133_000_000)
+    assert (slow.first, slow.rest, slow.refresh) == (3 + 3 + 14, -14, 10)
+
+
+def test_numbers_that_no_memory_has_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^word_bits must be 16 or 32, not 8$"):
         ReaderTiming(word_bits=8)
     with pytest.raises(ValueError, match=r"^interval must be at least 1, not 0$"):
         ReaderTiming(interval=0)
+    with pytest.raises(ValueError, match=r"^rest must be at least -8, not -9$"):
+        ReaderTiming(rest=-9)
+    with pytest.raises(ValueError, match=r"^elapsed must be less than interval, not 600$"):
+        ReaderTiming(elapsed=600)

@@ -7,11 +7,11 @@ of them.
 
 from dataclasses import dataclass, fields
 
-__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles"]
+__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"]
 
 _SECOND = 10**12
 _LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
-_CONTROL = 8  # cycles in which the controller may be busy with something else, at most
+_CONTROL = 32  # cycles of a write, or that it waits for words on their way, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,9 @@ class Cycles:
     ras : int
         From activating a row to closing it, so that tRC holds too.
     refresh : int
-        From one refresh falling due to the next. A refresh is late by less than what is left of the
-        chip's interval, so that the interval holds in any traffic.
+        From one refresh falling due to the next. A refresh waits for the page that is read, so it
+        is late by less than what all rows together leave of the time in which the chip wants each
+        of them refreshed.
     power_up : int
         Before the first command.
     """
@@ -59,7 +60,7 @@ class Chip:
         activate to activate of a bank, refresh to any command, activate to activate of two banks,
         write to precharge, mode register to any command.
     refresh : int
-        Longest time in ps from a refresh to the next.
+        Longest time in ps from a refresh to the next, on average over all rows.
     power_up : int
         Time in ps before the first command.
     period_2, period_3 : int
@@ -114,6 +115,11 @@ class Chip:
         return 1 << self.address_bits
 
     @property
+    def page_words(self) -> int:
+        """Words of a row in one bank: what is read at once."""
+        return 1 << self.column_bits
+
+    @property
     def pin_bits(self) -> int:
         """Address pins: a row, or a column beside the bit 10 of a precharge of all banks."""
         return max(self.row_bits, 11)
@@ -135,14 +141,16 @@ class Chip:
             raise ValueError(f"clock_hz must be at most {most} for {self.name}, not {clock_hz!r}")
         rp, wr = up(self.rp), max(_LEAST_CYCLES, up(self.wr))
         ras = max(up(self.ras), up(self.rc) - rp)
-        refresh = self.refresh * clock_hz // _SECOND - (ras + rp + wr + _CONTROL)
-        if refresh <= 2 * up(self.rfc) + _CONTROL:
+        rows, rcd = 1 << self.row_bits, up(self.rcd)
+        late = rcd + self.page_words + rp + ras + wr + _CONTROL
+        refresh = (rows * self.refresh * clock_hz // _SECOND - late) // rows
+        if refresh <= 2 * up(self.rfc):
             raise ValueError(
                 f"clock_hz must leave {self.name} time between refreshes, not be {clock_hz!r}"
             )
         return Cycles(
             cas=cas,
-            rcd=up(self.rcd),
+            rcd=rcd,
             rp=rp,
             ras=ras,
             rfc=up(self.rfc),
@@ -194,3 +202,10 @@ TANG_NANO_20K = Chip(
 )
 CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K)
 """The chips of every board."""
+
+
+def usual(word_bits: int) -> tuple[Chip, int]:
+    """The chip that is assumed for a memory of this width, and its clock, where no board tells."""
+    if word_bits == TANG_NANO_20K.data_bits:
+        return TANG_NANO_20K, 60_000_000
+    return ULX3S, 80_000_000

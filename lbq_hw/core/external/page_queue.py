@@ -1,0 +1,72 @@
+"""The queue between an SDRAM and who takes its words."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.memory.apart import APART
+
+__all__ = ["PageQueue"]
+
+
+class PageQueue(wiring.Component):
+    """Words of two pages, first in, first out, each offered only when it is shown.
+
+    A word may be stored long before: when words are offered does not depend on when they came.
+
+    Timing. A word shown in cycle c is offered from cycle c + 2 on, one per cycle. It must be stored
+    in cycle c or before.
+
+    Parameters
+    ----------
+    bits : int
+        Of a word.
+    words : int
+        Of a page, a power of two.
+
+    Members
+    -------
+    store : in, with ``valid``, ``word`` and ``last``
+        A word, and whether it is the last one of its read.
+    show : in
+        One more word may be offered. There must be no more of them than room for two pages.
+    o : stream of words
+    freed : out
+        The last word of a read is taken.
+    """
+
+    def __init__(self, *, bits: int, words: int):
+        self._bits = bits
+        self._words = words
+        super().__init__(
+            {
+                "store": In(data.StructLayout({"valid": 1, "word": bits, "last": 1})),
+                "show": In(1),
+                "o": Out(stream.Signature(bits)),
+                "freed": Out(1),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.pages = pages = memory.Memory(
+            shape=self._bits + 1, depth=2 * self._words, init=[], attrs=APART
+        )
+        write, read = pages.write_port(), pages.read_port()
+        shown = Signal(range(2 * self._words + 1))  # and not offered yet
+        get, last = Signal(), Signal()
+        m.d.comb += [
+            get.eq((shown != 0) & (~self.o.valid | self.o.ready)),
+            write.en.eq(self.store.valid),
+            write.data.eq(Cat(self.store.word, self.store.last)),
+            read.en.eq(get),
+            Cat(self.o.payload, last).eq(read.data),
+            self.freed.eq(self.o.valid & self.o.ready & last),
+        ]
+        m.d.sync += [
+            shown.eq(shown + self.show - get),
+            write.addr.eq(write.addr + write.en),
+            read.addr.eq(read.addr + get),
+            self.o.valid.eq(get | (self.o.valid & ~self.o.ready)),
+        ]
+        return m

@@ -1,0 +1,65 @@
+"""When refreshes of an SDRAM are due."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.external.reader import ReaderTiming
+
+__all__ = ["RefreshTimer"]
+
+
+class RefreshTimer(wiring.Component):
+    """Counts refreshes that are due: one more every ``interval`` cycles, whatever happens.
+
+    Timing. Let ``tick`` be 1 in cycle t. Then ``due`` is 1 from cycle t + 1 on, until as many
+    refreshes were ``made`` as were due; and ``phase`` is 1 in cycle ``t + elapsed``.
+
+    Parameters
+    ----------
+    timing : `ReaderTiming`
+        Has ``interval``, ``elapsed``, and the time of a page: that long no refresh is made.
+
+    Members
+    -------
+    counts : in
+        Ticks are counted; before, none is due.
+    made : in
+        A refresh is made; only while ``due``.
+    tick : out
+        One cycle in ``interval``.
+    due : out
+        Of the chip, a refresh is due.
+    phase : out
+        A run may start now, as far as refreshes go.
+    """
+
+    counts: In(1)
+    made: In(1)
+    tick: Out(1)
+    due: Out(1)
+    phase: Out(1)
+
+    def __init__(self, timing: ReaderTiming):
+        self._timing = timing
+        super().__init__()
+
+    def elaborate(self, _platform):
+        m = Module()
+        interval, elapsed = self._timing.interval, self._timing.elapsed
+        page = self._timing.first + self._timing.page_words + self._timing.rest
+        most = 2 + 2 * page // (interval - self._timing.refresh)
+        timer = Signal(range(-1, interval), init=interval - 2)  # its sign is the tick
+        pending = Signal(range(-1, most), init=-1)  # less one, so that its sign is none
+        counted = Signal()
+        m.d.comb += [
+            self.tick.eq(timer[-1]),
+            self.due.eq(~pending[-1]),
+            counted.eq(self.tick & self.counts),
+        ]
+        m.d.sync += [
+            timer.eq(Mux(self.tick, interval - 2, timer - 1)),
+            pending.eq(pending + counted - self.made),
+            self.phase.eq(timer == interval - elapsed),
+        ]
+        return m

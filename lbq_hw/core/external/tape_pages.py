@@ -1,0 +1,69 @@
+"""The tape in external memory, page after page."""
+
+from amaranth import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.external.port import MemoryPort
+from lbq_hw.external.chips import Chip
+
+__all__ = ["TapePages"]
+
+
+class TapePages(wiring.Component):
+    """Asks for all pages from the first one on, from a start to a stop, and gives their words.
+
+    Timing. The first page is asked for in the cycle after ``start``. After a stop, words that were
+    asked for are taken and forgotten, one per cycle.
+
+    Members
+    -------
+    start : in
+        One cycle, not while ``active``.
+    stop : in
+        Ends a run.
+    words : stream of words, out
+        Of the run.
+    active : out
+        From the cycle after ``start`` until all that was asked for is forgotten.
+    empty : in
+        The memory has no word that is still to be given.
+    port : `MemoryPort`
+        Used while ``active``.
+    """
+
+    def __init__(self, *, chip: Chip):
+        self._chip = chip
+        super().__init__(
+            {
+                "start": In(1),
+                "stop": In(1),
+                "words": Out(stream.Signature(chip.data_bits)),
+                "active": Out(1),
+                "empty": In(1),
+                "port": Out(MemoryPort(chip)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        chip, access, words = self._chip, self.port.access, self.port.words
+        running = Signal()
+        page = Signal(chip.address_bits - chip.column_bits)
+        m.d.comb += [
+            access.valid.eq(running),
+            access.payload.address.eq(Cat(Const(0, chip.column_bits), page)),
+            access.payload.more.eq(-1),
+            self.words.valid.eq(words.valid & running),
+            self.words.payload.eq(words.payload),
+            words.ready.eq(self.words.ready | ~running),
+        ]
+        with m.If(access.valid & access.ready):
+            m.d.sync += page.eq(page + 1)
+        with m.If(self.start):
+            m.d.sync += [running.eq(1), self.active.eq(1), page.eq(0)]
+        with m.Elif(self.stop):
+            m.d.sync += running.eq(0)
+            with m.If(~running & self.empty):
+                m.d.sync += self.active.eq(0)
+        return m

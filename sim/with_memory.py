@@ -1,0 +1,70 @@
+"""A core with the external memory that it needs, down to the pins of the chip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.external import ReaderTiming, reader_timing
+from lbq_hw.external.chips import Chip
+from sim.sdram import SimulatedMemory
+
+__all__ = ["Memory", "WithMemory"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """An external memory: its chip, and the clock that it shares with the core."""
+
+    chip: Chip
+    clock_hz: int
+
+    @property
+    def timing(self) -> ReaderTiming:
+        """When its words come."""
+        return reader_timing(self.chip, self.clock_hz)
+
+
+class WithMemory(wiring.Component):
+    """`Accelerator` + `SimulatedMemory`: nothing is left out but the serial line.
+
+    Members
+    -------
+    port : as in `Accelerator`
+    busy : out
+        A program runs, or the memory is not calibrated yet.
+    reload, violated : in, out
+        As in `SdramModel`.
+    """
+
+    port: Any
+    busy: Any
+    reload: Any
+    violated: Any
+
+    def __init__(self, config: CoreConfig, memory: Memory):
+        self._core = Accelerator(config)
+        self._memory = SimulatedMemory(chip=memory.chip, clock_hz=memory.clock_hz)
+        port = self._core.signature.members["port"]
+        super().__init__({"port": port, "busy": Out(1), "reload": In(1), "violated": Out(1)})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        core: Any = self._core
+        m.submodules.core = core
+        m.submodules.memory = memory = self._memory
+        connect(m, flipped(self.port), core.port)
+        connect(m, core.memory, memory.tape)
+        connect(m, core.host_memory, memory.host)
+        m.d.comb += [
+            self.busy.eq(core.busy | ~memory.tape.calibrated),
+            memory.reload.eq(self.reload),
+            self.violated.eq(memory.violated),
+        ]
+        return m

@@ -1,0 +1,207 @@
+"""Networks larger than their core, from the pins of an SDRAM: exact in every level and cycle.
+
+Each core is built once. Its networks are drawn, and so are chip, clock and access time of its memory,
+so that refreshes fall anywhere and words come when they come.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cores import common_external_core
+from networks import random_images, random_network
+from simulators import bench, needs_verilator
+
+from lbq_hw import file, golden
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.external import chips
+from lbq_hw.host import Device
+from lbq_hw.isa import Error, regions, tape
+from lbq_hw.network import Network
+from sim import __main__ as command
+from sim.check import check
+from sim.verilator import Verilated
+from sim.with_memory import Memory
+
+pytestmark = needs_verilator
+
+SHAPES = range(6)
+EACH = 50
+SAMPLE = 6
+
+
+def network_of(shape: int, number: int) -> Network:
+    seed = 100 * shape + number
+    return random_network(
+        seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None
+    )
+
+
+@cache
+def core_of(shape: int) -> tuple[CoreConfig, Memory]:
+    """A core for all networks of a shape, and its memory. Shape 0 has the usual memory."""
+    networks = [network_of(shape, number) for number in range(EACH)]
+    config = common_external_core(networks, shape)
+    chip, clock_hz = chips.usual(config.external)
+    if shape:
+        source = random.Random(shape)
+        clock_hz = source.choice((25, 40, 66, 100, 120)) * 1_000_000
+        refresh = source.randint(3_000_000, chip.refresh)
+        sizes = {"row_bits": 7, "column_bits": source.choice((6, 7, 8, 9))}
+        chip = replace(chip, power_up=20_000_000, refresh=refresh, **sizes)
+    return config, Memory(chip=chip, clock_hz=clock_hz)
+
+
+def running(shape: int) -> Verilated:
+    config, memory = core_of(shape)
+    access = random.Random(shape).randint(4000, 5400)  # a fast chip, where the clock is fast
+    return Verilated(bench(config, memory), memory_options=[f"+sdram_access={access}"])
+
+
+def assert_exact(shape: int, numbers: range) -> None:
+    config, memory = core_of(shape)
+    larger = 0
+    with running(shape) as core:
+        for number in numbers:
+            network = network_of(shape, number)
+            program = compile_network(network, config, timing=memory.timing)
+            assert len(program.tape) <= memory.chip.words * memory.chip.data_bits // 8
+            larger += len(program.passes) > len(program.info)
+            images = random_images(network, 1, number)
+            outcome = check(network, program, core, images, timing=memory.timing)
+            assert outcome.difference is None, f"network {number}: {outcome.difference}"
+            assert outcome.cycles == outcome.predicted, f"network {number}"
+            assert outcome.cycles > 0
+    assert larger > len(numbers) // 2  # most have a layer that does not fit at once
+
+
+def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles() -> None:
+    assert_exact(0, range(SAMPLE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_300_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
+    assert_exact(shape, range(EACH))
+
+
+def corrupt(source: random.Random, data: bytes, page: int) -> tuple[str, bytes]:
+    """A tape with wrong bits, a missing end or part, or blocks in each other's place."""
+    size = int.from_bytes(data[16:20], "little") * 4  # of HEAD's payload
+    kind, wrong = source.choice(("bits", "cut", "swap", "missing")), bytearray(data)
+    if kind == "bits":
+        for place in source.sample(range(8 * size), source.randint(1, 4)):
+            wrong[place // 8] ^= 1 << place % 8
+    elif kind == "cut":
+        place = source.randrange(size)
+        wrong[place:] = source.choice((b"\x00", b"\xff")) * (len(data) - place)
+    elif kind == "swap":
+        block = source.choice((4, 16, 64, page))
+        one, other = (block * source.randrange(-(-size // block)) for _ in range(2))
+        wrong[one : one + block], wrong[other : other + block] = (
+            data[other : other + block],
+            data[one : one + block],
+        )
+    else:
+        place, count = 4 * source.randrange(size // 4), 4 * source.randint(1, 40)
+        wrong[place:] = data[place + count :] + bytes(min(count, len(data) - place))
+    return kind, bytes(wrong)
+
+
+def is_refused(config: CoreConfig, data: bytes) -> bool:
+    try:
+        list(tape.decode(config, data))
+    except tape.TapeError:
+        return True
+    return False
+
+
+def assert_errors(shape: int, count: int, per_network: int) -> None:
+    """Every corrupted tape ends in an error, and the next good one is right."""
+    config, memory = core_of(shape)
+    source = random.Random(shape)
+    registers = {name: register.address for name, register in regions.REGISTERS.items()}
+    kinds: dict[str, int] = {}
+    with running(shape) as core:
+        for number in range(count // per_network):
+            network = network_of(shape, number)
+            program = compile_network(network, config, timing=memory.timing)
+            [image] = random_images(network, 1, number)
+            device = Device(core, program)
+            done = 0
+            while done < per_network:
+                kind, data = corrupt(source, program.tape, memory.chip.page_words * 2)
+                if not is_refused(config, data):  # what was swapped was the same, or zeros
+                    continue
+                core.load_tape(data + bytes(-len(data) % 4), config.external)
+                device.write_image(image)
+                core.write(registers["control"], [2])
+                core.write(registers["control"], [1])
+                assert core.wait(10_000_000), f"network {number}, {kind} hangs"
+                assert core.read(registers["status"], 1) == [6], f"network {number}, {kind}"
+                [error] = core.read(registers["error"], 1)
+                assert error in set(Error) - {Error.NONE}
+                kinds[kind], done = kinds.get(kind, 0) + 1, done + 1
+            core.load_tape(program.tape, config.external)
+            wanted = golden.run(network, image[None]).logits[0]
+            assert np.array_equal(device.run(image), wanted)
+    assert sum(kinds.values()) == count
+    assert len(kinds) == 4
+
+
+def test_corrupted_tapes_end_in_errors_and_never_hang() -> None:
+    assert_errors(0, 40, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES[:4])
+def test_1000_corrupted_tapes_end_in_errors_and_never_hang(shape: int) -> None:
+    assert_errors(shape, 250, 10)
+
+
+def test_the_command_runs_a_core_with_external_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, memory = core_of(0)
+    network = network_of(0, 1)
+    bench(config, memory)
+    file.save(network, tmp_path / "net.lbq")
+    (tmp_path / "core.json").write_text(config.to_json(), encoding="utf-8")
+    arguments = ["--model", str(tmp_path / "net.lbq"), "--core", str(tmp_path / "core.json")]
+    assert command.main([*arguments, "--images", "2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["bit_exact"], facts["on_time"], facts["images"]) == (True, True, 2)
+    assert facts["clock_hz"] == memory.clock_hz
+    assert facts["images_per_second"] == memory.clock_hz / facts["cycles"]
+    size = len(compile_network(network, config, timing=memory.timing).tape)
+    external = facts["external"]
+    assert external["bytes"] == size
+    assert external["bytes_per_second"] == size / (facts["cycles"] / memory.clock_hz)
+    assert 0 < external["wait_cycles"] < facts["cycles"]
+    assert sum(layer["cycles"] for layer in facts["layers"]) == facts["cycles"]
+    assert command.main([*arguments, "--simulator", "icarus"]) == 2
+    assert capsys.readouterr().err == (
+        "sim: a core with external memory must be simulated with verilator\n"
+    )
+    assert command.main([*arguments, "--board", "icebreaker"]) == 2
+    told = f"sim: board icebreaker has no external memory of {config.external} bits\n"
+    assert capsys.readouterr().err == told
+
+
+def test_a_memory_whose_words_are_never_right_is_an_error() -> None:
+    config, memory = core_of(0)
+    network = network_of(0, 1)
+    program = compile_network(network, config, timing=memory.timing)
+    options = ["+sdram_access=13000", "+sdram_hold=700"]
+    with Verilated(bench(config, memory), memory_options=options) as core:
+        core.load_tape(program.tape, config.external)
+        core.write(regions.REGISTERS["control"].address, [1])
+        core.wait(100)
+        assert core.read(regions.REGISTERS["error"].address, 1) == [Error.MEMORY]
