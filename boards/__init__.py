@@ -35,7 +35,7 @@ class Board:
     Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
     `target_hz` of it, what a build aims at unless told otherwise.
 
-    Memory: `sdram`, the name of a chip in `lbq_hw.external.chips.CHIPS`, at the resource of that name.
+    Memory: `sdram`, the name of a chip in `lbq_hw.external.chips.CHIPS`, at the resource ``sdram``.
 
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy.
 
