@@ -1,4 +1,4 @@
-"""The pin-level model of an SDRAM, ``sdram.v``, as a block beside the core, and with all before it."""
+"""The pin-level model of an SDRAM, ``sdram.v``, as a block, alone and behind its controller."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
     and words are shown as late as the last of the `DELAYS` would bring them.
     """
     cycles = chip.cycles(clock_hz)
-    first = cycles.rcd + cycles.cas + DELAYS + 6
+    first = cycles.rcd + cycles.cas + DELAYS + 7
     return ReaderTiming(
         word_bits=chip.data_bits,
         page_words=chip.page_words,

@@ -1,7 +1,7 @@
 """Networks larger than their core, from the pins of an SDRAM: exact in every level and cycle.
 
-Each core is built once. Its networks are drawn, and so are chip, clock and access time of its memory,
-so that refreshes fall anywhere and words come when they come.
+Each core is built once. Its networks are drawn, and so are chip, clock and access time of its
+memory, so that refreshes fall anywhere and words come when they come.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ SAMPLE = 6
 
 def network_of(shape: int, number: int) -> Network:
     seed = 100 * shape + number
-    return random_network(
-        seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None
-    )
+    return random_network(seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None)
 
 
 @cache

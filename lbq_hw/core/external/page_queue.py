@@ -14,8 +14,8 @@ class PageQueue(wiring.Component):
 
     A word may be stored long before: when words are offered does not depend on when they came.
 
-    Timing. A word shown in cycle c is offered from cycle c + 2 on, one per cycle. It must be stored
-    in cycle c or before.
+    Timing. A word shown in cycle c is offered from cycle c + 3 on, one per cycle, by a register: the
+    output of a block RAM would be late. It must be stored in cycle c or before.
 
     Parameters
     ----------
@@ -53,20 +53,23 @@ class PageQueue(wiring.Component):
             shape=self._bits + 1, depth=2 * self._words, init=[], attrs=APART
         )
         write, read = pages.write_port(), pages.read_port()
-        shown = Signal(range(2 * self._words + 1))  # and not offered yet
-        get, last = Signal(), Signal()
+        shown = Signal(range(2 * self._words + 1))  # and not read yet
+        read_one, get, move, last = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            get.eq((shown != 0) & (~self.o.valid | self.o.ready)),
+            move.eq(read_one & (~self.o.valid | self.o.ready)),
+            get.eq((shown != 0) & (~read_one | move)),
             write.en.eq(self.store.valid),
             write.data.eq(Cat(self.store.word, self.store.last)),
             read.en.eq(get),
-            Cat(self.o.payload, last).eq(read.data),
             self.freed.eq(self.o.valid & self.o.ready & last),
         ]
         m.d.sync += [
             shown.eq(shown + self.show - get),
             write.addr.eq(write.addr + write.en),
             read.addr.eq(read.addr + get),
-            self.o.valid.eq(get | (self.o.valid & ~self.o.ready)),
+            read_one.eq(get | (read_one & ~move)),
+            self.o.valid.eq(move | (self.o.valid & ~self.o.ready)),
         ]
+        with m.If(move):
+            m.d.sync += Cat(self.o.payload, last).eq(read.data)
         return m

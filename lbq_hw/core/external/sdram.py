@@ -95,7 +95,7 @@ class Sdram(wiring.Component):
         """
         cycles = self._chip.cycles(self._clock_hz)
         least = cycles.cas + 2  # cycles from the bus to the chip and back, at pins of one
-        show = self._timing.first - cycles.rcd - 4
+        show = self._timing.first - cycles.rcd - 5
         tokens = Signal(show + 1)
         quiet = Signal(init=1)
         delay = self.capture.delay

@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.port import MemoryPort

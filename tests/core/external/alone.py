@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 import boards
 from boards import clocks
 from boards.top import Top
-from lbq_hw.external.chips import Chip
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import SdramPins
+from lbq_hw.external.chips import Chip
 from lbq_hw.flow import families
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call
@@ -33,7 +33,7 @@ class Alone(wiring.Component):
         wiring.connect(m, memory.bus, pins.bus)
         ends: dict[Any, list[Any]] = {In: [], Out: []}
         for path, member, value in memory.signature.flatten(memory):
-            if path[0] != "bus":
+            if path[0] != "bus" and isinstance(Value.cast(value), Signal):
                 ends[member.flow].append(Value.cast(value))
         taken: Any = Cat(ends[In])
         given: Any = Signal(len(Cat(ends[Out])))
@@ -45,7 +45,7 @@ class Alone(wiring.Component):
             given.eq(Cat(ends[Out])),
             Cat(folded).eq(Cat(given[8 * n : 8 * n + 8].xor() for n in range(len(folded)))),
             self.tx.eq(folded.xor()),
-            self.busy.eq(memory.ready),
+            self.busy.eq(memory.tape.calibrated),
         ]
         return m
 

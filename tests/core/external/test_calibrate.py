@@ -24,7 +24,9 @@ def calibrate(working: set[int], rate: float = 0.0) -> tuple[FakeMemory, dict[st
         wrong = history["capture"][-1] not in working
         return word ^ 0x100 if wrong and address % 64 == 63 else word
 
-    memory = bench.add(FakeMemory(block.port, spoil=spoil, empty=block.empty, stall=stalls(1, rate)))
+    memory = bench.add(
+        FakeMemory(block.port, spoil=spoil, empty=block.empty, stall=stalls(1, rate))
+    )
     bench.script({}, [{}] * 1700 if not rate else [{}] * 5000)
     bench.run()
     return memory, history

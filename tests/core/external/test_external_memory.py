@@ -63,7 +63,9 @@ def test_a_start_waits_for_less_than_an_interval() -> None:
     stops, starts = done.cycles("stop"), done.cycles("start")
     gaps = [start - stop for stop, start in zip(stops, starts[1:], strict=False)]
     # Two pages are read before words are forgotten; then comes the next refresh.
-    assert all(gap < 1100 + 607 + wait for gap, wait in zip(gaps, (100, 299, 450, 606), strict=True))
+    assert all(
+        gap < 1100 + 607 + wait for gap, wait in zip(gaps, (100, 299, 450, 606), strict=True)
+    )
 
 
 def test_the_memory_of_a_board_converts_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sim.models.traffic import stalls
 WORDS = 8
 
 
-def test_words_are_offered_two_cycles_after_they_are_shown_whenever_they_were_stored() -> None:
+def test_words_are_offered_three_cycles_after_they_are_shown_whenever_they_were_stored() -> None:
     for early in (0, 1, 5):
         queue = PageQueue(bits=16, words=WORDS)
         bench = Bench(queue)
@@ -29,7 +29,7 @@ def test_words_are_offered_two_cycles_after_they_are_shown_whenever_they_were_st
         history = bench.probe(freed=queue.freed)
         bench.run()
         assert monitor.payloads == list(range(100, 100 + WORDS))
-        assert monitor.cycles == [3 + early + n + 2 for n in range(WORDS)]
+        assert monitor.cycles == [3 + early + n + 3 for n in range(WORDS)]
         freed = [cycle for cycle, value in enumerate(history["freed"]) if value]
         assert freed == [monitor.cycles[-1]]
 

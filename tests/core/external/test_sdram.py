@@ -59,7 +59,7 @@ def traffic(chip: Chip, words: list[int], count: int, seed: int) -> tuple[list, 
     expected = []
     usable = range(12 * chip.page_words // halves, (chip.words - Calibrate.WORDS) // halves)
     for _ in range(count):
-        kind = source.choice("runs writes reads reads waits rates".split())
+        kind = source.choice(["runs", "writes", "reads", "reads", "waits", "rates"])
         slices = [source.choice(usable) for _ in range(source.randint(1, 4))]
         if kind == "runs":
             page = chip.page_words
