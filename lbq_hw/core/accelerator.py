@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.host.port import HostPort, PortSignature
@@ -53,6 +54,8 @@ class Accelerator(wiring.Component):
     busy : bit
         A program runs.
     memory : `TapePort`, with external memory
+    host_memory : `HostMemoryPort`, with external memory
+        The same memory, for the host.
     """
 
     def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
@@ -74,8 +77,10 @@ class Accelerator(wiring.Component):
                 "a core with external memory must have its program on a tape, not in an image"
             )
         self._host = HostPort(config)
-        memory_port = {"memory": Out(TapePort(config.external))} if config.external else {}
-        super().__init__({"port": In(PortSignature()), "busy": Out(1)} | memory_port)
+        memory = {"memory": Out(TapePort(config.external)), "host_memory": Out(HostMemoryPort())}
+        super().__init__(
+            {"port": In(PortSignature()), "busy": Out(1)} | (memory if config.external else {})
+        )
 
     @property
     def config(self) -> CoreConfig:
@@ -234,9 +239,12 @@ class Accelerator(wiring.Component):
     def _run_tape(self, m, tape, host, walker, neurons, drained):
         """Passes begin when the tape allows them."""
         connect(m, tape.i, wiring.flipped(self.memory.words))
+        connect(m, host.host_memory, wiring.flipped(self.host_memory))
         m.d.comb += [
             host.calibrated.eq(self.memory.calibrated),
             host.aligned.eq(self.memory.aligned),
+            host.passes.eq(tape.done),
+            host.waits.eq(tape.waits),
             self.memory.start.eq(host.start),
             self.memory.stop.eq(~tape.reading & ~host.start),
             tape.start.eq(host.start),
