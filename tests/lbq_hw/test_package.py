@@ -116,8 +116,8 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
         ({"clock_hz": True}, "{}: package.clock_hz must be an integer, not True: build it again"),
         (
             {"sha256": {}},
-            "{} must give the sha256 of its model, its bitstream and its self-test, and of nothing "
-            "else: build it again",
+            "{} must give the sha256 of its model, its bitstream, its self-test and its tape, and "
+            "of nothing else: build it again",
         ),
         ({"baud": 0}, "{} has baud = 0, which it cannot be: build it again"),
         ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which it cannot be: build it again"),
