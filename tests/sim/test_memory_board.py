@@ -17,10 +17,9 @@ from networks import random_images
 from simulators import CACHE, needs_verilator
 from tapes import drawn
 
-from lbq_hw import file, package, zoo
+from lbq_hw import file, package
 from lbq_hw.compiler import compile_network
-from lbq_hw.config import CoreConfig
-from lbq_hw.host import Device, DeviceError, SerialTransport
+from lbq_hw.host import Device, DeviceError, ExternalMemory, SerialTransport
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.memory import pieces
 from lbq_hw.isa import regions
@@ -34,7 +33,6 @@ from sim.verilog import convert_large
 pytestmark = needs_verilator
 CLOCK_HZ, BAUD = 12_000_000, 3_000_000
 SEED, IMAGES = 3, 3
-STUCK = 77
 PAYLOAD = 6 + 2
 """First slice of the payload of the first item after HEAD."""
 
@@ -58,9 +56,15 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Package:
     )
 
 
-def built(packed: Package, stuck: int | None) -> Path:
-    slices = 1 << (len(packed.tape) // 4 - 1).bit_length()
-    made = MemoryBoard(packed.config, clock_hz=CLOCK_HZ, baud=BAUD, slices=slices, stuck=stuck)
+def slices(packed: Package) -> int:
+    """Of the memory: more than the tape has, and the last one has a bit that is always 1."""
+    return 2 << (len(packed.tape) // 4 - 1).bit_length()
+
+
+@pytest.fixture(scope="module")
+def program(packed: Package) -> Path:
+    count = slices(packed)
+    made = MemoryBoard(packed.config, clock_hz=CLOCK_HZ, baud=BAUD, slices=count, stuck=count - 1)
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "memory_board.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -68,19 +72,9 @@ def built(packed: Package, stuck: int | None) -> Path:
         return build_bench(text, BENCH, top="system", cache=CACHE)
 
 
-@pytest.fixture(scope="module")
-def good(packed: Package) -> Path:
-    return built(packed, None)
-
-
-@pytest.fixture(scope="module")
-def broken(packed: Package) -> Path:
-    return built(packed, STUCK)
-
-
 @pytest.fixture
-def running(good: Path) -> Iterator[Board]:
-    with board.running(good, clock_hz=CLOCK_HZ) as simulated:
+def running(program: Path) -> Iterator[Board]:
+    with board.running(program, clock_hz=CLOCK_HZ) as simulated:
         yield simulated
 
 
@@ -167,51 +161,32 @@ def test_a_tape_that_was_altered_ends_in_an_error_that_says_what_to_do(
         assert (device.run(image) == packed.selftest.logits[0]).all()  # type: ignore[union-attr]
 
 
-def test_a_memory_test_says_what_differs(
-    good: Path, broken: Path, packed: Package, capsys: pytest.CaptureFixture[str]
+def test_a_memory_test_finds_the_slice_that_is_broken(
+    running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with board.running(good, clock_hz=CLOCK_HZ) as simulated:
-        assert host(simulated, packed, "--memory-test") == 0
-        assert capsys.readouterr().out.startswith("memory test: no word differs, ")
-        # It has overwritten the tape, if there was one.
-        assert host(simulated, packed, "--selftest", "--json") == 0
-        assert json.loads(capsys.readouterr().out)["uploaded"] is True
-        assert host(simulated, packed, "--memory-test", "--json") == 0
-        assert json.loads(capsys.readouterr().out)["differing_words"] == 0
-        assert host(simulated, packed, "--selftest", "--json") == 0
-        assert json.loads(capsys.readouterr().out)["tape"]["written"] == 1
-    with board.running(broken, clock_hz=CLOCK_HZ) as simulated:
-        assert host(simulated, packed, "--memory-test") == 1
-        assert capsys.readouterr().out.startswith("memory test: 1 words DIFFER, ")
-        assert host(simulated, packed, "--memory-test", "--json") == 1
-        facts = json.loads(capsys.readouterr().out)
-        assert facts["differing_words"] == 1
-        assert facts["config"] == packed.config.digest
-        assert host(simulated, packed, "--selftest") == 2
-        last = capsys.readouterr().err.splitlines()[-1]
-        end = len(packed.tape) // 4 - 1
-        assert last == (
-            f"host: the external memory does not keep what is written to slices 0 to {end}: test "
-            "it with --memory-test"
-        )
+    assert host(running, packed, "--selftest", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tape"]["written"] == 1
+    assert host(running, packed, "--memory-test", "--json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["differing_words"] == 1  # where a bit is always 1, one of two patterns is right
+    assert facts["config"] == packed.config.digest
+    with SerialTransport.open(running.name, baud=BAUD) as line:
+        memory = ExternalMemory(line)
+        assert memory.test(last=slices(packed) - 2) == 0
+        assert memory.test(last=slices(packed) - 1) == 1
+    # The tests have overwritten the tape.
+    assert host(running, packed, "--selftest", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tape"]["written"] == 1
 
 
-def test_a_memory_test_needs_a_memory_and_no_inputs(
-    packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["--package", str(packed.folder), "--memory-test", "--images", "3"]) == 2
-    text = "host: the memory test has no inputs: leave out --selftest and all of them\n"
-    assert capsys.readouterr().err == text
-    without = package.write(
-        tmp_path / "digits",
-        board="sim",
-        config=CoreConfig(lanes=8),
-        model=zoo.find("digits"),
-        clock_hz=CLOCK_HZ,
-        baud=BAUD,
-        baked=False,
-        bitstream=None,
+def test_a_slice_that_keeps_nothing_ends_the_upload(running: Board, packed: Package) -> None:
+    last = slices(packed) - 1
+    text = (
+        f"^the external memory does not keep what is written to slices 0 to {last}: test it with "
+        "--memory-test$"
     )
-    assert main(["--package", str(without.folder), "--memory-test"]) == 2
-    text = f"host: the core of {without.folder} has no external memory to test\n"
-    assert capsys.readouterr().err == text
+    with SerialTransport.open(running.name, baud=BAUD) as line:
+        memory = ExternalMemory(line)
+        with pytest.raises(DeviceError, match=text):
+            memory.upload(pieces(packed.tape.ljust(4 * last + 4, b"\0")))
+        memory.upload(pieces(packed.tape.ljust(4 * last + 4, b"\xff")))
