@@ -10,8 +10,8 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
+from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.core.host.addresses import exists, place
-from lbq_hw.core.host.memory_access import MemoryAccess
 from lbq_hw.core.host.registers import Registers
 from lbq_hw.core.host.writes import HostWrites, host_regions
 from lbq_hw.isa import Error, regions

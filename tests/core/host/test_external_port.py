@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 from amaranth.back import rtlil
+from core.external.slice_memory import SliceMemory
 from core.harness import Bench, ones
-from core.host.slice_memory import SliceMemory
 from core.host.test_port import CLEAR, CONTROL, ERROR, ID, START, Requests
 
 from lbq_hw.core.host.port import HostPort

@@ -7,10 +7,10 @@ import struct
 import zlib
 
 import pytest
+from core.external.slice_memory import SliceMemory
 from core.harness import Bench, ones
-from core.host.slice_memory import SliceMemory
 
-from lbq_hw.core.host.memory_access import MemoryAccess
+from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.isa import regions
 
 FIRST, COUNT, LAST = (

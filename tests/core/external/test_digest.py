@@ -13,7 +13,7 @@ from core.harness import Bench, ones
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbq_hw.core.host.digest import Digest
+from lbq_hw.core.external.digest import Digest
 from lbq_hw.isa import regions
 
 

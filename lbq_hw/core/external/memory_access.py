@@ -4,12 +4,12 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.external.digest import COUNT_BITS, Digest
 from lbq_hw.core.external.host_memory_port import (
     SLICE_ADDRESS_BITS,
     HostMemoryPort,
     SliceRequest,
 )
-from lbq_hw.core.host.digest import COUNT_BITS, Digest
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 
