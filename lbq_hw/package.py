@@ -1,7 +1,8 @@
 """A package: what the host needs to use a board, in one folder.
 
 `package.json` says what the rest is; `net.lbq` is the network, the bitstream is beside it (not for
-the board `sim`), and a self-test, which needs no dataset. Every file is known by its SHA-256.
+the board `sim`), a self-test, which needs no dataset, and for a core with external memory the tape,
+`tape.bin`, as it lies there from byte 0 on. Every file is known by its SHA-256.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 from lbq_hw import decode, file, selftest
 from lbq_hw.config import CoreConfig
 from lbq_hw.decode import DecodeError, shown
+from lbq_hw.isa import regions
+from lbq_hw.isa import tape as tapes
+from lbq_hw.isa.tape import TapeError
 from lbq_hw.network import Network
 from lbq_hw.selftest import SelfTest
 
@@ -31,6 +35,7 @@ VERSION = 1
 MANIFEST = "package.json"
 MODEL = "net.lbq"
 SELFTEST = "selftest.safetensors"
+TAPE = "tape.bin"
 MAX_MANIFEST = 1 << 20
 """Bytes of `package.json`."""
 MAX_CLOCK_HZ = 10**9
@@ -51,7 +56,8 @@ class Package:
 
     `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `baked`: the network
     is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few inputs with
-    their logits; None in a package that was written without.
+    their logits; None in a package that was written without. `tape` is empty for a core without
+    external memory.
     """
 
     board: str
@@ -62,6 +68,7 @@ class Package:
     baked: bool
     bitstream: Path | None
     selftest: SelfTest | None
+    tape: bytes
     folder: Path
 
 
@@ -80,18 +87,19 @@ class _Description:
     bitstream: str | None
     sha256: dict[str, str]
     selftest: str | None = None
+    tape: str | None = None
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
     """Read a package; PackageError for what is missing, altered, or of another version."""
     folder = Path(folder)
     facts = _description(folder / MANIFEST)
-    names = (facts.model, facts.bitstream, facts.selftest)
+    names = (facts.model, facts.bitstream, facts.selftest, facts.tape)
     packed = {name for name in names if name is not None}
     if set(facts.sha256) != packed:
         raise PackageError(
-            f"{folder / MANIFEST} must give the sha256 of its model, its bitstream and its "
-            f"self-test, and of nothing else: {_AGAIN}"
+            f"{folder / MANIFEST} must give the sha256 of its model, its bitstream, its "
+            f"self-test and its tape, and of nothing else: {_AGAIN}"
         )
     for name, digest in facts.sha256.items():
         if _sha256(folder / name) != digest:
@@ -120,6 +128,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         baked=facts.baked,
         bitstream=None if facts.bitstream is None else folder / facts.bitstream,
         selftest=test,
+        tape=_read_tape(folder, facts.tape, config),
         folder=folder,
     )
 
@@ -135,10 +144,12 @@ def write(
     baked: bool,
     bitstream: Path | None,
     images: NDArray[np.uint8] | None = None,
+    tape: bytes = b"",
 ) -> Package:
     """Write a package, whole or not at all; one that is there is replaced at the end.
 
-    `images` are raw inputs; the package gets a self-test of them and their logits.
+    `images` are raw inputs; the package gets a self-test of them and their logits. `tape` is that
+    of the program, for a core with external memory.
     """
     folder = Path(folder)
     token = secrets.token_hex(4)
@@ -155,6 +166,7 @@ def write(
         "model": MODEL,
         "bitstream": None if bitstream is None else f"{board}{bitstream.suffix}",
         "selftest": None if images is None else SELFTEST,
+        "tape": TAPE if tape else None,
         "sha256": {},
     }
     try:
@@ -169,6 +181,9 @@ def write(
             if images is not None:
                 selftest.save(_test_of(partial / MODEL, images), partial / SELFTEST)
                 facts["sha256"][SELFTEST] = _sha256(partial / SELFTEST)
+            if tape:
+                (partial / TAPE).write_bytes(tape)
+                facts["sha256"][TAPE] = _sha256(partial / TAPE)
             text = json.dumps(facts, indent=2, sort_keys=True) + "\n"
             (partial / MANIFEST).write_text(text, encoding="utf-8")
             read(partial)
@@ -196,6 +211,26 @@ def _test_of(model: Path, images: NDArray[np.uint8]) -> SelfTest:
         raise PackageError(str(error)) from error
 
 
+def _read_tape(folder: Path, name: str | None, config: CoreConfig) -> bytes:
+    if (name is None) == bool(config.external):
+        what = "external memory and no tape" if name is None else "a tape and no external memory"
+        raise PackageError(f"{folder / MANIFEST} describes a core with {what}: {_AGAIN}")
+    if name is None:
+        return b""
+    try:
+        if (folder / name).stat().st_size > 4 * regions.MEMORY_SLICES:
+            raise TapeError(f"it has more than {4 * regions.MEMORY_SLICES} bytes")
+        data = (folder / name).read_bytes()
+        tapes.check_ends(config, data)
+    except TapeError as error:
+        raise PackageError(f"{folder / name} is no tape of this core ({error}): {_AGAIN}") from None
+    except OSError as error:
+        raise PackageError(
+            f"{folder / name} cannot be read ({error.strerror}): {_AGAIN}"
+        ) from error
+    return data
+
+
 def _description(path: Path) -> _Description:
     try:
         if path.stat().st_size > MAX_MANIFEST:
@@ -218,7 +253,7 @@ def _description(path: Path) -> _Description:
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
-    for key in ("board", "model", "bitstream", "selftest"):
+    for key in ("board", "model", "bitstream", "selftest", "tape"):
         name = getattr(described, key)
         if name is not None and not _NAME.fullmatch(name):
             raise _cannot_be(path, key, name)

@@ -12,6 +12,8 @@ places for all that they need, and `passes` makes the tape.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lbq_hw.compiler.blocks import Levels, pass_room
@@ -34,6 +36,7 @@ __all__ = [
     "Program",
     "Tensor",
     "compile_network",
+    "program_of_tape",
     "smallest_for",
 ]
 
@@ -77,6 +80,17 @@ def compile_network(
     )
 
 
+def program_of_tape(network: Network, config: CoreConfig, made: bytes) -> Program:
+    """The program of a network whose tape was `made` before: no layer is cut again.
+
+    It does not tell what the passes are. CompileError as in `compile_network`.
+    """
+    drafted = draft(network, config)
+    if violations := drafted.violations(config):
+        raise CompileError(network.name, config, violations, drafted.changes(config))
+    return _with_tape(network, config, drafted, made)
+
+
 def _info(lowered: LoweredLayer, bounds: Bounds | None, weight_first: int) -> LayerInfo:
     assert bounds is not None  # a failed proof is a violation
     return LayerInfo(
@@ -98,6 +112,24 @@ def _on_tape(network: Network, config: CoreConfig, drafted: Draft, timing: Reade
     except PlanError as error:
         raise CompileError(network.name, config, (str(error),), error.changes) from None
     numbers = {lowered.layer.name: index for index, lowered in enumerate(drafted.layers)}
+    made = tape.encode(
+        config,
+        items(planned.passes, drafted.layers, drafted.tensors, network.timesteps, config),
+        page_bytes=timing.page_words * timing.word_bits // 8,
+    )
+    passes = tuple(
+        PassInfo(
+            layer=numbers[placed.cut.layer],
+            tile=placed.cut.tile,
+            first=placed.cut.band[0],
+            end=placed.cut.band[1],
+        )
+        for placed in planned.passes
+    )
+    return replace(_with_tape(network, config, drafted, made), passes=passes, budget=planned.layers)
+
+
+def _with_tape(network: Network, config: CoreConfig, drafted: Draft, made: bytes) -> Program:
     return Program(
         name=network.name,
         config=config,
@@ -115,19 +147,5 @@ def _on_tape(network: Network, config: CoreConfig, drafted: Draft, timing: Reade
             _info(lowered, bounds, 0)
             for lowered, bounds in zip(drafted.layers, drafted.bounds, strict=True)
         ),
-        tape=tape.encode(
-            config,
-            items(planned.passes, drafted.layers, drafted.tensors, network.timesteps, config),
-            page_bytes=timing.page_words * timing.word_bits // 8,
-        ),
-        passes=tuple(
-            PassInfo(
-                layer=numbers[placed.cut.layer],
-                tile=placed.cut.tile,
-                first=placed.cut.band[0],
-                end=placed.cut.band[1],
-            )
-            for placed in planned.passes
-        ),
-        budget=planned.layers,
+        tape=made,
     )

@@ -56,7 +56,7 @@ class Program:
 
     For a core with external memory, `tape` has all that the core reads, and tables, weights and
     parameters are empty: `passes` says what the passes are, `budget` what each layer was planned
-    to cost.
+    to cost; both are empty where the tape was made before.
     """
 
     name: str

@@ -55,6 +55,7 @@ class Accelerator(wiring.Component):
         A program runs.
     memory : `TapePort`, with external memory
     host_memory : `HostMemoryPort`, with external memory
+        The same memory, for the host.
     """
 
     def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
@@ -76,13 +77,9 @@ class Accelerator(wiring.Component):
                 "a core with external memory must have its program on a tape, not in an image"
             )
         self._host = HostPort(config)
-        memory_ports = {
-            "memory": Out(TapePort(config.external)),
-            "host_memory": Out(HostMemoryPort()),
-        }
+        memory = {"memory": Out(TapePort(config.external)), "host_memory": Out(HostMemoryPort())}
         super().__init__(
-            {"port": In(PortSignature()), "busy": Out(1)}
-            | (memory_ports if config.external else {})
+            {"port": In(PortSignature()), "busy": Out(1)} | (memory if config.external else {})
         )
 
     @property
@@ -248,9 +245,12 @@ class Accelerator(wiring.Component):
     def _run_tape(self, m, tape, host, walker, neurons, drained):
         """Passes begin when the tape allows them."""
         connect(m, tape.i, wiring.flipped(self.memory.words))
+        connect(m, host.host_memory, wiring.flipped(self.host_memory))
         m.d.comb += [
             host.calibrated.eq(self.memory.calibrated),
             host.aligned.eq(self.memory.aligned),
+            host.passes.eq(tape.done),
+            host.waits.eq(tape.waits),
             self.memory.start.eq(host.start),
             self.memory.stop.eq(~tape.reading & ~host.start),
             tape.start.eq(host.start),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 import numpy as np
 
@@ -26,7 +27,8 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
 
     Every bit that can be read is taken as set, and every stage waits for the one before it: a
     bound for a core that works, several times what an input really takes. With external memory,
-    passes and tape never overlap.
+    passes and tape never overlap; where the program does not tell what its passes are, all of them
+    count for the last layer.
     """
     config = program.config
     if not program.tape:
@@ -34,8 +36,9 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
     timing = timing or default_timing(config.external)
     found = [0] * len(program.info)
     contents = Contents(config, np.random.default_rng(0))
-    for cut, records in zip(program.passes, replay(program.tape, contents), strict=True):
-        found[cut.layer] += _most(config, records)
+    layers = [cut.layer for cut in program.passes] or repeat(len(found) - 1)
+    for layer, records in zip(layers, replay(program.tape, contents), strict=bool(program.passes)):
+        found[layer] += _most(config, records)
     for number, slices, items in _shares(program):
         found[number] += _reading(timing, slices, items)
     # Refreshes are due all the time, and a few may have waited for the end of a page.
@@ -50,7 +53,8 @@ def _shares(program: Program) -> Iterator[tuple[int, int, int]]:
     for item in tape.decode(program.config, program.tape):
         slices, items = slices + len(item.payload) + ITEM_SLICES, items + 1
         if item.address == tape.PASS:
-            yield program.passes[done].layer, slices, items
+            layer = program.passes[done].layer if program.passes else len(program.info) - 1
+            yield layer, slices, items
             slices, items, done = 0, 0, done + 1
     yield len(program.info) - 1, slices + ITEM_SLICES, items + 1
 

@@ -224,6 +224,7 @@ def package(job: Job, work: Path) -> str:
         baked=has_fabric and job.json("rtl.json")["baked"],
         bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
         images=job.selftest.raw,
+        tape=job.program.tape,
     )
     return str(job.folder / "package")
 

@@ -7,22 +7,22 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
+from rich.progress import Progress
 
 from lbq_hw import golden, package, units
 from lbq_hw.arguments import positive, spoken
-from lbq_hw.compiler import compile_network
+from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.host import ports
-from lbq_hw.host.device import Device, DeviceError
+from lbq_hw.host.device import Device
 from lbq_hw.host.line import LinkError, SerialTransport
+from lbq_hw.host.results import Measured, report, show
+from lbq_hw.host.transport import DeviceError
+from lbq_hw.host.upload import Upload, upload_tape
 from lbq_hw.isa import regions
 from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
@@ -39,25 +39,16 @@ examples:
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
   python -m lbq_hw.host --port NAME --package DIR --picture cat.png dog.jpg
       the classes that the board takes these pictures for
-The program is uploaded unless the bitstream has brought it. Latency comes from the cycles that the
+  python -m lbq_hw.host --package DIR --memory-test
+      a test of the board's external memory by its own core; exit code 1 if a word differs
+The program is uploaded unless the bitstream has brought it or the external memory holds it; an
+upload that was interrupted goes on where it was. Latency comes from the cycles that the
 core counted, at the package's clock; throughput from the time that passed, the link included. With
 a simulated board (python -m sim.board) all seconds are those of the simulation.
 """
 
 
 _ASK = 0.1  # seconds that a port has for an answer while the board's is looked for
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What was seen of every image, and of the upload."""
-
-    logits: NDArray[np.int64]
-    cycles: NDArray[np.int64]
-    seconds: float
-    uploaded: bool
-    upload_seconds: float
-    repeats: int
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") -> int:
@@ -69,6 +60,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
         if args.package is None:
             raise ValueError("give --package, or --ports")
         packed = package.read(args.package)
+        if args.memory_test:
+            return _test_memory(args, packed)
         samples, wanted = _samples(args, packed)
         measured = _measure(args, packed, samples)
         if args.compare and wanted is None:
@@ -83,7 +76,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
     if args.json:
         print(json.dumps(facts))
     else:
-        _show(facts)
+        show(facts)
     return 1 if facts["equal"] is False else 0
 
 
@@ -107,41 +100,6 @@ def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Intege
     return Samples(name="self-test", images=test.images, labels=None), test.logits
 
 
-def report(
-    packed: Package, samples: Samples, measured: Measured, *, wanted: Integers | None
-) -> dict[str, Any]:
-    """One JSON-able object; `equal` and `differing` are None where no logits are `wanted`.
-
-    Images without labels have no `accuracy`, but `classes`, what the board takes them for.
-    """
-    classes = measured.logits.argmax(axis=1)
-    differing = None
-    if wanted is not None:
-        differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
-    cycles = float(measured.cycles.mean())
-    right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist()}
-    if samples.labels is not None:
-        right = {"accuracy": 100.0 * float(np.mean(classes == samples.labels))}
-    return {
-        "model": packed.network.name,
-        "board": packed.board,
-        "config": packed.config.digest,
-        "dataset": samples.name,
-        "images": len(samples.images),
-        **right,
-        "equal": None if differing is None else not differing,
-        "differing": differing,
-        "clock_hz": packed.clock_hz,
-        "cycles": cycles,
-        "cycles_most": int(measured.cycles.max()),
-        "latency_us": 1e6 * cycles / packed.clock_hz,
-        "images_per_second": len(samples.images) / measured.seconds,
-        "uploaded": measured.uploaded,
-        "upload_seconds": measured.upload_seconds,
-        "repeated_frames": measured.repeats,
-    }
-
-
 @contextmanager
 def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
     """The line at another rate; at the end it has the rate of the package again."""
@@ -156,41 +114,112 @@ def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
             line.set_rate(packed.baud, clock_hz=packed.clock_hz)
 
 
-def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Measured:
-    program = compile_network(packed.network, packed.config)
-    if not len(samples.images):
-        raise ValueError("the dataset must have an image")
+@contextmanager
+def _opened(args: argparse.Namespace, packed: Package) -> Iterator[SerialTransport]:
+    """The line to the package's board, at the rate that was asked for."""
     port = args.port
     if port == ports.AUTO:
         port = ports.choose(ports.found(), lambda name: _answers(name, packed))
     with (
         SerialTransport.open(port, baud=packed.baud, timeout=args.timeout) as line,
         _rate(line, args.baud or packed.baud, packed),
-        image_bar() as bar,
     ):
+        yield line
+
+
+def _program(packed: Package) -> Program:
+    if packed.tape:
+        return program_of_tape(packed.network, packed.config, packed.tape)
+    return compile_network(packed.network, packed.config)
+
+
+def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Measured:
+    program = _program(packed)
+    if not len(samples.images):
+        raise ValueError("the dataset must have an image")
+    with _opened(args, packed) as line, image_bar() as bar:
         task = bar.add_task("upload", total=None)
         device = Device(line, program)
         began = line.now()
-        held = line.baked() == device.tag and not args.reload
-        if not held and args.no_load:
-            raise DeviceError("the bitstream did not bring this model: leave out --no-load")
-        if not held:
+        tape, uploaded = None, False
+        if program.tape:
+            tape = _upload(args, packed, device, line, bar)
+            uploaded = tape.written > 0
+        elif line.baked() != device.tag or args.reload:
+            if args.no_load:
+                raise DeviceError("the bitstream did not bring this model: leave out --no-load")
             device.load()
+            uploaded = True
         ready = line.now()
-        bar.update(task, description=f"{program.name} on {packed.board}", total=len(samples.images))
-        logits, cycles = [], []
+        bar.update(
+            task,
+            description=f"{program.name} on {packed.board}",
+            completed=0,
+            total=len(samples.images),
+        )
+        logits, cycles, waits = [], [], []
         for image in samples.images:
             logits.append(device.run(image))
             cycles.append(device.counters().cycles)
+            waits.append(device.wait_cycles())
             bar.advance(task)
         return Measured(
             logits=np.array(logits),
             cycles=np.array(cycles),
+            waits=waits,
             seconds=line.now() - ready,
-            uploaded=not held,
+            uploaded=uploaded,
             upload_seconds=ready - began,
+            tape=tape,
             repeats=line.repeats,
         )
+
+
+def _upload(
+    args: argparse.Namespace, packed: Package, device: Device, line: SerialTransport, bar: Progress
+) -> Upload:
+    """What the external memory lacks, with its pieces in the first task of a bar."""
+    task = bar.task_ids[0]
+
+    def say(text: str) -> None:
+        if not args.json:
+            bar.console.print(text, soft_wrap=True, highlight=False, markup=False)
+
+    return upload_tape(
+        device,
+        baud=args.baud or packed.baud,
+        now=line.now,
+        everything=args.reload,
+        refuse=args.no_load,
+        progress=lambda what, done, total: bar.update(
+            task, description=what, completed=done, total=total
+        ),
+        say=say,
+    )
+
+
+def _test_memory(args: argparse.Namespace, packed: Package) -> int:
+    """Let the core test its memory, and print what came out; 1 if a word differs."""
+    if args.selftest or args.dataset or args.data or args.raw or args.picture or args.images:
+        raise ValueError("the memory test has no inputs: leave out --selftest and all of them")
+    if not packed.config.external:
+        raise ValueError(f"the core of {packed.folder} has no external memory to test")
+    with _opened(args, packed) as line, image_bar() as bar:
+        bar.add_task("memory test", total=None)
+        device = Device(line, _program(packed))
+        memory = device.memory()
+        began = line.now()
+        differing = memory.test()
+        device.check()
+        seconds = line.now() - began
+    if args.json:
+        facts = {"board": packed.board, "config": packed.config.digest}
+        print(json.dumps(facts | {"differing_words": differing, "seconds": seconds}))
+    elif differing:
+        print(f"memory test: {differing} words DIFFER, {units.seconds(seconds)}")
+    else:
+        print(f"memory test: no word differs, {units.seconds(seconds)}")
+    return 1 if differing else 0
 
 
 def _answers(name: str, packed: Package) -> bool:
@@ -213,32 +242,6 @@ def _show_ports(*, as_json: bool) -> None:
         print(f"{port.name}  {port.what}")
 
 
-def _show(facts: dict[str, Any]) -> None:
-    table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
-    if facts["accuracy"] is None:
-        table.add_row("classes", " ".join(map(str, facts["classes"])))
-    else:
-        table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
-    if facts["equal"] is not None:
-        wrong = len(facts["differing"])
-        table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
-    mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
-    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)")
-    table.add_row(
-        "throughput",
-        f"{units.three_digits(facts['images_per_second'])} images/s, the link included",
-    )
-    upload = (
-        units.seconds(facts["upload_seconds"])
-        if facts["uploaded"]
-        else "none: the model is baked in"
-    )
-    table.add_row("upload", upload)
-    if facts["repeated_frames"]:
-        table.add_row("repeated frames", str(facts["repeated_frames"]))
-    Console().print(table)
-
-
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=prog,
@@ -257,6 +260,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--selftest", action="store_true", help="run the inputs that the package carries"
     )
+    parser.add_argument(
+        "--memory-test",
+        action="store_true",
+        help="let the core test its external memory, which overwrites it, and end",
+    )
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
@@ -268,7 +276,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     loading = parser.add_mutually_exclusive_group()
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
-    loading.add_argument("--reload", action="store_true", help="upload even what is baked in")
+    loading.add_argument("--reload", action="store_true", help="upload even what is there")
     parser.add_argument("--baud", type=positive, help="rate of the line (the package's)")
     parser.add_argument(
         "--timeout",

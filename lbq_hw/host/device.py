@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles import most_cycles
+from lbq_hw.host.memory import ExternalMemory, Tick, nothing, pieces
+from lbq_hw.host.transport import DeviceError, Transport
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import COUNTERS, Counters, Region
@@ -21,24 +22,15 @@ from lbq_hw.numeric import Integers
 START, CLEAR = 1, 2
 
 
-class DeviceError(RuntimeError):
-    """What a core refused or could not do; one sentence."""
-
-
-class Transport(Protocol):
-    """Whatever carries 32-bit words to a core's port."""
-
-    def write(self, address: int, words: Sequence[int]) -> None:
-        """Write consecutive addresses."""
-        ...
-
-    def read(self, address: int, count: int) -> list[int]:
-        """Read consecutive addresses."""
-        ...
-
-    def wait(self, limit: int) -> bool:
-        """Wait until the core is idle, for `limit` cycles at most; whether it is."""
-        ...
+_ADVICE = {
+    Error.TAPE: "the tape in its memory is not this package's: upload it with --reload",
+    Error.CRC: "the tape in its memory was altered: upload it with --reload, and if that does not "
+    "help, test the memory with --memory-test",
+    Error.ORDER: "its tape waits for itself: build the package again",
+    Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
+    "package is for this board",
+    Error.PARTIAL: "its tape is for a core with more partial sums: build the package again",
+}
 
 
 class Device:
@@ -68,15 +60,28 @@ class Device:
         """`regions.tag` of the program: what a bitstream with this program in it has."""
         return regions.tag(self.program.image())
 
-    def load(self) -> None:
-        """Write the tables, weights and parameters; raises what the core refuses."""
+    def memory(self) -> ExternalMemory:
+        """The external memory, once it works; of a core that has one."""
+        self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
+        return ExternalMemory(self.transport)
+
+    def load(self, tick: Tick = nothing) -> None:
+        """Write the tables, weights and parameters, or what the external memory lacks of the tape.
+
+        Raises what the core refuses. `tick` is called for each piece of a tape that was written.
+        """
         program = self.program
+        if program.tape:
+            memory = self.memory()
+            memory.upload(memory.differing(pieces(program.tape)), tick)
+            self.check()
+            return
         self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
         for region, name in regions.TABLES.items():
             self._write_records(region, getattr(program, name))
         self._write_records(Region.PARAMS, program.params)
         self._write_entries(Region.WEIGHTS, program.weight_slices())
-        self._check()
+        self.check()
 
     def write_image(self, raw: NDArray[np.uint8]) -> None:
         """Put one raw image, or the frames of one recording, where the first layer reads it."""
@@ -98,7 +103,9 @@ class Device:
         return np.array([self.run(image).argmax() for image in raw], np.int64)
 
     def run_layer(self, index: int) -> None:
-        """Run one layer alone, on what earlier ones left in the plane memory."""
+        """Run one layer alone, on what earlier ones left in the plane memory; not of a tape."""
+        if self.program.tape:
+            raise ValueError("a layer of a tape cannot run alone: run the whole program")
         values = isa.LAYER.decode(self.config, self.program.layers[index]) | {"last": 1}
         single = [isa.LAYER.encode(self.config, values)]
         self._write_records(Region.LAYERS, single)
@@ -129,6 +136,12 @@ class Device:
         values = dict(zip(COUNTERS, (high << SLICE | low, *rest), strict=True))
         return Counters(**{name: values[name] for name in COUNTERS[: self.config.counters]})
 
+    def wait_cycles(self) -> int | None:
+        """Cycles of the last run in which passes waited for the tape; None without one."""
+        if not self.config.external:
+            return None
+        return self.transport.read(regions.MEMORY_REGISTERS["wait_cycles"].address, 1)[0]
+
     def _start(self, limit: int) -> None:
         control = regions.REGISTERS["control"].address
         self.transport.write(control, [CLEAR])
@@ -138,13 +151,15 @@ class Device:
                 f"the core did not finish within {limit} cycles, the most that its program can "
                 "take: load it again, or reset the core"
             )
-        self._check()
+        self.check()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise what the core reports."""
         status, code, at = self.transport.read(regions.REGISTERS["status"].address, 3)
         if status & 4:
             name = Error(code).name if code in set(Error) else code
-            raise DeviceError(f"the core stopped with error {name} at {at}")
+            advice = f": {_ADVICE[Error(code)]}" if code in _ADVICE else ""
+            raise DeviceError(f"the core stopped with error {name} at {at}{advice}")
 
     def _write_records(self, region: Region, words: Sequence[int]) -> None:
         """Encoded records, from entry 0 on."""

@@ -12,8 +12,10 @@ from lbq_hw.isa import link
 from lbq_hw.isa.link import CRC_BYTES, Command, Status
 
 _ANY = CoreConfig()  # heads of frames are the same for every core
-_STUFFED = {link.FLAG: bytes((link.ESCAPE, link.FLAG ^ link.ESCAPED)),
-            link.ESCAPE: bytes((link.ESCAPE, link.ESCAPE ^ link.ESCAPED))}  # fmt: skip
+# The escape first, or those that it brings for a flag would be escaped themselves.
+_STUFFED = tuple(
+    (bytes((byte,)), bytes((link.ESCAPE, byte ^ link.ESCAPED))) for byte in (link.ESCAPE, link.FLAG)
+)
 _PAGE = 256  # a frame's address counts up in its low byte only
 REQUEST_BYTES, REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
 
@@ -54,8 +56,9 @@ class Reply:
 def wrap(plain: bytes) -> bytes:
     """Add the CRC, escape, end with a flag."""
     whole = plain + zlib.crc32(plain).to_bytes(CRC_BYTES, "little")
-    body = b"".join(_STUFFED.get(byte, bytes((byte,))) for byte in whole)
-    return body + bytes((link.FLAG,))
+    for byte, escaped in _STUFFED:
+        whole = whole.replace(byte, escaped)
+    return whole + bytes((link.FLAG,))
 
 
 def unwrap(body: bytes) -> bytes | None:

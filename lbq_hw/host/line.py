@@ -13,8 +13,8 @@ import serial
 
 from lbq_hw.host import clock
 from lbq_hw.host.clock import Clock
-from lbq_hw.host.device import DeviceError
 from lbq_hw.host.frames import Replies, Reply, Request, cuts
+from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE

@@ -283,5 +283,5 @@ class Error(Code):
     TAPE = 11, "an item of the tape is illegal, or the tape is for another core"
     CRC = 12, "an item of the tape has a wrong CRC"
     ORDER = 13, "the tape and the passes wait for each other"
-    MEMORY = 14, "started while the external memory is not calibrated"
+    MEMORY = 14, "the external memory was needed while it is not calibrated"
     PARTIAL = 15, "a pass has more steps than there is room for partial sums"

@@ -13,6 +13,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.isa import link, regions
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import SLICE, Record
+from lbq_hw.isa.regions import Register
 from lbq_hw.markdown import table
 
 
@@ -50,12 +51,10 @@ def _lines(config: CoreConfig) -> Iterator[str]:
     yield from _addresses(config)
     yield "## Registers"
     yield ""
-    registers = regions.REGISTERS.values()
-    yield from _table(
-        ("address", "name", "access", "meaning"),
-        ((r.address, f"`{r.name}`", r.access, r.meaning) for r in registers),
-        "rlll",
-    )
+    yield from _registers(regions.REGISTERS.values())
+    yield "Cores with external memory have these, too:"
+    yield ""
+    yield from _registers(regions.MEMORY_REGISTERS.values())
     yield "## Errors"
     yield ""
     yield (
@@ -111,19 +110,28 @@ def _record(record: Record, config: CoreConfig) -> Iterator[str]:
         yield ""
 
 
+def _registers(registers: Iterable[Register]) -> Iterator[str]:
+    rows = ((r.address, f"`{r.name}`", r.access, r.meaning) for r in registers)
+    yield from _table(("address", "name", "access", "meaning"), rows, "rlll")
+
+
 def _addresses(config: CoreConfig) -> Iterator[str]:
     yield (
         f"An address names one slice of {SLICE} bits: the region in bits {regions.SHIFT} and up, "
         "then the entry, then the slice of the entry, in as many bits as the number of its slices "
         "needs. The slices of a plane word and of a parameter are written in order; a parameter "
-        "is stored with its last slice. While a program runs the host may only read registers."
+        "is stored with its last slice. While a program runs the host may only read registers. "
+        "Cores with external memory alone have the region MEMORY; there the host writes planes and "
+        "that memory, and a tape writes the rest."
     )
     yield ""
-    entries, slices = regions.entries(config), regions.slices(config)
+    large = config.with_(word=config.lanes, external=SLICE)
     rows = []
     for region in regions.Region:
-        first = regions.address(config, region, 0)
-        last = regions.address(config, region, entries[region] - 1, slices[region] - 1)
+        core = config if region in regions.reached(config) else large
+        entries, slices = regions.entries(core), regions.slices(core)
+        first = regions.address(core, region, 0)
+        last = regions.address(core, region, entries[region] - 1, slices[region] - 1)
         access = regions.ACCESS[region]
         rows.append(
             (region.value, region.name, f"`0x{first:08X}`", f"`0x{last:08X}`", entries[region],

@@ -26,6 +26,7 @@ class Region(IntEnum):
     PARAMS = 6
     PLANES = 7
     LOGITS = 8
+    MEMORY = 9  # external memory, which not every core has
 
 
 SHIFT = 28
@@ -38,8 +39,12 @@ ACCESS = {
     Region.PARAMS: "w",
     Region.PLANES: "rw",
     Region.LOGITS: "r",
+    Region.MEMORY: "rw",
 }
-"""What the host may do while no program runs. While one runs, it may read registers."""
+"""What the host may do while no program runs. While one runs, it may read registers. With external
+memory, a tape writes tables, weights and parameters, and the host cannot."""
+MEMORY_SLICES = 1 << 24
+"""Slices of external memory that can be addressed: 64 MB."""
 MAGIC = 0x4C425131  # "LBQ1"
 
 
@@ -89,10 +94,44 @@ _REGISTERS = (
     ("cycles_high", "r", "high half"),
     *((name, "r", _MEANINGS[name]) for name in COUNTERS[1:]),
 )
-REGISTERS = {
-    name: Register(name=name, address=address, access=access, meaning=meaning)
-    for address, (name, access, meaning) in enumerate(_REGISTERS)
-}
+_MEMORY_REGISTERS = (
+    (
+        "memory",
+        "r",
+        "bit 0: calibrated; bit 1: digest under way; bit 2: calibration failed; bit 3: self-test "
+        "under way",
+    ),
+    ("digest_first", "w", "first slice of the next digest"),
+    ("digest_slices", "w", "number of its slices; starts it"),
+    ("digest_crc", "r", "CRC-32 of these slices, as in zlib, once the digest is done"),
+    ("passes", "r", "passes done, of the run or the last one"),
+    ("wait_cycles", "r", "cycles in which no pass ran, because the tape did not allow one yet"),
+    ("test_last", "w", "last slice of a self-test; starts it, and all up to there is overwritten"),
+    ("test_differing", "r", "memory words that differed in the self-test"),
+)
+
+
+def _numbered(rows: Sequence[tuple[str, str, str]], first: int) -> dict[str, Register]:
+    return {
+        name: Register(name=name, address=address, access=access, meaning=meaning)
+        for address, (name, access, meaning) in enumerate(rows, first)
+    }
+
+
+REGISTERS = _numbered(_REGISTERS, 0)
+"""Of every core."""
+MEMORY_REGISTERS = _numbered(_MEMORY_REGISTERS, len(REGISTERS))
+"""Of cores with external memory, after the others."""
+
+
+def registers(config: CoreConfig) -> Mapping[str, Register]:
+    """The registers of a core."""
+    return REGISTERS | MEMORY_REGISTERS if config.external else REGISTERS
+
+
+def reached(config: CoreConfig) -> tuple[Region, ...]:
+    """The regions of a core."""
+    return tuple(Region) if config.external else tuple(Region)[: Region.MEMORY]
 
 
 def weight_slice_lanes(config: CoreConfig) -> int:
@@ -116,6 +155,7 @@ def slices(config: CoreConfig) -> Mapping[Region, int]:
         Region.PARAMS: isa.PARAM.slices(config),
         Region.PLANES: -(-config.word // SLICE),
         Region.LOGITS: -(-config.membrane_bits // SLICE),
+        **({Region.MEMORY: 1} if config.external else {}),
     }
 
 
@@ -123,19 +163,20 @@ def slices(config: CoreConfig) -> Mapping[Region, int]:
 def entries(config: CoreConfig) -> Mapping[Region, int]:
     """Entries of each region."""
     return {
-        Region.REGISTERS: len(REGISTERS),
+        Region.REGISTERS: len(registers(config)),
         **{region: getattr(config, name) for region, name in TABLES.items()},
         Region.WEIGHTS: config.weight_rows,
         Region.PARAMS: config.channels,
         Region.PLANES: config.plane_words,
         Region.LOGITS: config.logits,
+        **({Region.MEMORY: MEMORY_SLICES} if config.external else {}),
     }
 
 
 def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> int:
     """Host address of one slice of one entry."""
-    parts = slices(config)[region]
-    if not (0 <= entry < entries(config)[region] and 0 <= part < parts):
+    parts = slices(config).get(region, 0)
+    if not (0 <= part < parts and 0 <= entry < entries(config)[region]):
         raise ValueError(f"{region.name} has no slice {part} of entry {entry}")
     return region << SHIFT | entry << (parts - 1).bit_length() | part
 

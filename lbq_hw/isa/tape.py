@@ -104,6 +104,22 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
         yield item
 
 
+def check_ends(config: CoreConfig, data: bytes) -> None:
+    """Refuse what has no HEAD of this core at its beginning, or no END where HEAD says.
+
+    TapeError, without a look at what lies between.
+    """
+    item, _ = _item(data, 0)
+    if item.address != HEAD:
+        raise TapeError("HEAD must be the first item, and no other")
+    if not item.payload or item.payload != head(config, item.payload[-1]).payload:
+        raise TapeError("the tape is for another core")
+    last = TapeItem(address=END).encode()
+    end = 4 * item.payload[-1]
+    if data[max(end - len(last), 0) : end] != last:
+        raise TapeError(f"END must end at slice {item.payload[-1]}")
+
+
 def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:
     """Region, entry and slice of an entry that the payload of an item begins with."""
     region = Region(item.address >> regions.SHIFT)

@@ -83,7 +83,7 @@ class HostModel:
         """Region, entry and slice, unless they are refused."""
         number, rest = divmod(address, 1 << regions.SHIFT)
         error = Error.ADDRESS
-        if number in set(Region):
+        if number in regions.reached(self.config):
             region = Region(number)
             slices = regions.slices(self.config)[region]
             entry, part = divmod(rest, 1 << (slices - 1).bit_length())
@@ -201,7 +201,7 @@ def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[
 
 def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]:
     slices, entries = regions.slices(config), regions.entries(config)
-    region = source.choice(list(Region))
+    region = source.choice(regions.reached(config))
     entry = source.randrange(entries[region])
     kind = source.random()
     if kind < 0.1:  # the entry after the last one, or a region that does not exist

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from host.memory_model import CoreMemory, MemoryTransport
 from networks import random_images, random_network
+from tapes import drawn
 
 from lbq_hw import isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
@@ -251,12 +253,25 @@ def test_another_core_is_refused(register: str, value: int) -> None:
         Device(memory, program)
 
 
+ADVICE = {
+    Error.TAPE: "the tape in its memory is not this package's: upload it with --reload",
+    Error.CRC: "the tape in its memory was altered: upload it with --reload, and if that does not "
+    "help, test the memory with --memory-test",
+    Error.ORDER: "its tape waits for itself: build the package again",
+    Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
+    "package is for this board",
+    Error.PARTIAL: "its tape is for a core with more partial sums: build the package again",
+}
+
+
 @pytest.mark.parametrize("error", list(Error)[1:], ids=lambda error: error.name)
-def test_the_error_of_a_run_is_named(error: Error) -> None:
+def test_the_error_of_a_run_is_named_and_of_a_tape_with_advice(error: Error) -> None:
     _, program, memory = prepared()
     device = Device(memory, program)
     memory.set_registers(status=0b110, error=error, error_at=7)
-    with pytest.raises(DeviceError, match=f"^the core stopped with error {error.name} at 7$"):
+    advice = f": {ADVICE[error]}" if error in ADVICE else ""
+    text = f"the core stopped with error {error.name} at 7{advice}"
+    with pytest.raises(DeviceError, match=f"^{re.escape(text)}$"):
         device.start()
 
 
@@ -299,3 +314,35 @@ def test_a_core_that_another_host_keeps_busy_is_told() -> None:
     with pytest.raises(DeviceError, match=text):
         Device(memory, program)
     assert memory.limit == limit
+
+
+def on_tape() -> tuple[Program, CoreMemory, Device]:
+    program = compile_network(*drawn(3))
+    cells = CoreMemory(program.config)
+    return program, cells, Device(MemoryTransport(cells), program)
+
+
+def test_a_tape_is_loaded_into_external_memory_and_only_once() -> None:
+    program, cells, device = on_tape()
+    ticks: list[int] = []
+    for _ in range(2):
+        device.load(lambda: ticks.append(0))
+        assert cells.bytes(len(program.tape)) == program.tape
+    assert len(cells.written) == len(program.tape) // 4
+    assert len(ticks) == 1
+
+
+def test_a_layer_of_a_tape_does_not_run_alone() -> None:
+    _, cells, device = on_tape()
+    text = r"^a layer of a tape cannot run alone: run the whole program$"
+    with pytest.raises(ValueError, match=text):
+        device.run_layer(0)
+    assert CONTROL not in cells
+
+
+def test_waits_are_those_of_a_tape() -> None:
+    _, cells, device = on_tape()
+    cells[regions.MEMORY_REGISTERS["wait_cycles"].address] = 12345
+    assert device.wait_cycles() == 12345
+    _, program, memory = prepared()
+    assert Device(memory, program).wait_cycles() is None

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from link_model import Model
 
-from lbq_hw.host.device import DeviceError
 from lbq_hw.host.line import ATTEMPTS, LinkError, SerialTransport
+from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import regions
 
 Noise = Callable[[bytes], bytes]

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tapes import drawn
 
 from lbq_hw import file, package, zoo
+from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa import tape
+from lbq_hw.isa.tape import TapeItem
 from lbq_hw.package import Package, PackageError
 
 
@@ -116,8 +121,8 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
         ({"clock_hz": True}, "{}: package.clock_hz must be an integer, not True: build it again"),
         (
             {"sha256": {}},
-            "{} must give the sha256 of its model, its bitstream and its self-test, and of nothing "
-            "else: build it again",
+            "{} must give the sha256 of its model, its bitstream, its self-test and its tape, and "
+            "of nothing else: build it again",
         ),
         ({"baud": 0}, "{} has baud = 0, which it cannot be: build it again"),
         ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which it cannot be: build it again"),
@@ -149,3 +154,86 @@ def test_a_manifest_that_is_no_json_is_told(tmp_path: Path) -> None:
     manifest = tmp_path / "a" / "package.json"
     manifest.write_text("{", "utf-8")
     refused(tmp_path / "a", f"{manifest} cannot be read (not JSON): build it again")
+
+
+@pytest.fixture(scope="module")
+def taped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Program]:
+    """A network file, and its program for a core with external memory."""
+    program = compile_network(*drawn(3))
+    model = tmp_path_factory.mktemp("model") / "net.lbq"
+    file.save(drawn(3)[0], model)
+    return model, program
+
+
+def on_tape(folder: Path, taped: tuple[Path, Program], **changes: Any) -> Package:
+    model, program = taped
+    return packed(
+        folder, **{"model": model, "config": program.config, "tape": program.tape} | changes
+    )
+
+
+def test_a_package_carries_its_tape(tmp_path: Path, taped: tuple[Path, Program]) -> None:
+    on_tape(tmp_path / "a", taped)
+    assert package.read(tmp_path / "a").tape == taped[1].tape
+    assert (tmp_path / "a" / "tape.bin").read_bytes() == taped[1].tape
+    manifest = json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))
+    assert manifest["tape"] == "tape.bin"
+    assert manifest["sha256"]["tape.bin"] == hashlib.sha256(taped[1].tape).hexdigest()
+    assert packed(tmp_path / "b").tape == b""
+
+
+def test_a_tape_is_there_where_the_core_reads_one_and_else_not(
+    tmp_path: Path, taped: tuple[Path, Program]
+) -> None:
+    def refused_by(what: str, **changes: Any) -> None:
+        text = rf"package.json describes a core with {what}: build it again$"
+        with pytest.raises(PackageError, match=text):
+            on_tape(tmp_path / "a", taped, **changes)
+
+    refused_by("external memory and no tape", tape=b"")
+    refused_by("a tape and no external memory", config=CoreConfig(lanes=8))
+
+
+def changed_tape(folder: Path, data: bytes) -> None:
+    """Another tape, whose digest is right."""
+    (folder / "tape.bin").write_bytes(data)
+    digests = json.loads((folder / "package.json").read_text("utf-8"))["sha256"]
+    edit(folder, sha256=digests | {"tape.bin": hashlib.sha256(data).hexdigest()})
+
+
+def test_a_tape_that_is_missing_altered_or_not_of_this_core_is_told(
+    tmp_path: Path, taped: tuple[Path, Program]
+) -> None:
+    folder, program = tmp_path / "a", taped[1]
+    on_tape(folder, taped)
+    path = folder / "tape.bin"
+    path.write_bytes(program.tape[:-4])
+    refused(folder, f"{path} is not the file that was packed: build it again")
+    path.unlink()
+    refused(folder, f"{path} is missing: build it again")
+    other = program.config.with_(weight_rows=program.config.weight_rows + 8)
+    slices = int.from_bytes(program.tape[16:20], "little")
+    for data, reason in (
+        (tape.encode(other, []), "the tape is for another core"),
+        (program.tape[: 4 * slices - 4], f"END must end at slice {slices}"),
+        (b"", "the tape ends within the item at byte 0"),
+        (program.tape[:3], "the tape ends within the item at byte 0"),
+        (b"\1" + program.tape[1:], "the item at byte 0 has a wrong CRC"),
+        (TapeItem(address=tape.PASS).encode(), "HEAD must be the first item, and no other"),
+        (TapeItem(address=tape.HEAD).encode(), "the tape is for another core"),
+        (tape.head(program.config, 0).encode(), "END must end at slice 0"),
+        (tape.head(program.config, (1 << 32) - 1).encode(), "END must end at slice 4294967295"),
+    ):
+        changed_tape(folder, data)
+        refused(folder, f"{path} is no tape of this core ({reason}): build it again")
+    assert len(program.tape) > 4 * slices - 4
+
+
+def test_a_tape_that_no_memory_holds_is_not_even_read(
+    tmp_path: Path, taped: tuple[Path, Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_tape(tmp_path / "a", taped)
+    monkeypatch.setattr("lbq_hw.isa.regions.MEMORY_SLICES", 100)
+    path = tmp_path / "a" / "tape.bin"
+    reason = "it has more than 400 bytes"
+    refused(tmp_path / "a", f"{path} is no tape of this core ({reason}): build it again")

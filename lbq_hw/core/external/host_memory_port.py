@@ -3,12 +3,13 @@
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["SLICE_ADDRESS_BITS", "HostMemoryPort", "SliceRequest"]
 
-SLICE_ADDRESS_BITS = 24
-"""Of the address of a slice: 64 MB."""
+SLICE_ADDRESS_BITS = (regions.MEMORY_SLICES - 1).bit_length()
+"""Of the address of a slice."""
 
 
 class SliceRequest(data.StructLayout):

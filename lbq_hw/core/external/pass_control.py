@@ -45,6 +45,8 @@ class PassControl(wiring.Component):
     done : out
         Passes that were done before the cycle before; after an error, before that in which it was
         found.
+    waits : out
+        In the cycle before, no pass ran, because the next one was not allowed.
     stop : out
         Level, from the cycle after an error on until the next start.
     finished : out
@@ -66,6 +68,7 @@ class PassControl(wiring.Component):
     begun: Out(PASS_BITS)
     resting: Out(1)
     done: Out(PASS_BITS)
+    waits: Out(1)
     stop: Out(1)
     finished: Out(1)
     error: Out(4)
@@ -77,10 +80,11 @@ class PassControl(wiring.Component):
         order, ends, fails, permit = Signal(), Signal(), Signal(), Signal()
         failure = Signal(4)  # an error of the tape
         going = active & ~self.stop
+        free = going & Mux(running, self.paused, ~last)  # for the next pass
         m.d.comb += [
             permit.eq(allowed != self.begun),
             ends.eq(running & self.over),
-            self.begin.eq(going & permit & Mux(running, self.paused, ~last)),
+            self.begin.eq(free & permit),
             self.resting.eq(~running | self.paused | self.over),
             fails.eq(going & (order | self.stray | (self.tape_error != 0)
                               | (ends & (self.walk_error != 0)))),
@@ -97,6 +101,7 @@ class PassControl(wiring.Component):
                 Mux(last, permit | self.waiting, ~permit & (self.waiting | self.ended))
             )
 
+        m.d.sync += self.waits.eq(self.start | (free & ~permit))
         with m.If(~self.stop):
             m.d.sync += self.done.eq(self.begun - running)
         with m.If(self.allow):

@@ -15,6 +15,7 @@ from lbq_hw.isa import Error
 __all__ = ["TapeRunner"]
 
 _WALK = ("paused", "over", "idle", "stray", "walk_error")
+_TOLD = ("begin", "stop", "done", "waits", "finished", "error")
 
 
 class TapeRunner(wiring.Component):
@@ -31,7 +32,7 @@ class TapeRunner(wiring.Component):
         As in `PassControl`.
     walk_error_at : in
         Where the walker's error is.
-    begin, stop, done, finished, error : out
+    begin, stop, done, waits, finished, error : out
         As in `PassControl`.
     error_at : out
         The passes that were done, for an error that is no record's.
@@ -53,7 +54,7 @@ class TapeRunner(wiring.Component):
             {"i": reader.signature.members["i"], "start": In(1)}
             | {name: given[name] for name in _WALK}
             | {"walk_error_at": In(at_bits)}
-            | {name: given[name] for name in ("begin", "stop", "done", "finished", "error")}
+            | {name: given[name] for name in _TOLD}
             | {"error_at": Out(error_at_bits(config)), "reading": Out(1)}
             | {name: stored[name] for name in ("records", "weights", "params")}
         )
@@ -72,7 +73,7 @@ class TapeRunner(wiring.Component):
             m.d.comb += getattr(control, name).eq(getattr(reader, name))
         for name in _WALK:
             m.d.comb += getattr(control, name).eq(getattr(self, name))
-        for name in ("begin", "stop", "done", "finished", "error"):
+        for name in _TOLD:
             m.d.comb += getattr(self, name).eq(getattr(control, name))
         of_record = control.error < Error.TAPE
         m.d.comb += [

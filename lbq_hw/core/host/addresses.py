@@ -18,12 +18,16 @@ def place(config: CoreConfig, addr: Value, kind: Region) -> tuple[Value, Value]:
 
 def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
     """Whether an address names something; `named` tells its region, one bit per region."""
-    slices, entries = regions.slices(config), regions.entries(config)
-    used = {kind: len(place(config, addr, kind)[0]) + ceil_log2(entries[kind]) for kind in Region}
+    slices, entries, reached = (
+        regions.slices(config),
+        regions.entries(config),
+        regions.reached(config),
+    )
+    used = {kind: len(place(config, addr, kind)[0]) + ceil_log2(entries[kind]) for kind in reached}
     low, high = addr[: max(used.values())], addr[max(used.values()) :]
     nowhere = high[: regions.SHIFT - len(low)].any()
     found = []
-    for kind in Region:
+    for kind in reached:
         part, entry = place(config, addr, kind)
         bits = ceil_log2(entries[kind])
         there = ~(nowhere | low[used[kind] :].any())

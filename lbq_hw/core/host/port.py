@@ -1,11 +1,16 @@
 """The host's view of the core: registers and memories behind 32-bit addresses."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.host_memory_port import HostMemoryPort
+from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.core.host.addresses import exists, place
 from lbq_hw.core.host.registers import Registers
 from lbq_hw.core.host.writes import HostWrites, host_regions
@@ -17,8 +22,9 @@ __all__ = ["FAR_LANES", "HostPort", "PortSignature"]
 
 _WRITES = ("records", "weights", "params", "plane_write")
 _RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
-_MEMORY_IN = ("calibrated", "aligned")
+_TAPE_IN = ("calibrated", "aligned", "passes", "waits")
 _RUN_OUT = ("start", "busy")
+_READABLE = (Region.REGISTERS, Region.PLANES, Region.LOGITS, Region.MEMORY)
 FAR_LANES = 32
 """Lanes from which on memories lie far from the port."""
 
@@ -45,14 +51,25 @@ class PortSignature(wiring.Signature):
 class HostPort(wiring.Component):
     """Decodes the addresses of `lbq_hw.isa.regions`, holds the registers, and starts the core.
 
-    Blocks: `HostWrites` and `Registers`. The slices of a plane word and of a parameter must be
-    written in their order; those of a parameter are stored with the last. While the core runs only
-    registers can be read: anything else is refused with the error BUSY; what does not exist, with
-    ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
+    Blocks: `HostWrites`, `Registers` and, with external memory, `MemoryAccess`. The slices of a
+    plane word and of a parameter must be written in their order; those of a parameter are stored
+    with the last. While the core runs only registers can be read: anything else is refused with the
+    error BUSY; what does not exist, with ADDRESS. A refused read answers 0. Of several errors the
+    first stays until it is cleared.
+
+    What needs the external memory (its slices, a digest, a self-test) is refused with MEMORY while
+    it is not calibrated. While a digest or a self-test is under way, these and a start are refused
+    with BUSY.
 
     Timing. A request every other cycle, each taken in its second cycle; in its third where a run
     ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
     cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
+
+    With external memory, a write is stored in the cycle in which it is taken, and a read answered
+    two cycles after, and the next request is taken after that. A slice of external memory is
+    offered to the memory in the cycle after it was taken; if it answers in cycle c, the read is
+    answered in cycle c + 2. After a write, the next request is taken in the cycle after the memory
+    took it at the earliest.
 
     Members
     -------
@@ -63,8 +80,9 @@ class HostPort(wiring.Component):
     planes, logits : read ports
     start : out
         The first cycle of `busy`; with external memory, the first of these with `aligned`.
-    calibrated, aligned : in, with external memory
+    calibrated, aligned, passes, waits : in, with external memory
         As in `Registers`.
+    host_memory : `HostMemoryPort`, with external memory
     busy : out
     finished : in
         The program ended; `busy` falls. Not looked at in the cycle of `start`.
@@ -81,7 +99,8 @@ class HostPort(wiring.Component):
         self._config = c = config
         self._writes = writes = HostWrites(config)
         self._registers = registers = Registers(config)
-        self._run_in = (*_RUN_IN, *_MEMORY_IN) if config.external else _RUN_IN
+        self._access = MemoryAccess() if config.external else None
+        self._run_in = (*_RUN_IN, *_TAPE_IN) if config.external else _RUN_IN
         logit = data.ArrayLayout(signed(c.membrane_bits), c.units)
         written, kept = writes.signature.members, registers.signature.members
         super().__init__(
@@ -98,6 +117,7 @@ class HostPort(wiring.Component):
             }
             | {name: written[name] for name in _WRITES if name in written}
             | {name: kept[name] for name in (*_RUN_OUT, *self._run_in)}
+            | ({"host_memory": Out(HostMemoryPort())} if c.external else {})
         )
 
     def elaborate(self, _platform):
@@ -112,62 +132,104 @@ class HostPort(wiring.Component):
             m.d.comb += getattr(self, name).eq(getattr(registers, name))
         for name in self._run_in:
             m.d.comb += getattr(registers, name).eq(getattr(self, name))
-        named = [port.addr[regions.SHIFT :] == kind for kind in Region]
-        control = port.addr[:4] == regions.REGISTERS["control"].address
-        reads = (Region.REGISTERS, Region.PLANES, Region.LOGITS)
-        readable = Cat(named[kind] for kind in reads).any()
+        named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(self._config)]
+        settable = {
+            name: self._number() == register.address
+            for name, register in regions.registers(self._config).items()
+            if "w" in register.access
+        }
+        readable = Cat(named[kind] for kind in _READABLE if kind < len(named)).any()
         writable = Cat(named[kind] for kind in host_regions(self._config)).any()
-        writable |= named[Region.REGISTERS] & control
+        writable |= named[Region.REGISTERS] & reduce(or_, settable.values())
 
         # A request is looked at, and taken in the cycle after: what follows from its address would
         # be late for all the memories.
         looked, known, allowed = Signal(), Signal(), Signal()
-        here, written, read = (Signal(len(Region)) for _ in range(3))
+        here, written, read = (Signal(len(named)) for _ in range(3))
         request, locked, taken, answer, clear, ended = (Signal() for _ in range(6))
         refused = Signal(4)
+        ready, answers = looked & ~ended, request & ~port.write
+        locks = self.busy & (port.write | ~here[Region.REGISTERS])
+        takes = request & known & ~locked & allowed
+        commands = written[Region.REGISTERS]
+        if self._access:
+            commanded, absent = Signal(), Signal()
+            m.d.sync += commanded.eq(settable["control"])
+            sets = here[Region.REGISTERS] & port.write
+            uses = here[Region.MEMORY] | (sets & ~commanded)
+            m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated)
+            ready &= ~self._access.pending & ~answer & ~port.r_valid
+            answers &= ~read[Region.MEMORY]
+            locks |= self._access.in_use & (uses | (sets & port.w_data[0]))
+            takes &= ~absent
+            commands &= commanded
+            self._reach_memory(m, written, read)
         m.d.sync += [
             looked.eq(port.valid & ~port.ready),
             known.eq(exists(self._config, port.addr, named)),
             allowed.eq(Mux(port.write, writable, readable)),
             here.eq(Cat(named)),
-            answer.eq(request & ~port.write),
-            clear.eq(written[Region.REGISTERS] & port.w_data[1]),
+            answer.eq(answers),
+            clear.eq(commands & port.w_data[1]),
             ended.eq(self.busy & self.finished),
         ]
         m.d.comb += [
-            port.ready.eq(looked & ~ended),
-            port.r_valid.eq(answer),
+            port.ready.eq(ready),
             request.eq(port.ready),  # it is still valid
-            locked.eq(self.busy & (port.write | ~here[Region.REGISTERS])),
-            taken.eq(request & known & ~locked & allowed),
+            locked.eq(locks),
+            taken.eq(takes),
             written.eq(here & (taken & port.write).replicate(len(here))),
             read.eq(here & (taken & ~port.write).replicate(len(here))),
         ]
         with m.If(request & ~taken):
             m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
+            if self._access:
+                with m.If(absent & ~locked):
+                    m.d.comb += refused.eq(Error.MEMORY.value)
         m.d.comb += [
-            registers.begin.eq(written[Region.REGISTERS] & port.w_data[0]),
+            registers.begin.eq(commands & port.w_data[0]),
             registers.clear.eq(clear),
             registers.refused.eq(refused),
         ]
-        stored = m.d.sync if self._config.lanes >= FAR_LANES else m.d.comb
+        # With external memory, planes are all that is written, and they have a register of their own.
+        far = self._config.lanes >= FAR_LANES and not self._config.external
+        stored = m.d.sync if far else m.d.comb
         stored += [
             writes.written.eq(written),
             writes.addr.eq(port.addr),
             writes.data.eq(port.w_data),
         ]
-        self._answer(m, read, registers.values)
+        self._answer(m, answer, read)
         return m
 
-    def _answer(self, m, read, values):
-        """What a read brings, a cycle later; 0 if it was refused."""
+    def _number(self):
+        """Of the register that a request names."""
+        return self.port.addr[: (len(regions.registers(self._config)) - 1).bit_length()]
+
+    def _reach_memory(self, m, written, read):
+        """Pass on what concerns the external memory."""
+        m.submodules.access = access = self._access
+        connect(m, access.memory, flipped(self.host_memory))
+        m.d.comb += [
+            access.read.eq(read[Region.MEMORY]),
+            access.write.eq(written[Region.MEMORY]),
+            access.set.eq(written[Region.REGISTERS]),
+            access.addr.eq(self.port.addr),
+            access.data.eq(self.port.w_data),
+            access.calibrated.eq(self.calibrated),
+        ]
+
+    def _answer(self, m, answer, read):
+        """What a read brings, a cycle later; 0 if it was refused. External memory takes longer."""
         c = self._config
         source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
+        blocks = [self._registers, self._access] if self._access else [self._registers]
+        values = {name: block.values[name] for block in blocks for name, _ in block.values.shape()}
         m.d.sync += source.eq(read)
-        with m.Switch(self.port.addr[:4]):
-            for name, where in regions.REGISTERS.items():
+        with m.Switch(self._number()):
+            for name, where in regions.registers(c).items():
                 with m.Case(where.address):
-                    m.d.sync += register.eq(values[name])
+                    m.d.sync += register.eq(values.get(name, 0))
 
         plane_part, plane = place(c, self.port.addr, Region.PLANES)
         logit_part, logit = place(c, self.port.addr, Region.LOGITS)
@@ -193,8 +255,13 @@ class HostPort(wiring.Component):
                 | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
                 | _gate(source[Region.LOGITS], total.as_unsigned().word_select(asked.logit, SLICE))
             ),
-            self.port.r_data.eq(answered),
         ]
+        valid, brought, answers = answer, answered, m.d.comb
+        if self._access:
+            valid |= self._access.answered
+            brought |= _gate(self._access.answered, self._access.answer)
+            answers = m.d.sync  # a plane word comes from far
+        answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
 
 
 def _gate(enable, value):

@@ -12,11 +12,14 @@ from lbq_hw.isa.regions import COUNTERS
 
 __all__ = ["Registers", "error_at_bits"]
 
+_PASS_BITS = tape.MOST_PASSES.bit_length()
+_OF_RUNS = ("passes", "wait_cycles")
+
 
 def error_at_bits(config: CoreConfig) -> int:
     """Bits that tell where an error is: an entry of a table, or with a tape a number of passes."""
     tables = max(address_bits(getattr(config, name)) for name in isa.TABLES)
-    return max(tables, tape.MOST_PASSES.bit_length()) if config.external else tables
+    return max(tables, _PASS_BITS) if config.external else tables
 
 
 class Registers(wiring.Component):
@@ -39,14 +42,17 @@ class Registers(wiring.Component):
         Error of a request that is refused in this cycle, or 0.
     calibrated, aligned : in, with external memory
         The memory works, else a run ends with MEMORY as soon as it began; it can start.
+    passes, waits : in, with external memory
+        Passes done; whether to count a cycle of waiting for one, as ``ticks``.
     start, busy, finished, layer, walk_error, walk_error_at, stray, ticks : as in `HostPort`
     values : out
-        Each register by its name in `regions.REGISTERS`.
+        Each register by its name in `regions.registers`, without those of `MemoryAccess`.
     """
 
     def __init__(self, config: CoreConfig):
         self._config = c = config
-        widths = dict.fromkeys(regions.REGISTERS, SLICE)
+        names = (*regions.REGISTERS, *_OF_RUNS) if c.external else regions.REGISTERS
+        memory = {"calibrated": In(1), "aligned": In(1), "passes": In(_PASS_BITS), "waits": In(1)}
         super().__init__(
             {
                 "begin": In(1),
@@ -60,9 +66,9 @@ class Registers(wiring.Component):
                 "walk_error_at": In(error_at_bits(c)),
                 "stray": In(1),
                 "ticks": In(data.StructLayout(dict.fromkeys(COUNTERS, 1))),
-                "values": Out(data.StructLayout(widths)),
+                "values": Out(data.StructLayout(dict.fromkeys(names, SLICE))),
             }
-            | ({"calibrated": In(1), "aligned": In(1)} if c.external else {})
+            | (memory if c.external else {})
         )
 
     def elaborate(self, _platform):
@@ -75,6 +81,8 @@ class Registers(wiring.Component):
             "control": 0,
             "layer": self.layer,
         }
+        if self._config.external:
+            values["passes"] = self.passes
         m.d.comb += [self.values[name].eq(value) for name, value in values.items()]
         return m
 
@@ -130,4 +138,12 @@ class Registers(wiring.Component):
             with m.Elif(ticks[name]):
                 m.d.sync += counter.eq(counter + 1)
         whole = counters["cycles"]
+        if c.external:
+            waited, tick = Signal(min(c.counter_bits, SLICE)), Signal()
+            m.d.sync += tick.eq(self.waits & running)
+            with m.If(self.clear):
+                m.d.sync += waited.eq(0)
+            with m.Elif(tick):
+                m.d.sync += waited.eq(waited + 1)
+            counters["wait_cycles"] = waited
         return counters | {"cycles": whole[:SLICE], "cycles_high": whole[SLICE:]}

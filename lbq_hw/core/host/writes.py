@@ -22,7 +22,7 @@ _TABLES = {region: Table[region.name] for region in regions.TABLES}
 def host_regions(config: CoreConfig) -> tuple[Region, ...]:
     """Regions that the host can write, but for the registers."""
     if config.external:
-        return (Region.PLANES,)
+        return (Region.PLANES, Region.MEMORY)
     return (*_TABLES, Region.WEIGHTS, Region.PARAMS, Region.PLANES)
 
 
@@ -30,12 +30,12 @@ class HostWrites(wiring.Component):
     """Turns writes of slices into writes of the memories.
 
     Slices are stored at once, in the cycle in which they are given, but for those of a parameter,
-    which wait for the last one. In a core with external memory the host writes planes alone:
-    `TapeWrites` has the rest.
+    which wait for the last one. In a core with external memory the host writes planes and that
+    memory, to which `MemoryAccess` leads; `TapeWrites` has the rest.
 
     Members
     -------
-    written : in, one bit per `Region`
+    written : in, one bit per region of the core
         A slice is written there; at most one bit is set.
     addr, data : in
         The slice, which exists, and its value.
@@ -57,7 +57,7 @@ class HostWrites(wiring.Component):
         )
         program = {"records": Out(slice_stream(c)), "weights": In(weights), "params": In(params)}
         super().__init__(
-            {"written": In(len(Region)), "addr": In(32), "data": In(SLICE)}
+            {"written": In(len(regions.reached(c))), "addr": In(32), "data": In(SLICE)}
             | ({} if c.external else program)
             | {"plane_write": Out(stream.Signature(plane, always_ready=True))}
         )

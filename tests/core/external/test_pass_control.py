@@ -11,7 +11,7 @@ from lbq_hw.isa.tape import MOST_PASSES
 
 IN = ("start", "allow", "waiting", "ended", "tape_error", "paused", "over", "idle", "stray",
       "walk_error")  # fmt: skip
-OUT = ("begin", "begun", "resting", "done", "stop", "finished", "error")
+OUT = ("begin", "begun", "resting", "done", "waits", "stop", "finished", "error")
 
 
 def run(length: int, *, limit: int = 20_000, **cycles: dict) -> dict[str, list[int]]:
@@ -38,6 +38,8 @@ def test_a_pass_begins_when_it_is_allowed_and_the_one_before_is_done() -> None:
     assert [cycle for cycle in range(40) if not seen["resting"][cycle]] == [
         *range(5, 9), *range(10, 15), *range(22, 30),
     ]  # fmt: skip
+    # In the cycle before each of these, the next pass was waited for: from the start, and from 15.
+    assert ones(seen["waits"]) == [*range(1, 5), *range(16, 22)]
     assert ones(seen["finished"]) == [30]
     assert seen["begun"][39] == seen["done"][39] == 3
     assert (seen["error"][30], ones(seen["stop"])) == (0, [])

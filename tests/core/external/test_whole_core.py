@@ -51,6 +51,8 @@ def test_a_network_on_a_tape_is_exact_in_its_logits_and_cycles(seed: int) -> Non
         assert (outcome.status, outcome.error) == (2, 0)
         assert np.array_equal(outcome.logits, wanted.logits[0])
         assert outcome.cycles == sum(layer.cycles for layer in predicted)
+        assert outcome.wait_cycles == sum(layer.wait_cycles for layer in predicted) > 0
+        assert outcome.passes == len(program.passes)
 
 
 def flipped(source: random.Random, data: bytes) -> bytes:

@@ -18,7 +18,10 @@ from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from sim.collisions import colliding
 
-REGISTERS = {name: register.address for name, register in regions.REGISTERS.items()}
+REGISTERS = {
+    name: register.address
+    for name, register in (regions.REGISTERS | regions.MEMORY_REGISTERS).items()
+}
 START, CLEAR = 1, 2
 
 
@@ -30,6 +33,8 @@ class Outcome:
     error: int
     error_at: int
     cycles: int
+    passes: int
+    wait_cycles: int
     logits: np.ndarray | None
 
 
@@ -89,7 +94,7 @@ class Bench:
                 break
         found = {
             name: await access(ctx, port, REGISTERS[name])
-            for name in ("status", "error", "error_at", "cycles")
+            for name in ("status", "error", "error_at", "cycles", "passes", "wait_cycles")
         }
         logits = None
         if not found["error"]:

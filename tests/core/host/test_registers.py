@@ -108,3 +108,29 @@ def test_registers_that_never_change() -> None:
     assert set(seen["digest"]) == {int(SMALL.digest[:8], 16)}
     assert set(seen["control"]) == {0}
     assert set(seen["layer"]) == {LAYER}
+
+
+def test_waits_of_a_run_on_a_tape_are_counted_and_its_passes_are_told() -> None:
+    registers = Registers(SMALL.with_(word=SMALL.lanes, external=16))
+    bench = Bench(registers)
+    source = random.Random(2)
+    begin, start, end, clear = 3, 8, 60, 70
+    script = [{"waits": source.getrandbits(1)} for _ in range(80)]
+    script[begin]["begin"] = script[end]["finished"] = script[clear]["clear"] = 1
+    script[start]["aligned"] = 1
+    names = ("begin", "clear", "finished", "aligned", "waits")
+    bench.hold((registers.calibrated, 1), (registers.passes, 65535))
+    bench.script({name: getattr(registers, name) for name in names}, script)
+    seen = bench.probe(
+        start=registers.start,
+        **{name: registers.values[name] for name in ("passes", "wait_cycles")},
+    )
+    bench.run()
+    assert ones(seen["start"]) == [start]
+    ticks = [step["waits"] for step in script]
+    assert seen["wait_cycles"] == [
+        sum(ticks[start + 1 : min(max(cycle, 1) - 1, end + 1)]) if cycle <= clear else 0
+        for cycle in range(80)
+    ]
+    assert max(seen["wait_cycles"]) > 10
+    assert set(seen["passes"]) == {65535}

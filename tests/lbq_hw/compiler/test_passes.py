@@ -10,12 +10,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cores import external_core, random_core
-from networks import random_network
+from networks import random_images, random_network
 from tapes import compiled, drawn, residual_network
 
 from lbq_hw import file, isa, zoo
-from lbq_hw.compiler import CompileError, Program, compile_network, listing, smallest_for
+from lbq_hw.compiler import (
+    CompileError,
+    Program,
+    compile_network,
+    listing,
+    program_of_tape,
+    smallest_for,
+)
 from lbq_hw.compiler.blocks import block_rows
+from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, LayerRecords
 from lbq_hw.isa.regions import Region
@@ -236,3 +244,26 @@ def test_resnet20_of_the_zoo_fits_the_core_of_the_document() -> None:
     assert 128 * rows < len(program.tape) < 20_000_000
     assert program.usage["plane_words"] == 12288
     assert program.budget[-1].choice.part == 0  # the readout is not cut: its sums need 23 bits
+
+
+def test_a_program_of_a_tape_that_was_made_before_is_the_same_for_the_host() -> None:
+    network, config = drawn(3)
+    made = compile_network(network, config)
+    found = program_of_tape(network, config, made.tape)
+    for name in ("name", "config", "timesteps", "input", "tensors", "info", "tape"):
+        assert getattr(found, name) == getattr(made, name)
+    assert (found.passes, found.budget) == ((), ())
+    [raw] = random_images(network, 1)
+    assert np.array_equal(found.load_image(raw), made.load_image(raw))
+    assert found.logit_words == made.logit_words
+    with pytest.raises(CompileError):
+        program_of_tape(network, config.with_(plane_words=1), made.tape)
+
+
+def test_the_most_cycles_of_a_tape_do_not_depend_on_what_its_passes_are() -> None:
+    network, config = drawn(3)
+    made = compile_network(network, config)
+    known = most_cycles(made)
+    unknown = most_cycles(program_of_tape(network, config, made.tape))
+    assert len(known) == len(unknown) == len(made.info)
+    assert abs(sum(known) - sum(unknown)) < len(made.info)  # each is rounded up

@@ -1,0 +1,118 @@
+"""The host's way into external memory: slices, digests, the self-test."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.external.digest import COUNT_BITS, Digest
+from lbq_hw.core.external.host_memory_port import (
+    SLICE_ADDRESS_BITS,
+    HostMemoryPort,
+    SliceRequest,
+)
+from lbq_hw.isa import regions
+from lbq_hw.isa.record import SLICE
+
+__all__ = ["MemoryAccess"]
+
+_REGISTER_BITS = max(one.address for one in regions.MEMORY_REGISTERS.values()).bit_length()
+
+
+class MemoryAccess(wiring.Component):
+    """Passes the host's requests on to the external memory, or those of a `Digest`.
+
+    What is asked of it must not overlap: a slice only while neither ``pending`` nor ``in_use``, a
+    digest and a self-test likewise, and all of them only while ``calibrated``.
+
+    Timing. A request is offered to the memory in the cycle after ``read`` or ``write``; a slice
+    that the memory answers with in cycle c is in ``answer`` in cycle c + 1. A self-test is started
+    in the cycle after ``test_last`` is written. ``in_use`` is 1 from the cycle after a register is
+    written that starts something.
+
+    Members
+    -------
+    read, write : in
+        One slice is to be read, or written.
+    set : in
+        A register is written: ``digest_first``, ``digest_slices`` and ``test_last`` are of this
+        block.
+    addr, data : in
+        Of what is read or written.
+    calibrated : in
+    pending : out
+        A write has not been taken by the memory, or a read not been answered before this cycle.
+    answered, answer : out
+        One cycle per read.
+    in_use : out
+        A digest or a self-test is under way.
+    values : out
+        The registers ``memory``, ``digest_crc`` and ``test_differing``.
+    memory : `HostMemoryPort`
+    """
+
+    read: In(1)
+    write: In(1)
+    set: In(1)
+    addr: In(SLICE_ADDRESS_BITS)
+    data: In(SLICE)
+    calibrated: In(1)
+    pending: Out(1)
+    answered: Out(1)
+    answer: Out(SLICE)
+    in_use: Out(1)
+    values: Out(data.StructLayout({"memory": 4, "digest_crc": SLICE, "test_differing": SLICE}))
+    memory: Out(HostMemoryPort())
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.digest = digest = Digest()
+        memory, first = self.memory, Signal(SLICE_ADDRESS_BITS)
+        own, offered, awaited, came = Signal(SliceRequest()), Signal(), Signal(), Signal()
+        testing = Signal()
+        sets_first, begins_digest, begins_test = (
+            self.set & (self.addr[:_REGISTER_BITS] == regions.MEMORY_REGISTERS[name].address)
+            for name in ("digest_first", "digest_slices", "test_last")
+        )
+        m.d.comb += [
+            memory.request.valid.eq(offered | digest.request.valid),
+            memory.request.payload.write.eq(own.write & ~digest.busy),
+            memory.request.payload.address.eq(
+                Mux(digest.busy, digest.request.payload, own.address)
+            ),
+            memory.request.payload.data.eq(own.data),
+            digest.request.ready.eq(memory.request.ready),
+            digest.start.eq(begins_digest),
+            digest.first.eq(first),
+            digest.slices.eq(self.data[:COUNT_BITS]),
+            digest.answer.valid.eq(came),
+            digest.answer.payload.eq(self.answer),
+            self.answered.eq(came & awaited),
+            self.pending.eq(offered | awaited),
+            testing.eq(memory.test_start | memory.test_busy),
+            self.in_use.eq(digest.busy | testing),
+            self.values.memory.eq(Cat(self.calibrated, digest.busy, memory.failed, testing)),
+            self.values.digest_crc.eq(digest.crc),
+            self.values.test_differing.eq(memory.test_differing),
+        ]
+        m.d.sync += [
+            came.eq(memory.answer.valid),
+            self.answer.eq(memory.answer.payload),
+            memory.test_start.eq(begins_test),
+        ]
+        with m.If(memory.request.ready):
+            m.d.sync += offered.eq(0)
+        with m.If(self.answered):
+            m.d.sync += awaited.eq(0)
+        with m.If(self.read | self.write):
+            m.d.sync += [
+                offered.eq(1),
+                awaited.eq(self.read),
+                own.write.eq(self.write),
+                own.address.eq(self.addr),
+                own.data.eq(self.data),
+            ]
+        with m.If(sets_first):
+            m.d.sync += first.eq(self.data)
+        with m.If(begins_test):
+            m.d.sync += memory.test_last.eq(self.data)
+        return m

@@ -1,0 +1,136 @@
+"""The external memory of a core: what lies in it, what is put there, and whether it works."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lbq_hw.host.transport import DeviceError, Transport
+from lbq_hw.isa import regions
+from lbq_hw.isa.regions import MEMORY_SLICES, Region
+
+PIECE = 16_384
+"""Slices that are compared, and written if they differ."""
+CALIBRATION_LOOKS, DIGEST_LOOKS, TEST_LOOKS = 1000, 20_000, 500_000
+"""Looks at the core's state until it is given up. A look takes a tenth of a millisecond on the
+fastest line, so that these are at least ten times what works."""
+_CALIBRATED, _DIGESTS, _FAILED, _TESTS = 1, 2, 4, 8
+_NUMBER = {name: register.address for name, register in regions.MEMORY_REGISTERS.items()}
+
+Tick = Callable[[], object]
+"""Called for each piece that is done, or look that is taken."""
+
+
+def nothing() -> None:
+    """A tick that nobody hears."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """Slices of a tape from `first` on, as bytes."""
+
+    first: int
+    data: bytes
+
+    @property
+    def slices(self) -> int:
+        return len(self.data) // 4
+
+    @property
+    def crc(self) -> int:
+        return zlib.crc32(self.data)
+
+    @property
+    def address(self) -> int:
+        """Of the first slice, at the host port."""
+        return Region.MEMORY << regions.SHIFT | self.first
+
+    def words(self) -> tuple[int, ...]:
+        return struct.unpack(f"<{self.slices}I", self.data)
+
+
+def pieces(tape: bytes) -> list[Piece]:
+    """A tape, cut into pieces; its end is filled up to a whole slice."""
+    whole = tape + bytes(-len(tape) % 4)
+    if len(whole) > 4 * MEMORY_SLICES:
+        raise ValueError(f"a tape must have at most {4 * MEMORY_SLICES} bytes, not {len(whole)}")
+    step = 4 * PIECE
+    return [Piece(first=at // 4, data=whole[at : at + step]) for at in range(0, len(whole), step)]
+
+
+class ExternalMemory:
+    """The memory behind a core, which is idle.
+
+    DeviceError where the memory does not work, or does not keep what is written.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        for _ in range(CALIBRATION_LOOKS):
+            state = self._state()
+            if state & _FAILED:
+                raise DeviceError(
+                    "the external memory does not work: its calibration found no timing at which "
+                    "words come back; see that the package is for this board, and power it off and "
+                    "on"
+                )
+            if state & _CALIBRATED and not state & (_DIGESTS | _TESTS):
+                return
+        raise DeviceError(
+            "the external memory is not calibrated, or another host uses it: try again, or reset "
+            "the board"
+        )
+
+    def digest(self, first: int, slices: int) -> int:
+        """CRC-32 of slices from `first` on, as the core reads them."""
+        self._transport.write(_NUMBER["digest_first"], [first, slices])
+        self._finish(_DIGESTS, "digest", DIGEST_LOOKS, nothing)
+        return self._transport.read(_NUMBER["digest_crc"], 1)[0]
+
+    def differing(self, wanted: list[Piece], tick: Tick = nothing) -> list[Piece]:
+        """The pieces that the memory does not hold."""
+        found = []
+        for piece in wanted:
+            if self.digest(piece.first, piece.slices) != piece.crc:
+                found.append(piece)
+            tick()
+        return found
+
+    def upload(self, wanted: list[Piece], tick: Tick = nothing) -> None:
+        """Write pieces, each compared by its digest; once more if it differs."""
+        for piece in wanted:
+            if not any(self._put(piece) for _ in range(2)):
+                raise DeviceError(
+                    f"the external memory does not keep what is written to slices {piece.first} to "
+                    f"{piece.first + piece.slices - 1}: test it with --memory-test"
+                )
+            tick()
+
+    def test(self, last: int = MEMORY_SLICES - 1, tick: Tick = nothing) -> int:
+        """Run the core's test of slices 0 to `last`, which overwrites them; words that differed.
+
+        A smaller memory is tested whole. Each word is looked at twice, and counts once or twice.
+        """
+        self._transport.write(_NUMBER["test_last"], [last])
+        self._finish(_TESTS, "self-test", TEST_LOOKS, tick)
+        return self._transport.read(_NUMBER["test_differing"], 1)[0]
+
+    def _put(self, piece: Piece) -> bool:
+        """Write a piece; whether the memory then holds it."""
+        self._transport.write(piece.address, piece.words())
+        return self.digest(piece.first, piece.slices) == piece.crc
+
+    def _state(self) -> int:
+        return self._transport.read(_NUMBER["memory"], 1)[0]
+
+    def _finish(self, busy: int, what: str, looks: int, tick: Tick) -> None:
+        for _ in range(looks):
+            if not self._state() & busy:
+                return
+            tick()
+        raise DeviceError(
+            f"the external memory does not end its {what}: reset the board, and if that does not "
+            "help, load its bitstream again"
+        )

@@ -1,0 +1,96 @@
+"""What a board did with images, as one JSON-able object and as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from lbq_hw import units
+from lbq_hw.datasets.fitting import Samples
+from lbq_hw.host.upload import Upload
+from lbq_hw.numeric import Integers
+from lbq_hw.package import Package
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What was seen of every image, and of the upload."""
+
+    logits: NDArray[np.int64]
+    cycles: NDArray[np.int64]
+    waits: list[int | None]
+    seconds: float
+    uploaded: bool
+    upload_seconds: float
+    tape: Upload | None
+    repeats: int
+
+
+def report(
+    packed: Package, samples: Samples, measured: Measured, *, wanted: Integers | None
+) -> dict[str, Any]:
+    """One JSON-able object; `equal` and `differing` are None where no logits are `wanted`.
+
+    Images without labels have no `accuracy`, but `classes`, what the board takes them for.
+    """
+    classes = measured.logits.argmax(axis=1)
+    differing = None
+    if wanted is not None:
+        differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
+    cycles = float(measured.cycles.mean())
+    waits = [wait for wait in measured.waits if wait is not None]
+    right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist()}
+    if samples.labels is not None:
+        right = {"accuracy": 100.0 * float(np.mean(classes == samples.labels))}
+    return {
+        "model": packed.network.name,
+        "board": packed.board,
+        "config": packed.config.digest,
+        "dataset": samples.name,
+        "images": len(samples.images),
+        **right,
+        "equal": None if differing is None else not differing,
+        "differing": differing,
+        "clock_hz": packed.clock_hz,
+        "cycles": cycles,
+        "cycles_most": int(measured.cycles.max()),
+        "wait_cycles": sum(waits) / len(waits) if waits else None,
+        "latency_us": 1e6 * cycles / packed.clock_hz,
+        "images_per_second": len(samples.images) / measured.seconds,
+        "uploaded": measured.uploaded,
+        "upload_seconds": measured.upload_seconds,
+        "tape": None if measured.tape is None else measured.tape.facts(),
+        "repeated_frames": measured.repeats,
+    }
+
+
+def show(facts: dict[str, Any]) -> None:
+    """Print the table."""
+    table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
+    if facts["accuracy"] is None:
+        table.add_row("classes", " ".join(map(str, facts["classes"])))
+    else:
+        table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
+    if facts["equal"] is not None:
+        wrong = len(facts["differing"])
+        table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
+    mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
+    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)")
+    table.add_row(
+        "throughput",
+        f"{units.three_digits(facts['images_per_second'])} images/s, the link included",
+    )
+    if facts["wait_cycles"] is not None:
+        table.add_row("waits", f"{facts['wait_cycles']:,.0f} of these cycles, for the tape")
+    tape, upload = facts["tape"], units.seconds(facts["upload_seconds"])
+    if not facts["uploaded"]:
+        upload = "none: the model is baked in" if tape is None else "none: the memory holds it"
+    table.add_row("upload", upload)
+    if facts["repeated_frames"]:
+        table.add_row("repeated frames", str(facts["repeated_frames"]))
+    Console().print(table)

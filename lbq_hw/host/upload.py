@@ -1,0 +1,118 @@
+"""A tape on its way into a board's external memory: how much, how long, how far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lbq_hw import units
+from lbq_hw.host.device import Device
+from lbq_hw.host.line import LinkError
+from lbq_hw.host.memory import Piece, pieces
+from lbq_hw.host.meter import Meter
+from lbq_hw.host.transport import DeviceError
+from lbq_hw.isa import regions
+from lbq_hw.isa.link import BYTE_BITS, ESCAPE, FLAG
+
+Progress = Callable[[str, int, int], object]
+"""Is told what is done, how many pieces of it are, and how many there are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """What became of a tape of `pieces`: `written` are those that differed, of so many `bytes`.
+
+    `estimate` and `seconds` are those of writing them, without the comparison before.
+    """
+
+    pieces: int
+    written: int
+    bytes: int
+    estimate: float
+    seconds: float
+
+    @property
+    def rate(self) -> float | None:
+        """Bytes of the tape per second; None where nothing was written."""
+        return self.bytes / self.seconds if self.written and self.seconds > 0 else None
+
+    def facts(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self) | {"bytes_per_second": self.rate}
+
+
+def line_bytes(device: Device, wanted: Sequence[Piece]) -> int:
+    """The fewest bytes on the line to write pieces and compare each once, escapes included."""
+    meter, escapes = Meter(device.config), 0
+    number = regions.MEMORY_REGISTERS
+    for piece in wanted:
+        meter.write(piece.address, range(piece.slices))
+        meter.write(number["digest_first"].address, range(2))
+        for name in ("memory", "digest_crc"):
+            meter.read(number[name].address, 1)
+        escapes += sum(piece.data.count(byte) for byte in (FLAG, ESCAPE))
+    return meter.count + escapes
+
+
+def upload_tape(
+    device: Device,
+    *,
+    baud: int,
+    now: Callable[[], float],
+    everything: bool,
+    refuse: bool,
+    progress: Progress,
+    say: Callable[[str], object],
+) -> Upload:
+    """Write what the memory lacks of a tape, or `everything`; DeviceError if it is to `refuse`.
+
+    `now` tells seconds; `say` is given a line before the upload, with its estimate, and one after.
+    What was written stays when the line is lost, and the next upload goes on from there.
+    """
+    tape = pieces(device.program.tape)
+    memory = device.memory()
+    wanted = tape
+    if not everything:
+        wanted = memory.differing(tape, _Counter(progress, "compare", len(tape)))
+    size = sum(len(piece.data) for piece in wanted)
+    if wanted and refuse:
+        raise DeviceError("the external memory does not hold this model: leave out --no-load")
+    estimate = line_bytes(device, wanted) * BYTE_BITS / baud
+    if wanted:
+        say(
+            f"upload: {len(wanted)} of {len(tape)} pieces, {size / 1e6:.3g} MB, about "
+            f"{units.seconds(estimate)} at {baud:,} baud"
+        )
+    began, done = now(), _Counter(progress, "upload", len(wanted))
+    try:
+        memory.upload(wanted, done)
+    except LinkError as error:
+        raise LinkError(
+            f"the upload stopped after {done.count} of {len(wanted)} pieces, which stay: run this "
+            f"again to go on ({error})"
+        ) from error
+    device.check()
+    made = Upload(
+        pieces=len(tape),
+        written=len(wanted),
+        bytes=size,
+        estimate=estimate,
+        seconds=now() - began,
+    )
+    if made.rate is not None:
+        say(f"upload: {units.seconds(made.seconds)}, {units.si(made.rate)}B/s")
+    return made
+
+
+class _Counter:
+    """Counts ticks, and tells of each."""
+
+    def __init__(self, progress: Progress, what: str, total: int) -> None:
+        self.count = 0
+        self._progress, self._what, self._total = progress, what, total
+        progress(what, 0, total)
+
+    def __call__(self) -> None:
+        self.count += 1
+        self._progress(self._what, self.count, self._total)
