@@ -191,7 +191,7 @@ class HostPort(wiring.Component):
             registers.clear.eq(clear),
             registers.refused.eq(refused),
         ]
-        # With external memory, planes are all that is written, and they have a register of their own.
+        # With external memory, only planes are written, and these have a register of their own.
         far = self._config.lanes >= FAR_LANES and not self._config.external
         stored = m.d.sync if far else m.d.comb
         stored += [
