@@ -33,6 +33,8 @@ async def access(ctx: Any, port: Any, address: int, word: int | None = None) -> 
     ctx.set(port.w_data, word or 0)
     await ctx.tick().until(port.ready)
     ctx.set(port.valid, 0)
+    while word is None and not ctx.get(port.r_valid):
+        await ctx.tick()
     return ctx.get(port.r_data)
 
 
