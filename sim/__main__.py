@@ -128,7 +128,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
                 network, program, core, images, timing=timing, advance=lambda: bar.advance(task)
             )
     clock_hz = memory.clock_hz if memory is not None else board.target_hz if board else 0
-    facts = outcome.report() | {"on_time": outcome.on_time}
+    facts = outcome.report()
     return facts | outcome.rates(clock_hz) if clock_hz and outcome.cycles else facts
 
 

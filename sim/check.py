@@ -116,6 +116,7 @@ class Outcome:
             "model": self.program.name,
             "bit_exact": self.difference is None,
             "difference": None if self.difference is None else str(self.difference),
+            "on_time": self.on_time,
             "images": self.images,
             "lanes": lanes,
             "cycles": self.cycles / images,

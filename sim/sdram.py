@@ -108,11 +108,13 @@ class SimulatedMemory(wiring.Component):
 
     def elaborate(self, _platform: Any) -> Module:
         m: Any = Module()
-        m.submodules.memory = memory = self._memory
-        m.submodules.pins = self._pins
+        memory: Any = self._memory
+        pins: Any = self._pins
+        m.submodules.memory = memory
+        m.submodules.pins = pins
         m.submodules.model = self._model
-        connect(m, memory.bus, self._pins.bus)
-        connect(m, self._pins.pads, self._model.pads)
+        connect(m, memory.bus, pins.bus)
+        connect(m, pins.pads, self._model.pads)
         connect(m, flipped(self.tape), memory.tape)
         connect(m, flipped(self.host), memory.host)
         m.d.comb += [

@@ -23,7 +23,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
     def check(_network: Any, _program: Any, _core: Any, images: np.ndarray, **_: Any) -> Any:
         found.append(images)
-        return SimpleNamespace(report=lambda: {"bit_exact": True})
+        return SimpleNamespace(report=lambda: {"bit_exact": True, "on_time": True}, cycles=0)
 
     monkeypatch.setattr(command, "check", check)
     monkeypatch.setattr(command, "_start", lambda *_: nullcontext())

@@ -14,8 +14,8 @@ class PageQueue(wiring.Component):
 
     A word may be stored long before: when words are offered does not depend on when they came.
 
-    Timing. A word shown in cycle c is offered from cycle c + 3 on, one per cycle, by a register: the
-    output of a block RAM would be late. It must be stored in cycle c or before.
+    Timing. A word shown in cycle c is offered from cycle c + 3 on, one per cycle, by a register,
+    since the output of a block RAM is late. It must be stored in cycle c or before.
 
     Parameters
     ----------
