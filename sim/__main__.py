@@ -63,6 +63,12 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         help="JSON file of a CoreConfig; with --board, that board's memory and clock",
     )
     parser.add_argument(
+        "--freq",
+        type=float,
+        metavar="MHZ",
+        help="clock of the core, for its memory and images per second (what a build aims at)",
+    )
+    parser.add_argument(
         "--dataset", help="default: the one the model was trained on, or noise if it says none"
     )
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
@@ -110,13 +116,16 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     else:
         images = noise(network, args.images)
     board = None if args.board is None else boards.find(args.board)
+    clock_hz = board.target_hz if board is not None else 0
     if args.core is not None:
         config = CoreConfig.from_json(args.core.read_text(encoding="utf-8"))
     elif board is not None:
-        config = sizing.size(network, board, images=images).config
+        sized = sizing.size(network, board, images=images)
+        config, clock_hz = sized.config, sized.clock_hz
     else:
         config = smallest_for(network, lanes=args.lanes)
-    memory = _memory(config, board)
+    clock_hz = round(args.freq * 1e6) if args.freq else clock_hz
+    memory = _memory(config, board, clock_hz)
     timing = None if memory is None else memory.timing
     program = compile_network(network, config, timing=timing)
     with image_bar() as bar:
@@ -127,21 +136,20 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
             outcome = check(
                 network, program, core, images, timing=timing, advance=lambda: bar.advance(task)
             )
-    clock_hz = memory.clock_hz if memory is not None else board.target_hz if board else 0
     facts = outcome.report()
     return facts | outcome.rates(clock_hz) if clock_hz and outcome.cycles else facts
 
 
-def _memory(config: CoreConfig, board: boards.Board | None) -> Memory | None:
+def _memory(config: CoreConfig, board: boards.Board | None, clock_hz: int) -> Memory | None:
     """The external memory of a core: that of the board, or the usual one of its width."""
     if not config.external:
         return None
     if board is None:
-        chip, clock_hz = chips.usual(config.external)
-        return Memory(chip=chip, clock_hz=clock_hz)
+        chip, usual_hz = chips.usual(config.external)
+        return Memory(chip=chip, clock_hz=clock_hz or usual_hz)
     if board.chip is None or board.chip.data_bits != config.external:
         raise ValueError(f"board {board.name} has no external memory of {config.external} bits")
-    return Memory(chip=board.chip, clock_hz=board.target_hz)
+    return Memory(chip=board.chip, clock_hz=clock_hz)
 
 
 def _start(

@@ -1,6 +1,7 @@
 // A board's pins behind a pseudo-terminal: the UART is bit-banged, clock by clock.
 //
-//   bench FD CLOCK_HZ ONCE     FD: master side of the terminal; ONCE: end when the host hangs up
+//   bench FD CLOCK_HZ ONCE [+sdram_file=F]
+//       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v
 //
 // The bit rate is the one that the host has set on the terminal, as with a real port.
 //
@@ -119,7 +120,8 @@ struct Receiver {
 };
 
 int main(int argc, char** argv) {
-    if (argc != 4) return 2;
+    if (argc < 4) return 2;
+    context.commandArgs(argc, argv);
     line = atoi(argv[1]);
     clock_hz = strtoull(argv[2], nullptr, 10);
     const bool once = atoi(argv[3]);

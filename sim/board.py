@@ -8,19 +8,23 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import termios
 import tty
 from collections.abc import Iterator
 from pathlib import Path
 
+import boards
 from lbq_hw import package
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
 from lbq_hw.package import Package
+from sim.sdram import MODEL, tape_contents
 from sim.verilator import CACHE, SimulatorError, build_bench
 from sim.verilog import convert_large
+from sim.with_memory import Memory, SystemWithMemory
 
 BENCH = Path(__file__).with_name("board.cpp")
 _EPILOG = """
@@ -30,6 +34,7 @@ examples:
   python -m lbq_hw.host --port NAME --package build/demo/icebreaker/package
   python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
       or both at once: what follows --host are arguments of lbq_hw.host
+The tape of a package with external memory is in the simulated SDRAM from the start.
 Runs until it is killed, or with --once until the host hangs up. It tells the host its own time
 through the terminal: seconds of time-outs are simulated ones, however slow this machine is.
 """
@@ -37,15 +42,33 @@ through the terminal: seconds of time-outs are simulated ones, however slow this
 
 def build(packed: Package, *, cache: Path = CACHE) -> Path:
     """Compile the simulation of a package's board."""
+    if packed.config.external:
+        chip = boards.find(packed.board).chip
+        if chip is None:
+            raise ValueError(f"board {packed.board} has no external memory")
+        memory = Memory(chip=chip, clock_hz=packed.clock_hz)
+        system = SystemWithMemory(packed.config, memory, baud=packed.baud)
+        text = convert_large(system, name="system") + MODEL.read_text(encoding="utf-8")
+        return build_bench(text, BENCH, top="system", cache=cache)
     image = compile_network(packed.network, packed.config).image() if packed.baked else None
     system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
     return build_bench(convert_large(system, name="system"), BENCH, top="system", cache=cache)
 
 
-class Board:
-    """A running simulation; `name` is the terminal to open as a serial port."""
+def preloaded(packed: Package) -> bytes:
+    """The tape in the external memory, so that no host need write it over a simulated line."""
+    return tape_contents(packed.tape, packed.config.external) if packed.tape else b""
 
-    def __init__(self, program: Path, *, clock_hz: int, once: bool = False) -> None:
+
+class Board:
+    """A running simulation; `name` is the terminal to open as a serial port.
+
+    `memory` is what the external memory holds when it begins, as the model's file has it.
+    """
+
+    def __init__(
+        self, program: Path, *, clock_hz: int, once: bool = False, memory: bytes = b""
+    ) -> None:
         master, slave = os.openpty()
         try:
             tty.setraw(slave)
@@ -55,6 +78,12 @@ class Board:
         finally:
             os.close(slave)  # so that the simulation sees the host hang up
         command = [str(program.resolve()), str(master), str(clock_hz), str(int(once))]
+        self._file = None
+        if memory:
+            self._file = tempfile.NamedTemporaryFile(suffix=".bin")  # noqa: SIM115
+            self._file.write(memory)
+            self._file.flush()
+            command.append(f"+sdram_file={self._file.name}")
         self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
         os.close(master)
 
@@ -71,12 +100,14 @@ class Board:
         """End the simulation, as if the power went away."""
         self._process.kill()
         self._process.wait()
+        if self._file is not None:
+            self._file.close()
 
 
 @contextlib.contextmanager
-def running(program: Path, *, clock_hz: int) -> Iterator[Board]:
+def running(program: Path, *, clock_hz: int, memory: bytes = b"") -> Iterator[Board]:
     """A simulation that ends with the block."""
-    board = Board(program, clock_hz=clock_hz)
+    board = Board(program, clock_hz=clock_hz, memory=memory)
     try:
         yield board
     finally:
@@ -101,7 +132,9 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         packed = package.read(args.package)
-        board = Board(build(packed), clock_hz=packed.clock_hz, once=args.once)
+        board = Board(
+            build(packed), clock_hz=packed.clock_hz, once=args.once, memory=preloaded(packed)
+        )
     except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:
         print(f"sim.board: {error}", file=sys.stderr)
         return 2

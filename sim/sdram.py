@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.core.external.external_memory import ExternalMemory
-from lbq_hw.core.external.pins import PadSignature, SimulatedPins
+from lbq_hw.core.external.pins import PadSignature, PinBus, SimulatedPins
 from lbq_hw.external.chips import Chip
 
 MODEL = Path(__file__).with_name("sdram.v")
@@ -77,8 +77,46 @@ class SdramModel(wiring.Component):
         return m
 
 
+class SimulatedChip(wiring.Component):
+    """Simulated pins and the model at them.
+
+    Parameters
+    ----------
+    latency : int
+        Of the pins.
+
+    Members
+    -------
+    bus : `PinBus`, flipped
+    reload, violated : in, out
+        As in `SdramModel`.
+    """
+
+    bus: Any
+    reload: Any
+    violated: Any
+
+    def __init__(self, *, chip: Chip, clock_hz: int, latency: int = 1):
+        self._pins = SimulatedPins(chip=chip, latency=latency)
+        self._model = SdramModel(chip=chip, clock_hz=clock_hz)
+        super().__init__({"bus": In(PinBus(chip)), "reload": In(1), "violated": Out(1)})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        pins: Any = self._pins
+        m.submodules.pins = pins
+        m.submodules.model = self._model
+        connect(m, flipped(self.bus), pins.bus)
+        connect(m, pins.pads, self._model.pads)
+        m.d.comb += [
+            self._model.reload.eq(self.reload),
+            self.violated.eq(self._model.violated),
+        ]
+        return m
+
+
 class SimulatedMemory(wiring.Component):
-    """An `ExternalMemory` with simulated pins and the model at them.
+    """An `ExternalMemory` and a `SimulatedChip`.
 
     Parameters
     ----------
@@ -100,8 +138,7 @@ class SimulatedMemory(wiring.Component):
 
     def __init__(self, *, chip: Chip, clock_hz: int, latency: int = 1):
         self._memory = ExternalMemory(chip=chip, clock_hz=clock_hz)
-        self._pins = SimulatedPins(chip=chip, latency=latency)
-        self._model = SdramModel(chip=chip, clock_hz=clock_hz)
+        self._chip = SimulatedChip(chip=chip, clock_hz=clock_hz, latency=latency)
         members = self._memory.signature.members
         shared = {name: members[name] for name in ("tape", "host", "capture")}
         super().__init__({**shared, "reload": In(1), "violated": Out(1)})
@@ -109,17 +146,15 @@ class SimulatedMemory(wiring.Component):
     def elaborate(self, _platform: Any) -> Module:
         m: Any = Module()
         memory: Any = self._memory
-        pins: Any = self._pins
+        chip: Any = self._chip
         m.submodules.memory = memory
-        m.submodules.pins = pins
-        m.submodules.model = self._model
-        connect(m, memory.bus, pins.bus)
-        connect(m, pins.pads, self._model.pads)
+        m.submodules.chip = chip
+        connect(m, memory.bus, chip.bus)
         connect(m, flipped(self.tape), memory.tape)
         connect(m, flipped(self.host), memory.host)
         m.d.comb += [
             self.capture.eq(memory.capture),
-            self._model.reload.eq(self.reload),
-            self.violated.eq(self._model.violated),
+            chip.reload.eq(self.reload),
+            self.violated.eq(chip.violated),
         ]
         return m

@@ -11,11 +11,12 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.system import System
 from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.external.chips import Chip
-from sim.sdram import SimulatedMemory
+from sim.sdram import SimulatedChip, SimulatedMemory
 
-__all__ = ["Memory", "WithMemory"]
+__all__ = ["Memory", "SystemWithMemory", "WithMemory"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,5 +67,38 @@ class WithMemory(wiring.Component):
             self.busy.eq(core.busy | ~memory.tape.calibrated),
             memory.reload.eq(self.reload),
             self.violated.eq(memory.violated),
+        ]
+        return m
+
+
+class SystemWithMemory(wiring.Component):
+    """`System` + `SimulatedChip`: a board with external memory, whose pins are the line's alone.
+
+    Members
+    -------
+    rx, tx, busy : as in `System`
+    """
+
+    rx: Any
+    tx: Any
+    busy: Any
+
+    def __init__(self, config: CoreConfig, memory: Memory, *, baud: int):
+        pins = {"chip": memory.chip, "clock_hz": memory.clock_hz}
+        self._system = System(config, baud=baud, **pins)
+        self._chip = SimulatedChip(**pins)
+        members = self._system.signature.members
+        super().__init__({name: members[name] for name in ("rx", "tx", "busy")})
+
+    def elaborate(self, _platform: Any) -> Module:
+        m: Any = Module()
+        system: Any = self._system
+        m.submodules.system = system
+        m.submodules.chip = chip = self._chip
+        connect(m, system.bus, chip.bus)
+        m.d.comb += [
+            system.rx.eq(self.rx),
+            self.tx.eq(system.tx),
+            self.busy.eq(system.busy),
         ]
         return m

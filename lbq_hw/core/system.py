@@ -40,7 +40,7 @@ class System(wiring.Component):
     tx : out
         To the host.
     busy : out
-        A program runs.
+        A program runs, or the external memory is not calibrated: not yet, or never.
     bus : `PinBus`, with external memory
     """
 
@@ -90,12 +90,14 @@ class System(wiring.Component):
             link.idle.eq(~transmitter.busy),
             receiver.rx.eq(self.rx),
             self.tx.eq(transmitter.tx),
-            self.busy.eq(core.busy),
         ]
-        if self._chip is not None:
+        if self._chip is None:
+            m.d.comb += self.busy.eq(core.busy)
+        else:
             memory = ExternalMemory(chip=self._chip, clock_hz=self._clock_hz)
             m.submodules.memory = memory
             connect(m, core.memory, memory.tape)
             connect(m, core.host_memory, memory.host)
             connect(m, memory.bus, flipped(self.bus))
+            m.d.comb += self.busy.eq(core.busy | ~memory.tape.calibrated)
         return m

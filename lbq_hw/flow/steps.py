@@ -71,7 +71,7 @@ def check(job: Job, work: Path) -> str:
     predictions = []
     for number, raw in enumerate(job.images.raw):
         found = interpreter.run(job.program, raw)
-        predictions.append(cycles.predict(job.program, raw, found.levels))
+        predictions.append(cycles.predict(job.program, raw, found.levels, timing=job.timing))
         for name, levels in found.levels.items():
             wanted = expected.traces[name].output
             assert wanted is not None
@@ -141,6 +141,8 @@ def simulate(job: Job, work: Path) -> str:
     command = [sys.executable, "-P", "-m", "sim", "--json", "--images", str(job.options.images)]
     for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
         command += [f"--{option}", str(job.folder / name)]
+    if job.config.external:
+        command += ["--board", job.board.name, "--freq", f"{job.clock_hz / 1e6:.6f}"]
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
