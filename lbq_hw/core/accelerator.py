@@ -13,7 +13,7 @@ from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.host.port import HostPort, PortSignature
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.hints import APART, spared
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.writer import Writer
@@ -86,7 +86,7 @@ class Accelerator(wiring.Component):
     def config(self) -> CoreConfig:
         return self._config
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         c = self._config
         planes = {"word": c.word, "summary": c.summary, "words": c.plane_words}
@@ -136,7 +136,9 @@ class Accelerator(wiring.Component):
             write=step["write"].shape,
             layer=layer,
         )
-        m.submodules.events = events = Queue(scanner.o_event.payload.shape(), depth=c.fifo_depth)
+        m.submodules.events = events = Queue(
+            scanner.o_event.payload.shape(), depth=c.fifo_depth, spare=c.external > 0
+        )
 
         connect(m, wiring.flipped(self.port), host.port)
         connect(m, walker.o_request, scanner.i_request)
@@ -169,7 +171,7 @@ class Accelerator(wiring.Component):
         with m.If(~host.busy):
             writes += store.i_write.payload.eq(host.plane_write.payload)
 
-        self._logits(m, host, neurons)
+        self._logits(m, platform, host, neurons)
         drained = self._control(m, host, walker, lanes, neurons, writer, events)
         self._count(m, host, scanner, lanes)
         m.d.comb += self.busy.eq(host.busy)
@@ -192,13 +194,13 @@ class Accelerator(wiring.Component):
             for i in range(0, len(channels), c.units)
         ]
 
-    def _logits(self, m, host, neurons):
+    def _logits(self, m, platform, host, neurons):
         """Logits in the order in which they come, `units` per word."""
         c = self._config
         shape = neurons.o_logits.payload.shape()
-        m.submodules.logits = store = memory.Memory(
-            shape=shape, depth=c.logits // c.units, init=[], attrs=APART
-        )
+        depth = c.logits // c.units
+        attrs = spared(platform, depth) if c.external else APART
+        m.submodules.logits = store = memory.Memory(shape=shape, depth=depth, init=[], attrs=attrs)
         write = store.write_port()
         connect(m, host.logits, store.read_port())
         m.d.comb += [

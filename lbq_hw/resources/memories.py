@@ -34,7 +34,7 @@ _SMALL_COST = {
 @dataclass(frozen=True, kw_only=True)
 class Memory:
     """One memory of the design: a write enables `granule` bits, reads of it are `clocked`; `style`
-    is what the tools are told: "block" for a block RAM, "distributed" for logic, or "".
+    is what the tools are told: "block" for a block RAM, "distributed" or "registers", or "".
     """
 
     name: str
@@ -84,7 +84,7 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
 
 def blocks(memory: Memory, family: str) -> int:
     """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
-    if not memory.clocked or memory.style == "distributed":
+    if not memory.clocked or memory.style in ("distributed", "registers"):
         return 0
     counts = [
         -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])

@@ -6,7 +6,7 @@ from amaranth.lib.crc import catalog
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.host.uart import Received
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.hints import APART
 from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG
 
 __all__ = ["FrameReceiver", "FrameTransmitter", "ReplyByte"]

@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.hints import APART, spared
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["Queue"]
@@ -25,15 +25,18 @@ class Queue(wiring.Component):
     depth : int
         Items that can wait, at least 3: with 2, one would pass every other cycle. Cheapest is one
         more than a power of two.
+    spare : bool
+        Take no block RAM, see `spared`.
 
     Members
     -------
     i, o : streams
     """
 
-    def __init__(self, shape, *, depth: int):
+    def __init__(self, shape, *, depth: int, spare: bool = False):
         check_size("depth", depth, least=3)
         self._depth = depth
+        self._spare = spare
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     @property
@@ -41,12 +44,15 @@ class Queue(wiring.Component):
         """Items that can wait."""
         return self._depth
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         size = self._depth - 1
         payload = Value.cast(self.i.payload)
         m.submodules.store = store = memory.Memory(
-            shape=len(payload), depth=size, init=[], attrs=APART
+            shape=len(payload),
+            depth=size,
+            init=[],
+            attrs=spared(platform, size) if self._spare else APART,
         )
         write, read = store.write_port(), store.read_port()
         stored = Signal(range(size + 1))  # and not offered yet

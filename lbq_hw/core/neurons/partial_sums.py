@@ -7,7 +7,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.apart import APART
+from lbq_hw.core.memory.hints import APART
 
 __all__ = ["LATENCY", "PartialSums"]
 

@@ -47,7 +47,7 @@ class Scanner(wiring.Component):
     identities, stacks : bool
         Whether there are IDENTITY requests, and stacked ones.
     far : bool
-        The plane memory fills a good part of the chip, see `WordFetch`.
+        The plane memory fills a good part of the chip, see `WordFetch`; no other takes a block RAM.
     span_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
@@ -130,7 +130,7 @@ class Scanner(wiring.Component):
         m.submodules.fetch = fetch = WordFetch(
             request=self._request, entry=self._entry, port=self._word_port, far=self._far
         )
-        m.submodules.words = words = Queue(self._entry, depth=self._word_queue)
+        m.submodules.words = words = Queue(self._entry, depth=self._word_queue, spare=self._far)
         m.submodules.events = events = EventMaker(
             entry=self._entry, event=self._event, granule=self._granule
         )

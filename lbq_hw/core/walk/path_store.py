@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART, IN_BLOCK, small
+from lbq_hw.core.memory.hints import APART, IN_BLOCK, spared
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -219,7 +219,9 @@ class ManyPaths(wiring.Component):
             move.old.eq(read.data),
         ]
 
-        attrs = small(self._config, platform, IN_BLOCK)
+        attrs = IN_BLOCK
+        if self._config.external:
+            attrs = spared(platform, SLOTS * self._config.layer_paths, attrs)
         write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()
         kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.apart import APART, small
+from lbq_hw.core.memory.hints import APART, spared
 from lbq_hw.core.walk import records
 from lbq_hw.isa.record import SLICE, Record
 
@@ -155,15 +155,16 @@ class RecordTable(wiring.Component):
         m = Module()
         c, table, given = self._config, self._table, self.i_record.payload
         width, part_bits = table.record.width(c), table.part_bits(c)
-        slices = []
+        depth, slices = getattr(c, table.kind), []
+        attrs = spared(platform, depth) if c.external else APART
         for part in range(table.record.slices(c)):
             low = SLICE * part
             bits = min(SLICE, width - low)
             m.submodules[f"slice_{part}"] = store = memory.Memory(
                 shape=bits,
-                depth=getattr(c, table.kind),
+                depth=depth,
                 init=[word >> low & ((1 << bits) - 1) for word in self._init],
-                attrs=small(c, platform),
+                attrs=attrs,
             )
             read, write = store.read_port(), store.write_port()
             here = (given.table == table) & (given.address[:part_bits] == part)

@@ -1,0 +1,24 @@
+"""What the tools are told of memories."""
+
+__all__ = ["APART", "IN_BLOCK", "spared"]
+
+APART = {"no_rw_check": 1}
+"""Never read where it is written in the same cycle: spares the logic that would compare addresses.
+`sim.collisions` checks that the promise holds.
+"""
+IN_BLOCK = APART | {"ram_style": "block"}
+"""Also a block RAM where the tools would take registers, which an iCE40 has too few of."""
+_FEW = 16  # entries that registers may hold
+_ECP5, _GOWIN = "LFE5", "GW"
+
+
+def spared(platform, depth: int, attrs=APART):
+    """Attributes of a small memory in a core whose large ones take all block RAMs: it is logic,
+    where logic can be memory, or registers, if it is shallow. Else it has ``attrs``.
+    """
+    device = str(getattr(platform, "device", None) or getattr(platform, "part", ""))
+    if device.startswith(_ECP5):
+        return APART | {"ram_style": "distributed"}
+    if device.startswith(_GOWIN) and depth <= _FEW:
+        return APART | {"ram_style": "registers"}
+    return attrs
