@@ -91,8 +91,11 @@ def script(board: Board) -> str:
     return f"read_verilog top.v; {of(board).synth(board)}; tee -q -o cells.json stat -json"
 
 
-def place_arguments(board: Board, *, clock_hz: int, seed: int) -> list[str]:
-    """nextpnr's arguments for the files of a build. It must not fail at a missed clock."""
+def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = False) -> list[str]:
+    """nextpnr's arguments for the files of a build. It must not fail at a missed clock.
+
+    `full`: the core takes all block RAMs. On an ECP5, nextpnr's first router then needs hours.
+    """
     family = of(board)
     files = family.place("netlist.json", f"top.{family.constraints}", f"placed.{family.placed}")
     return [
@@ -105,6 +108,7 @@ def place_arguments(board: Board, *, clock_hz: int, seed: int) -> list[str]:
         "--report",
         "place.json",
         "--timing-allow-fail",
+        *(["--router", "router2"] if full and board.family == "ecp5" else []),
     ]
 
 

@@ -181,8 +181,9 @@ def place(job: Job, work: Path) -> str:
         shutil.copyfile(job.folder / name, work / name)
     tried: dict[str, float] = {}
     path = ""
+    full = job.config.external > 0
     for seed in range(options.seed, options.seed + options.tries):
-        arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed)
+        arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         call(need(family.placer), arguments, folder=work, log=job.log(f"place-seed{seed}"))
         timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
         fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)

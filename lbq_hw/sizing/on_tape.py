@@ -70,11 +70,12 @@ def _fitting(
     for units in (lanes // 4, lanes // 8, lanes // 16):
         found: list[tuple[int, int]] = []
         rough: CoreConfig | None = None
+        rest = (0, 0)  # LUTs and block RAMs beside the least: about the same for all sizes
         for rows, sums in product(_ROWS, _SUMS):
             if units < 1 or any(rows <= more and sums <= most for more, most in found):
                 continue
             sizes = {"weight_rows": rows, "partial_words": sums, "units": units}
-            if rough is not None and _too_large(rough.with_(**sizes), board, problems):
+            if rough is not None and _short(rough.with_(**sizes), board, rest, problems):
                 continue  # before it is drafted
             try:
                 made = smallest_for(network, lanes=lanes, **fixed, **sizes)
@@ -82,18 +83,29 @@ def _fitting(
                 problems[:] = error.violations
                 continue
             rough = config = resources.rounded(made, board)
-            if not _too_large(config, board, problems):
-                found.append((rows, sums))
-                yield config
+            if _short(config, board, rest, problems):
+                continue
+            if board.family is not None:
+                least, guess = resources.least(config, board), resources.estimate(config, board)
+                rest = (guess.luts - least.luts, guess.block_rams - least.block_rams)
+                if short := resources.short(config, guess, board):
+                    problems[:] = short
+                    continue
+            found.append((rows, sums))
+            yield config
         if found:
             return
 
 
-def _too_large(config: CoreConfig, board: Board, problems: list[str]) -> bool:
-    if board.family is None or resources.lack(config, board) is None:
+def _short(config: CoreConfig, board: Board, rest: tuple[int, int], problems: list[str]) -> bool:
+    """Whether a core is too large by its lower bound and `rest`, which is soon found out."""
+    if board.family is None:
         return False
-    problems[:] = resources.short(config, resources.least(config, board), board) or problems
-    return True
+    guess = resources.least(config, board)
+    guess = replace(guess, luts=guess.luts + rest[0], block_rams=guess.block_rams + rest[1])
+    found = resources.short(config, guess, board)
+    problems[:] = found or problems
+    return bool(found)
 
 
 def _planned(
