@@ -47,14 +47,14 @@ STEPS = (
     Step(
         name="compile",
         run=steps.compile_program,
-        needs=("net.lbq", "config.json"),
+        needs=("net.lbq", "config.json", "clock.json"),
         makes=("program.txt", "program.json"),
         seconds=1,
     ),
     Step(
         name="check",
         run=steps.check,
-        needs=("net.lbq", "config.json"),
+        needs=("net.lbq", "config.json", "clock.json"),
         makes=("check.json",),
         options=_IMAGES,
         seconds=5,
@@ -70,7 +70,7 @@ STEPS = (
     Step(
         name="simulate",
         run=steps.simulate,
-        needs=("net.lbq", "config.json", "images.npy"),
+        needs=("net.lbq", "config.json", "clock.json", "images.npy"),
         makes=("simulate.json",),
         options=("images",),
         optional_tools=("verilator", "g++"),
@@ -93,7 +93,7 @@ STEPS = (
     Step(
         name="place",
         run=steps.place,
-        needs=("netlist.json", "top.{constraints}", "clock.json"),
+        needs=("netlist.json", "top.{constraints}", "config.json", "clock.json"),
         makes=("placed.{placed}", "place.json", "seeds.json"),
         options=("seed", "tries"),
         tools=("{placer}",),

@@ -96,13 +96,14 @@ def rtl(job: Job, work: Path) -> str:
 
     board = job.board
     platform = board.make_platform()
-    baked = fabric.initialised(getattr(platform, "device", None))
+    tape = job.config.external > 0
+    baked = not tape and fabric.initialised(getattr(platform, "device", None))
     system = System(
         job.config,
         clock_hz=job.clock_hz,
         baud=board.baud,
         image=job.program.image() if baked else None,
-        chip=board.chip if job.config.external else None,
+        chip=board.chip if tape else None,
     )
     setting = clocks.solve(board.pll, board.clock_hz, job.clock_hz)
     plan = platform.prepare(
@@ -115,7 +116,7 @@ def rtl(job: Job, work: Path) -> str:
     ):
         made = plan.files[name]
         text = made if isinstance(made, str) else made.decode()
-        if product == "top.v" and job.config.external:
+        if product == "top.v" and tape:
             text = without_zeros(text)
         (work / product).write_text(text, encoding="utf-8")
     _write(work / "rtl.json", {"baked": baked})

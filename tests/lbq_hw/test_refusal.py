@@ -46,7 +46,7 @@ def test_two_paths_into_a_layer_find_no_place_on_an_ice40_however_few_cells_they
 
 @pytest.mark.slow
 def test_fewer_weight_bits_are_named_where_block_rams_are_short() -> None:
-    *_, change, _ = refused("nmnist", "tang-nano-9k")
+    *_, change, _ = refused("mnist", "tang-nano-9k")
     assert change.startswith("- nearest change that fits: weights of 4 bits; 16 lanes take about")
 
 
