@@ -125,8 +125,8 @@ def test_resnet19_has_a_hidden_linear_layer_with_a_neuron_of_its_own():
 
 def test_an_unknown_model_is_an_error_that_names_the_nearest():
     message = (
-        "model must be one of resnet20, resnet19, resnet18, resnet34, digits, mnist, nmnist, vgg, "
-        "not 'resnet21' (nearest: resnet20)"
+        "model must be one of resnet, resnet20, resnet19, resnet18, resnet34, digits, mnist, nmnist, "
+        "vgg, not 'resnet21' (nearest: resnet20)"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         models.build("resnet21", neuron=neuron, timesteps=1, input_shape=(3, 8, 8), classes=10)
