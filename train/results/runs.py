@@ -52,6 +52,34 @@ def accuracy(results: Results) -> str | None:
     return "\n".join(parts)
 
 
+def events(results: Results) -> str | None:
+    """What networks that paid for their events in training take of them, beside what they began
+    with; None where there is none.
+    """
+    found = {name: run for name, run in results.runs.items() if run.activity}
+    if not found:
+        return None
+    rows = []
+    starts = {net["model"]: name for name, net in results.measured.items()}
+    for name, run in sorted(found.items(), key=lambda item: (item[1].network, item[1].activity)):
+        begun = starts.get(run.init)
+        for each in (begun, name):
+            for net in results.nets_of(each) if each else ():
+                own = results.runs[str(each)]
+                acs = net["energy"]["paper"]["lbq"]["acs"] / 1e6
+                words = _label(own), str(each), f"{net['weight_bits']} bit", f"{own.activity:g}"
+                facts = percent(own.accuracy), percent(net["accuracy"]), f"{acs:,.1f}"
+                if (*words, *facts) not in rows:
+                    rows.append((*words, *facts))
+    first = paragraph(
+        "A core's cycles are its bit-sparse ACs over its lanes. With `train.activity` the loss has",
+        "the mean level that an accumulation meets, times a weight. ACs per image are those of the",
+        'tables above: "not counted", pixels and identity shortcuts left out.',
+    )
+    headings = ("", "run", "weights", "weight in the loss", "float", "integer", "ACs, M")
+    return first + "\n" + table(headings, rows, words=range(3))
+
+
 def recipes(results: Results) -> str | None:
     """One line per run that was made to choose a recipe, or None where there is none."""
     if not results.validation:
@@ -102,6 +130,8 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
 
 def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
     """The paper's accuracy of this network, trained as it trains."""
+    if run.network:
+        return None
     if run.method == "lbq" and run.capacity == 5:
         return paper["accuracy"].get(run.dataset, {}).get(str(run.timesteps))
     if run.dataset != PAPERS:
@@ -114,7 +144,7 @@ def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
 
 def _rank(run: Run) -> tuple[Any, ...]:
     """CIFAR-10 and T = 2, the paper's first, then by what it is."""
-    images = run.dataset != PAPERS, run.dataset
+    images = run.dataset != PAPERS, run.dataset, run.network
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
     size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
     return *images, *method, *size, run.seed, run.refine_epochs, run.sam_epochs
@@ -122,7 +152,8 @@ def _rank(run: Run) -> tuple[Any, ...]:
 
 def _label(run: Run) -> str:
     name = f"LBQ({run.capacity})" if run.method == "lbq" else METHODS[run.method]
-    return f"{name}, T = {run.timesteps}"
+    shape = (run.network,) if run.network else ()
+    return ", ".join((name, *shape, f"T = {run.timesteps}"))
 
 
 def _training(run: Run) -> str:
@@ -130,6 +161,7 @@ def _training(run: Run) -> str:
     words += [f"batch {run.batch}"] if not run.init else [f"from {run.init}"]
     words += [f"last {run.refine_epochs} mild"] if run.refine_epochs else []
     words += [f"last {run.sam_epochs} sharpness-aware"] if run.sam_epochs else []
+    words += [f"activity {run.activity:g}"] if run.activity else []
     return ", ".join(words)
 
 
