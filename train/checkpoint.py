@@ -24,13 +24,11 @@ import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
-from lbq_hw import file, zoo
-from lbq_hw.network import Network
 from train import models
 from train.config import Config
 from train.data import InputSpec
-from train.deploy.take_up import TakeUpError, take_up, take_up_steps
 from train.prepare import prepare
+from train.start import continued, is_network
 
 FORMAT = 1
 
@@ -105,7 +103,7 @@ def remove(folder: Path, name: str) -> None:
 
 def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
     """The network of a configuration in the form that is trained, with random weights or those of
-    ``init``: of a run's last checkpoint, or of an integer network (see `is_network`).
+    ``init``: of a run's last checkpoint, or of an integer network (see `train.start`).
 
     An integer network leaves norms without statistics, which `train.norms.settle` measures.
     """
@@ -120,7 +118,7 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
     )
     train = config.train
     if is_network(init):
-        return _continued(model, config, spec, init)
+        return continued(model, config, spec, init)
     weights: dict[str, Tensor] = {}
     same_bits = False
     if init:
@@ -133,40 +131,6 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
     model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
     if weights and same_bits:
         _adopt(model, weights, init)
-    return model
-
-
-def is_network(init: str) -> bool:
-    """Whether a start is an integer network, an .lbq file or a name of the zoo, and not a run."""
-    return not Path(init).is_dir() and (init.endswith(".lbq") or init in zoo.names())
-
-
-def load_network(init: str) -> tuple[Network, dict[str, float]]:
-    """The integer network of a start, and the tail strengths of its layers, as far as the report of
-    ``train.measure --run`` beside it (NAME.json) has them.
-    """
-    path = zoo.find(init)
-    tails: dict[str, float] = {}
-    report = path.with_suffix(".json")
-    if report.is_file():
-        layers = json.loads(report.read_text(encoding="utf-8")).get("layers", [])
-        tails = {x["name"]: x["lambda"] for x in layers if x.get("lambda") is not None}
-    return file.load(path), tails
-
-
-def _continued(model: nn.Module, config: Config, spec: InputSpec, init: str) -> fx.GraphModule:
-    """A model that takes up an integer network, in the form that is trained."""
-    network, tails = load_network(init)
-    train = config.train
-    try:
-        take_up(model, spec, network, tails)
-        model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
-        if train.weight_bits == network.weight_bits:
-            take_up_steps(model, spec, network)
-    except TakeUpError as error:
-        raise CheckpointError(
-            f"train.init = {init!r} holds another network than this configuration's: {error}"
-        ) from None
     return model
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train import checkpoint
+from train import checkpoint, start
 from train.activity import find_shares, with_activity
 from train.config import Config
 from train.data import DeviceLoader, InputSpec
@@ -49,7 +49,7 @@ class Learner:
         torch.manual_seed(recipe.seed)
         init = recipe.init if state is None else ""
         self.model = _network(config, spec, classes, init=init).to(device)
-        if checkpoint.is_network(init):
+        if start.is_network(init):
             settle(self.model, (x for x, _ in itertools.islice(loader, SETTLING_BATCHES)))
         shares = find_shares(self.model, spec) if recipe.activity else {}
         if recipe.fuse:
@@ -143,8 +143,8 @@ def _network(config: Config, spec: InputSpec, classes: int, *, init: str) -> fx.
 
 def _has_seen(init: str, config: Config) -> bool:
     """Whether a start has, or may have, trained on images that this one holds out."""
-    if checkpoint.is_network(init):
-        meta = checkpoint.load_network(init)[0].meta
+    if start.is_network(init):
+        meta = start.load_network(init)[0].meta
         data = meta.get("config", {}).get("data", {"name": meta.get("dataset")})
     else:
         data = checkpoint.index(Path(init), "last")["config"]["data"]

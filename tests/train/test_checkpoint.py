@@ -1,22 +1,18 @@
 """Checkpoints: written whole or not at all, read back, and taken as first weights."""
 
 import hashlib
-import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from small_runs import metrics, small
 
-from lbq_hw import datasets, zoo
-from train import checkpoint, config, loop
+from lbq_hw import datasets
+from train import checkpoint, loop
 from train.checkpoint import CheckpointError, load_run
 from train.config import Config
 from train.data import DeviceLoader
-from train.neurons import LBQ
-from train.run_folder import RunError
 
 
 @pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])
@@ -156,44 +152,3 @@ def test_a_checkpoint_names_its_configuration_and_the_revision_of_the_code(tmp_p
     assert Config.from_dict(index["config"]) == small("train.epochs=1")
     assert index["revision"] == checkpoint.revision()
     assert re.fullmatch(r"unknown|[0-9a-f]{40}(-dirty)?", index["revision"])
-
-
-def test_a_run_goes_on_from_an_integer_network_with_its_accuracy(tmp_path):
-    """Whether its weights are float then, or of as many bits as the network's."""
-    found = json.loads(zoo.evaluation("digits").read_text(encoding="utf-8"))["accuracy"]
-    for bits in (0, 8):
-        still = ["train.init=digits", "train.epochs=1", "train.lr=1e-9", "train.device=cpu"]
-        chosen = config.load("digits", [*still, f"train.weight_bits={bits}"])
-        result = loop.train(chosen, tmp_path / f"{bits}")
-        assert result["test_accuracy"] == pytest.approx(found, abs=1.0)
-        assert result["train_accuracy"] > 95  # with the statistics of batches, too
-
-
-def test_tail_strengths_are_read_from_the_report_beside_a_network(tmp_path):
-    shutil.copy(zoo.find("digits"), tmp_path / "net.lbq")
-    init = str(tmp_path / "net.lbq")
-    assert checkpoint.load_network(init)[1] == {}
-    layers = [{"name": "residual.neuron", "lambda": 0.75}, {"name": "logits"}]
-    (tmp_path / "net.json").write_text(json.dumps({"layers": layers}), encoding="utf-8")
-    chosen = config.load("digits")
-    model = checkpoint.build(chosen, chosen.data.spec((1, 8, 8), static=True), 10, init=init)
-    neuron = model.get_submodule("residual.neuron")
-    assert isinstance(neuron, LBQ)
-    assert neuron.eta.sigmoid().item() == pytest.approx(0.75)
-
-
-def test_an_integer_network_of_another_shape_is_no_start():
-    chosen = config.load("digits", ["model.channels=[4, 6]"])
-    message = (
-        "train.init = 'digits' holds another network than this configuration's: its layers are not "
-        "those of the model"
-    )
-    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
-        checkpoint.build(chosen, chosen.data.spec((1, 8, 8), static=True), 10, init="digits")
-
-
-def test_an_integer_network_has_seen_what_a_run_holds_out(tmp_path):
-    chosen = config.load("digits", ["train.init=digits", "data.validation=100"])
-    message = "train.init = 'digits' has trained on images that data.validation holds out"
-    with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
-        loop.train(chosen, tmp_path)

@@ -11,9 +11,9 @@ from networks import random_images
 
 from lbq_hw import file, zoo
 from train import config, measure
-from train.results import layers, page, store
+from train.results import events, layers, page, runs, store
 from train.results.__main__ import figure_note, main
-from train.results.runs import accuracy, events, recipes
+from train.results.runs import recipes
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "results"
@@ -201,7 +201,7 @@ def test_networks_that_paid_for_events_stand_beside_what_they_began_with(folder,
     cheap = measured | {"model": "sparse", "accuracy": 96.9, "float_accuracy": 97.0}
     write(folder / "measured" / "sparse.json", cheap)
     acs = f"{measured['energy']['paper']['lbq']['acs'] / 1e6:,.1f}"
-    assert rows_of(events(store.load(folder)))[2:] == [
+    assert rows_of(events.section(store.load(folder)))[2:] == [
         ["LBQ(5), T = 2", "whole", "8 bit", "0", "97.30", "97.25", acs],
         ["LBQ(5), T = 2", "sparse", "8 bit", "0.25", "97.00", "96.90", acs],
     ]
@@ -214,7 +214,7 @@ def test_a_network_of_another_shape_is_named_and_not_beside_the_papers(folder, t
     row = store.collect(tmp_path / "narrow")
     assert (row.network, row.activity) == ("ResNet-20 8/8/8", 0.5)
     write(folder / "runs" / "narrow.json", asdict(row))
-    (found,) = rows_of(accuracy(store.load(folder)))[2:]
+    (found,) = rows_of(runs.accuracy(store.load(folder)))[2:]
     assert found[1] == "LBQ(5), ResNet-20 8/8/8, T = 2"
     assert found[-1] == ""
 

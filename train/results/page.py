@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lbq_hw import zoo
 from lbq_hw.markdown import table
-from train.results import costs, layers, runs
+from train.results import costs, events, layers, runs
 from train.results.store import Results, Run
 from train.results.text import join, paragraph
 
@@ -131,7 +131,7 @@ SECTIONS = {
     ),
     "events": Section(
         title="Events in the loss",
-        make=runs.events,
+        make=events.section,
         missing="Left out: no run with `train.activity` was collected.",
     ),
     "layers": Section(

@@ -52,34 +52,6 @@ def accuracy(results: Results) -> str | None:
     return "\n".join(parts)
 
 
-def events(results: Results) -> str | None:
-    """What networks that paid for their events in training take of them, beside what they began
-    with; None where there is none.
-    """
-    found = {name: run for name, run in results.runs.items() if run.activity}
-    if not found:
-        return None
-    rows = []
-    starts = {net["model"]: name for name, net in results.measured.items()}
-    for name, run in sorted(found.items(), key=lambda item: (item[1].network, item[1].activity)):
-        begun = starts.get(run.init)
-        for each in (begun, name):
-            for net in results.nets_of(each) if each else ():
-                own = results.runs[str(each)]
-                acs = net["energy"]["paper"]["lbq"]["acs"] / 1e6
-                words = _label(own), str(each), f"{net['weight_bits']} bit", f"{own.activity:g}"
-                facts = percent(own.accuracy), percent(net["accuracy"]), f"{acs:,.1f}"
-                if (*words, *facts) not in rows:
-                    rows.append((*words, *facts))
-    first = paragraph(
-        "A core's cycles are its bit-sparse ACs over its lanes. With `train.activity` the loss has",
-        "the mean level that an accumulation meets, times a weight. ACs per image are those of the",
-        'tables above: "not counted", pixels and identity shortcuts left out.',
-    )
-    headings = ("", "run", "weights", "weight in the loss", "float", "integer", "ACs, M")
-    return first + "\n" + table(headings, rows, words=range(3))
-
-
 def recipes(results: Results) -> str | None:
     """One line per run that was made to choose a recipe, or None where there is none."""
     if not results.validation:
@@ -124,7 +96,7 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
             integer = percent(net["accuracy"])
             difference = points(net["accuracy"] - run.accuracy)
         weights = f"{bits} bit{', trained so' if run.weight_bits else ''}" if bits else "float"
-        words = run.dataset, _label(run), name, weights, _training(run), str(run.seed)
+        words = run.dataset, label(run), name, weights, _training(run), str(run.seed)
         yield *words, percent(run.accuracy), integer, difference, theirs
 
 
@@ -150,7 +122,8 @@ def _rank(run: Run) -> tuple[Any, ...]:
     return *images, *method, *size, run.seed, run.refine_epochs, run.sam_epochs
 
 
-def _label(run: Run) -> str:
+def label(run: Run) -> str:
+    """What a row calls a run's network."""
     name = f"LBQ({run.capacity})" if run.method == "lbq" else METHODS[run.method]
     shape = (run.network,) if run.network else ()
     return ", ".join((name, *shape, f"T = {run.timesteps}"))
