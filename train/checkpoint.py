@@ -28,6 +28,7 @@ from train import models
 from train.config import Config
 from train.data import InputSpec
 from train.prepare import prepare
+from train.start import continued, is_network
 
 FORMAT = 1
 
@@ -101,8 +102,10 @@ def remove(folder: Path, name: str) -> None:
 
 
 def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
-    """The network of a configuration in the form that is trained, with random weights or, where
-    ``init`` names a run, those of its last checkpoint.
+    """The network of a configuration in the form that is trained, with random weights or those of
+    ``init``: of a run's last checkpoint, or of an integer network (see `train.start`).
+
+    An integer network leaves norms without statistics, which `train.norms.settle` measures.
     """
     model = models.build(
         config.model.name,
@@ -114,6 +117,8 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
         **config.model.options(),
     )
     train = config.train
+    if is_network(init):
+        return continued(model, config, spec, init)
     weights: dict[str, Tensor] = {}
     same_bits = False
     if init:

@@ -89,12 +89,13 @@ class DataConfig:
 class ModelConfig:
     """A model of ``train.models``; an option left out takes the model's own default."""
 
-    name: str  # digits, mnist, nmnist, vgg, resnet18, resnet19, resnet20 or resnet34
+    name: str  # digits, mnist, nmnist, vgg, resnet, resnet18, resnet19, resnet20 or resnet34
     channels: tuple[int, ...] | None = None  # per convolution: digits, mnist, nmnist
     widths: tuple[int, ...] | None = None  # per stage: ResNets
+    blocks: tuple[int, ...] | None = None  # per stage: resnet
     width: int | None = None  # of the first layers: vgg
     head: int | None = None  # of the hidden linear layer: resnet19
-    stem_stride: int | None = None  # of the first convolution: resnet19, resnet20
+    stem_stride: int | None = None  # of the first convolution: resnet, resnet19, resnet20
     residual: bool | None = None  # whether it has a shortcut: digits
 
     def __post_init__(self) -> None:
@@ -155,12 +156,15 @@ class TrainConfig:
     sam: float = 0.1  # how far uphill their gradients are taken, as a norm over all weights
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
+    activity: float = 0.0  # weight in the loss of the mean level per accumulation: train.activity
+    activity_start: int = 0  # epochs before that weight rises from 0
+    activity_ramp: int = 0  # epochs in which it rises, linear
     label_smoothing: float = 0.0  # share of a label that is spread over all classes
     grad_clip: float = 0.0  # largest gradient norm; 0 is off
     ema: float = 0.0  # decay per step of the averaged weights, which tests use; 0 is off
     absorb: bool = True  # levels travel, gamma in the weights: what is trained is deployed
     weight_bits: int = 0  # quantization-aware training at 8, 6, 4, 3, 2 bits; 0 is float
-    init: str = ""  # a run to start the weights from
+    init: str = ""  # what to start the weights from: a run, an .lbq file or a name of the zoo
     seed: int = 0  # of weights, order and augmentation
     eval_every: int = 1  # epochs between tests; the last epoch is always tested
     save_every: int = 1  # epochs between writes of `last`; where a run stops it is written too
@@ -208,8 +212,9 @@ class Config:
         ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
         for key in (*ones, "log_every"):
             require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
-        lengths = ("warmup_epochs", "refine_epochs", "sam_epochs")
-        for key in (*lengths, "weight_decay", "grad_clip", "shard_mib", "threads"):
+        lengths = ("warmup_epochs", "refine_epochs", "sam_epochs", "activity_start")
+        counts = ("activity", "weight_decay", "grad_clip", "shard_mib", "threads")
+        for key in (*lengths, "activity_ramp", *counts):
             require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
         for key in ("label_smoothing", "ema", "momentum"):
             ok = 0 <= getattr(train, key) < 1
@@ -229,6 +234,13 @@ class Config:
         if not train.sam_epochs:
             ok = train.sam == TrainConfig.sam
             require(ok, "train.sam", f"{TrainConfig.sam} where train.sam_epochs is 0", train.sam)
+        if not train.activity:
+            for key in ("activity_start", "activity_ramp"):
+                length = getattr(train, key)
+                require(not length, f"train.{key}", "0 where train.activity is 0", length)
+        elif neuron.kind == "relu":
+            want = "0 with neuron.kind = 'relu', which has no levels"
+            require(False, "train.activity", want, train.activity)
         require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
         require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
         values = flat(dataclasses.asdict(self))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,24 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train import checkpoint
+from train import checkpoint, start
+from train.activity import find_shares, with_activity
 from train.config import Config
-from train.data import InputSpec
+from train.data import DeviceLoader, InputSpec
 from train.kernels.fuse import fuse
+from train.norms import settle
 from train.optim import build_optimizer, follower
 from train.run_folder import RunError
 from train.sam import uphill
 from train.world import World
 
+SETTLING_BATCHES = 16  # to measure what reaches each norm
+
 
 class Learner:
     """A network in the form that is deployed, with random weights, those of ``train.init``, or
-    those of the checkpoint ``state``.
+    those of the checkpoint ``state``. The norms of an integer network are measured on the first
+    batches of ``loader``.
 
     Members: `model`; `average`, its averaged weights, None without ``train.ema``; `optimizer`;
     `autocast`, the context of half precision, which does nothing unless ``train.amp`` asks for it.
@@ -36,12 +42,16 @@ class Learner:
         classes: int,
         world: World,
         state: dict[str, Any] | None,
+        loader: DeviceLoader,
     ) -> None:
         recipe, device = config.train, world.device
         self._recipe, self._spec, self._device = recipe, spec, device
         torch.manual_seed(recipe.seed)
         init = recipe.init if state is None else ""
         self.model = _network(config, spec, classes, init=init).to(device)
+        if start.is_network(init):
+            settle(self.model, (x for x, _ in itertools.islice(loader, SETTLING_BATCHES)))
+        shares = find_shares(self.model, spec) if recipe.activity else {}
         if recipe.fuse:
             fuse(self.model)
         self.average = checkpoint.build(config, spec, classes).to(device) if recipe.ema else None
@@ -56,6 +66,8 @@ class Learner:
         self._follow = follower(self.average, self.model, recipe.ema)
         # What a step calls: the model itself, or the model with its gradients shared.
         self._runner: nn.Module = self.model
+        if recipe.activity:
+            self._runner = with_activity(self.model, shares)
         if world.size > 1:
             self._runner = DistributedDataParallel(self.model)
         if recipe.compile != "off":
@@ -76,28 +88,30 @@ class Learner:
             "optimizer": self.optimizer.state_dict(),
         }
 
-    def step(self, x: Tensor, y: Tensor, *, rate: float, sharp: bool) -> Tensor:
-        """One step of the optimizer at a learning rate, sharpness-aware where ``sharp``.
+    def step(self, x: Tensor, y: Tensor, *, rate: float, sharp: bool, cost: float = 0.0) -> Tensor:
+        """One step of the optimizer at a learning rate, sharpness-aware where ``sharp``; ``cost``
+        is the weight of the activity in what is minimized.
 
-        Returns loss and hits (in percent) of its first pass, summed over images. They stay on the
-        device, since reading them would wait for it.
+        Returns loss, hits (in percent) and activity of its first pass, summed over images: the loss
+        without the activity, which is 0 where ``train.activity`` is. They stay on the device, since
+        reading them would wait for it.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        seen = self._gradients(x, y)
+        seen = self._gradients(x, y, cost)
         if sharp:
             with uphill(self.model, self._recipe.sam):
-                self._gradients(x, y)
+                self._gradients(x, y, cost)
         if self._recipe.grad_clip:
             nn.utils.clip_grad_norm_(self.model.parameters(), self._recipe.grad_clip)
         self.optimizer.step()
         self._follow()
         return seen
 
-    def _gradients(self, x: Tensor, y: Tensor) -> Tensor:
+    def _gradients(self, x: Tensor, y: Tensor, cost: float) -> Tensor:
         """One pass over a batch, in ``train.accumulate`` parts; what :meth:`step` returns."""
         recipe, static = self._recipe, self._spec.static
-        seen = torch.zeros(2, dtype=torch.float64, device=self._device)
+        seen = torch.zeros(3, dtype=torch.float64, device=self._device)
         self.optimizer.zero_grad()
         x_parts = x.chunk(recipe.accumulate, 0 if static else 1)
         parts = zip(x_parts, y.chunk(recipe.accumulate), strict=True)
@@ -106,29 +120,37 @@ class Learner:
                 images = images.contiguous(memory_format=torch.channels_last)
             with _synced(self._runner, last=index == recipe.accumulate):
                 with self.autocast:
-                    logits = self._runner(images)
+                    found = self._runner(images)
+                logits, activity = found if recipe.activity else (found, found.new_zeros(()))
                 logits = logits.float()
                 loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
-                (loss / recipe.accumulate).backward()
+                ((loss + cost * activity) / recipe.accumulate).backward()
             labels = targets if targets.ndim == 1 else targets.argmax(1)
             hits = (logits.argmax(1) == labels).sum()
-            seen += torch.stack((loss.detach() * len(labels), 100 * hits))
+            count = len(labels)
+            seen += torch.stack((loss.detach() * count, 100 * hits, activity.detach() * count))
         return seen
 
 
 def _network(config: Config, spec: InputSpec, classes: int, *, init: str) -> fx.GraphModule:
     """The network as it is trained, from the weights of the run ``init`` if one is named."""
-    if init and config.data.validation and _has_seen(Path(init), config):
+    if init and config.data.validation and _has_seen(init, config):
         raise RunError(
             f"train.init = {init!r} has trained on images that data.validation holds out"
         )
     return checkpoint.build(config, spec, classes, init=init)
 
 
-def _has_seen(init: Path, config: Config) -> bool:
-    """Whether a run has trained on images that this one holds out."""
-    data = Config.from_dict(checkpoint.index(init, "last")["config"]).data
-    return data.name == config.data.name and data.validation < config.data.validation
+def _has_seen(init: str, config: Config) -> bool:
+    """Whether a start has, or may have, trained on images that this one holds out."""
+    if start.is_network(init):
+        meta = start.load_network(init)[0].meta
+        data = meta.get("config", {}).get("data", {"name": meta.get("dataset")})
+    else:
+        data = checkpoint.index(Path(init), "last")["config"]["data"]
+    return data["name"] in (config.data.name, None) and (
+        data.get("validation", 0) < config.data.validation
+    )
 
 
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:

@@ -24,7 +24,7 @@ from train.config import Config, TrainConfig
 from train.data import DeviceLoader
 from train.learner import Learner
 from train.metrics import ranges
-from train.optim import learning_rate
+from train.optim import activity_weight, learning_rate
 from train.progress import Progress
 from train.run_folder import RunError, RunFolder, previous
 from train.world import World
@@ -52,7 +52,8 @@ def train(
             torch.set_num_threads(config.train.threads)
         root = data or Path("data") / config.data.name
         batches = Batches.load(config, root, world, download=download)
-        learner = Learner(config, batches.spec, batches.classes, world, state)
+        loader = batches.of_epoch(1, config.train)
+        learner = Learner(config, batches.spec, batches.classes, world, state, loader)
         return _epochs(config, out, world, batches, learner, state, deadline)
 
 
@@ -81,7 +82,7 @@ def _epochs(
     ) as progress:
         for epoch in range(done + 1, recipe.epochs + 1):
             began, final = time.perf_counter(), epoch == recipe.epochs
-            loss, hits, rate = _train_epoch(epoch, recipe, world, batches, learner, progress)
+            means, rate = _train_epoch(epoch, recipe, world, batches, learner, progress)
             tested: dict[str, float | None] = {accuracy: None}
             if world.first and (final or epoch % recipe.eval_every == 0):
                 tested = _test(learner, batches.test, accuracy, final=final)
@@ -91,8 +92,7 @@ def _epochs(
             if folder is not None:
                 line = {
                     "epoch": epoch,
-                    "loss": loss,
-                    "train_accuracy": hits,
+                    **means,
                     **tested,
                     "lr": rate,
                     "seconds": seconds,
@@ -120,23 +120,26 @@ def _train_epoch(
     batches: Batches,
     learner: Learner,
     progress: Progress,
-) -> tuple[float, float, float]:
-    """Train on every batch once; mean loss, percent of hits, learning rate of the last step."""
+) -> tuple[dict[str, float], float]:
+    """Train on every batch once; the means over it by name, and the learning rate of the last
+    step."""
     loader, sharp = batches.of_epoch(epoch, recipe), epoch > recipe.epochs - recipe.sam_epochs
     learner.model.train()
-    seen = torch.zeros(2, dtype=torch.float64, device=world.device)
+    seen = torch.zeros(3, dtype=torch.float64, device=world.device)
     count, rate, steps = 0, 0.0, len(loader)
     for index, (x, y) in enumerate(loader):
-        rate = learning_rate(recipe, (epoch - 1) * steps + index, steps)
-        seen += learner.step(x, y, rate=rate, sharp=sharp)
+        done = (epoch - 1) * steps + index
+        rate, cost = learning_rate(recipe, done, steps), activity_weight(recipe, done, steps)
+        seen += learner.step(x, y, rate=rate, sharp=sharp, cost=cost)
         count += len(y)
         # Reading a value waits for the device: seldom, and only where someone looks.
         look = progress.live and index % recipe.log_every == 0
         progress.advance((seen / count).tolist() if look else None)
-    loss, hits = (world.total(seen) / (count * world.size)).tolist()
+    loss, hits, activity = (world.total(seen) / (count * world.size)).tolist()
     if not math.isfinite(loss):
         raise RunError(f"the loss became {loss} in epoch {epoch}: lower train.lr")
-    return loss, hits, rate
+    means = {"loss": loss, "train_accuracy": hits}
+    return means | ({"activity": activity} if recipe.activity else {}), rate
 
 
 def _test(

@@ -3,6 +3,8 @@
 ======================  ===========================================================================
 epoch                   counted from 1
 loss, train_accuracy    means over the epoch's augmented images, while the weights changed
+activity                where ``train.activity`` is on, over the same images: the mean level that
+                        an accumulation meets (see :mod:`train.activity`)
 test_accuracy           percent of the test images, null where the epoch was not tested; of the
                         averaged weights where ``train.ema`` is on; in float32 in the last epoch
 validation_accuracy     in its place where ``data.validation`` holds images out: percent of those

@@ -1,4 +1,4 @@
-"""The networks: ResNet-20, -19, -18, -34, small ones for small boards, and a VGG with max-pool.
+"""The networks: ResNet-20, -19, -18, -34 and free ones, small ones for small boards, and a VGG.
 
 Every model is built of plain ``nn`` layers, the neurons handed in by a factory, and the three
 time layers of :mod:`train.layers`, so that ``torch.fx`` can trace it. A static model takes
@@ -200,6 +200,16 @@ def _layer(neuron: NeuronFactory, inputs: int, outputs: int, *, stride: int) -> 
     return nn.Sequential(layers)
 
 
+def _resnet(
+    *,
+    widths: Sequence[int] = (64, 128),
+    blocks: Sequence[int] = (2, 2),
+    stem_stride: int = 2,
+    **common,
+) -> ResNet:
+    return ResNet(widths=widths, blocks=blocks, stem_stride=stem_stride, **common)
+
+
 def _resnet20(*, widths: Sequence[int] = (128, 256, 512), stem_stride: int = 1, **common) -> ResNet:
     return ResNet(widths=widths, blocks=(3, 3, 3), stem_stride=stem_stride, **common)
 
@@ -242,6 +252,7 @@ def _vgg(*, width: int = 64, **common) -> ConvNet:
 
 
 MODELS: dict[str, Callable[..., Network]] = {
+    "resnet": _resnet,
     "resnet20": _resnet20,
     "resnet19": _resnet19,
     "resnet18": _resnet18,

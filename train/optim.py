@@ -52,6 +52,13 @@ def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
     return train.lr * (1 + math.cos(math.pi * (step - warmup) / (total - warmup))) / 2
 
 
+def activity_weight(train: TrainConfig, step: int, steps: int) -> float:
+    """The weight of the activity in the loss of a step, counted from 0."""
+    risen = step + 1 - train.activity_start * steps
+    ramp = train.activity_ramp * steps
+    return train.activity * min(max(risen / ramp if ramp else float(risen > 0), 0.0), 1.0)
+
+
 def follower(average: nn.Module | None, model: nn.Module, decay: float) -> Callable[[], None]:
     """What moves averaged weights and statistics towards the present ones; counters are copied."""
     if average is None:

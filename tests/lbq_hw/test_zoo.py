@@ -62,13 +62,16 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
 
 LARGE = "cifar10-resnet20"
 SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")
-SHIPPED = (LARGE, *SMALL)
+PACKED = {"cifar10-resnet20-4bit": 8_800_000, "cifar10-onchip": 400_000}  # at most so many bytes
+SHIPPED = (LARGE, *PACKED, *SMALL)
 
 
 def test_the_promised_networks_ship_and_are_small() -> None:
     assert set(SHIPPED) <= set(zoo.names())
     assert all(zoo.find(name).stat().st_size < 100_000 for name in SMALL)
     assert zoo.find(LARGE).stat().st_size < 18_000_000
+    assert all(zoo.find(name).stat().st_size < most for name, most in PACKED.items())
+    assert sum(zoo.find(name).stat().st_size for name in zoo.names()) < 45_000_000
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -97,12 +100,19 @@ def test_mnist_keeps_its_promises(name: str, least: float) -> None:
     assert facts["acs_bit_sparse"] <= 120_000
 
 
-def test_the_papers_network_keeps_its_promises_and_ships_with_its_run() -> None:
-    facts = json.loads(zoo.evaluation(LARGE).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("name", "least", "bits"),
+    [(LARGE, 97.4, 8), ("cifar10-resnet20-4bit", 97.25, 4), ("cifar10-onchip", 92.0, 4)],
+)
+def test_cifar_networks_keep_their_promises_and_ship_with_their_runs(
+    name: str, least: float, bits: int
+) -> None:
+    facts = json.loads(zoo.evaluation(name).read_text(encoding="utf-8"))
     assert facts["images"] == 10_000
-    assert facts["float_accuracy"] >= 97.4
+    assert facts["weight_bits"] == bits
+    assert min(facts["accuracy"], facts["float_accuracy"]) >= least
     assert abs(facts["accuracy"] - facts["float_accuracy"]) <= 0.1
-    beside = zoo.find(LARGE)
+    beside = zoo.find(name)
     config = json.loads(beside.with_suffix(".config.json").read_text(encoding="utf-8"))
     assert config == file.load(beside).meta["config"]
     text = beside.with_suffix(".metrics.jsonl").read_text(encoding="utf-8")

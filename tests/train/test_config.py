@@ -125,7 +125,7 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("epochs=3", "epochs is not a configuration key (nearest: train.epochs)"),
         (
             "train.capacity=3",
-            "train.capacity is not a configuration key (nearest: neuron.capacity)",
+            "train.capacity is not a configuration key (nearest: train.activity)",
         ),
         ("train.epochs=2.5", "train.epochs must be an integer, not 2.5"),
         ("train.epochs=true", "train.epochs must be an integer, not True"),

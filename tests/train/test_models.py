@@ -14,6 +14,7 @@ from train import checkpoint, models, neurons
 from train.graph.trace import trace
 
 COUNTS = {  # name: (input, classes, MACs, parameters)
+    "resnet": ((3, 32, 32), 10, 71_746_816, 676_682),
     "resnet20": ((3, 32, 32), 10, 2_587_235_328, 17_289_866),
     "resnet19": ((3, 32, 32), 10, 2_285_373_952, 12_697_994),
     "resnet18": ((3, 224, 224), 1000, 1_814_073_344, 11_689_512),
@@ -123,10 +124,17 @@ def test_resnet19_has_a_hidden_linear_layer_with_a_neuron_of_its_own():
     assert model(torch.rand(2, 3, 32, 32)).shape == (2, 10)
 
 
+def test_a_resnet_of_free_shape_has_the_stages_that_it_is_given():
+    model = build("resnet", widths=(4, 6), blocks=(1, 2), stem_stride=2)
+    assert isinstance(model, models.ResNet)
+    assert [block.conv2.out_channels for block in model.blocks] == [4, 6, 6]
+    assert model.blocks(model.stem(torch.rand(1, 3, 32, 32))).shape[1:] == (6, 8, 8)
+
+
 def test_an_unknown_model_is_an_error_that_names_the_nearest():
     message = (
-        "model must be one of resnet20, resnet19, resnet18, resnet34, digits, mnist, nmnist, vgg, "
-        "not 'resnet21' (nearest: resnet20)"
+        "model must be one of resnet, resnet20, resnet19, resnet18, resnet34, digits, mnist, "
+        "nmnist, vgg, not 'resnet21' (nearest: resnet20)"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         models.build("resnet21", neuron=neuron, timesteps=1, input_shape=(3, 8, 8), classes=10)

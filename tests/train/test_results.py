@@ -11,7 +11,7 @@ from networks import random_images
 
 from lbq_hw import file, zoo
 from train import config, measure
-from train.results import layers, page, store
+from train.results import events, layers, page, runs, store
 from train.results.__main__ import figure_note, main
 from train.results.runs import recipes
 
@@ -32,7 +32,7 @@ def test_the_figure_is_of_the_network_that_the_page_describes():
 
 
 def test_the_files_of_the_page_are_small():
-    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 250_000
+    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 400_000
 
 
 RUN = store.Run(
@@ -191,6 +191,40 @@ def test_of_several_runs_the_best_in_float_is_priced(folder, measured):
     write(folder / "measured" / "c.json", measured | {"float_accuracy": 97.1, "accuracy": 97.5})
     rows = rows_of(page.SECTIONS["costs"].make(store.load(folder)))
     assert [row[2] for row in rows if row[0] == "LBQ(5), 8-bit weights"][:2] == ["97.25"] * 2
+
+
+def test_networks_that_paid_for_events_stand_beside_what_they_began_with(folder, measured):
+    write(folder / "runs" / "whole.json", asdict(RUN))
+    write(folder / "measured" / "whole.json", measured | {"model": "net"})
+    sparse = replace(RUN, activity=0.25, init="net", accuracy=97.0)
+    write(folder / "runs" / "sparse.json", asdict(sparse))
+    cheap = measured | {"model": "sparse", "accuracy": 96.9, "float_accuracy": 97.0}
+    write(folder / "measured" / "sparse.json", cheap)
+    acs = f"{measured['energy']['paper']['lbq']['acs'] / 1e6:,.1f}"
+    assert rows_of(events.section(store.load(folder)))[2:] == [
+        ["LBQ(5), T = 2", "whole", "8 bit", "0", "97.30", "97.25", acs],
+        ["LBQ(5), T = 2", "sparse", "8 bit", "0.25", "97.00", "96.90", acs],
+    ]
+    assert "from net, activity 0.25" in page.page(store.load(folder))
+
+
+def test_a_network_of_another_shape_is_named_and_not_beside_the_papers(folder, tmp_path):
+    changes = ("model.widths=[8, 8, 8]", "train.activity=0.5")
+    finished(tmp_path / "narrow", "cifar10-resnet20-t2-fast", changes)
+    row = store.collect(tmp_path / "narrow")
+    assert (row.network, row.activity) == ("ResNet-20 8/8/8", 0.5)
+    write(folder / "runs" / "narrow.json", asdict(row))
+    (found,) = rows_of(runs.accuracy(store.load(folder)))[2:]
+    assert found[1] == "LBQ(5), ResNet-20 8/8/8, T = 2"
+    assert found[-1] == ""
+
+
+def test_commands_start_from_a_network_of_the_zoo_by_its_name(folder):
+    write(folder / "runs" / "a.json", asdict(replace(RUN, init="cifar10-resnet20")))
+    write(folder / "runs" / "b.json", asdict(replace(RUN, init="a")))
+    text = page.page(store.load(folder))
+    assert "--set train.init=cifar10-resnet20 --data DIR/cifar10 --out runs/a" in text
+    assert "--set train.init=runs/a --data DIR/cifar10 --out runs/b" in text
 
 
 def test_costs_are_those_of_the_counts(folder, measured):

@@ -20,7 +20,7 @@ from typing import Any
 
 from torch import nn
 
-from train.neurons.base import Neuron, Shared
+from train.neurons.base import Neuron, Shared, softplus_inverse
 from train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Ternary",
     "build",
     "options",
+    "softplus_inverse",
 ]
 
 KINDS: dict[str, Callable[..., nn.Module]] = {

@@ -74,7 +74,7 @@ class Neuron(nn.Module):
         gamma0 = real("gamma0", gamma0, f"above eps = {self.eps:g}", lambda x: x > self.eps)
         self.learn_gamma = flag("learn_gamma", learn_gamma)
         if learn_gamma:
-            self.rho = nn.Parameter(torch.tensor(_softplus_inverse(gamma0 - self.eps)))
+            self.rho = nn.Parameter(torch.tensor(softplus_inverse(gamma0 - self.eps)))
         else:
             self.register_buffer("step", torch.tensor(gamma0))
 
@@ -88,7 +88,7 @@ class Neuron(nn.Module):
         self.learn_alpha = flag("learn_alpha", learn_alpha)
         if learn_alpha:
             self._alpha = real("alpha", alpha, "above 0", lambda x: x > 0)
-            self.alpha_rho = nn.Parameter(torch.tensor(_softplus_inverse(alpha)))
+            self.alpha_rho = nn.Parameter(torch.tensor(softplus_inverse(alpha)))
         else:
             self._alpha = real("alpha", alpha, "at least 0", lambda x: x >= 0)
 
@@ -151,5 +151,6 @@ class Neuron(nn.Module):
         )
 
 
-def _softplus_inverse(y: float) -> float:
+def softplus_inverse(y: float) -> float:
+    """The number whose softplus is y."""
     return y + math.log(-math.expm1(-y))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lbq_hw import zoo
 from lbq_hw.markdown import table
-from train.results import costs, layers, runs
+from train.results import costs, events, layers, runs
 from train.results.store import Results, Run
 from train.results.text import join, paragraph
 
@@ -112,7 +113,8 @@ def _commands(results: Results) -> str | None:
 
 def _command(run: Run, out: str) -> str:
     words = [f"python -m train --config {run.name}", *(f"--set {c}" for c in run.changes)]
-    words += [f"--set train.init=runs/{run.init}"] if run.init else []
+    start = run.init if run.init in zoo.names() else f"runs/{run.init}"
+    words += [f"--set train.init={start}"] if run.init else []
     return " ".join([*words, f"--data DIR/{run.dataset}", f"--out {out}"])
 
 
@@ -126,6 +128,11 @@ SECTIONS = {
         title="Cost",
         make=costs.section,
         missing="Left out: no network of T = 2 was measured with `python -m train.measure`.",
+    ),
+    "events": Section(
+        title="Events in the loss",
+        make=events.section,
+        missing="Left out: no run with `train.activity` was collected.",
     ),
     "layers": Section(
         title="Layers",

@@ -96,12 +96,14 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
             integer = percent(net["accuracy"])
             difference = points(net["accuracy"] - run.accuracy)
         weights = f"{bits} bit{', trained so' if run.weight_bits else ''}" if bits else "float"
-        words = run.dataset, _label(run), name, weights, _training(run), str(run.seed)
+        words = run.dataset, label(run), name, weights, _training(run), str(run.seed)
         yield *words, percent(run.accuracy), integer, difference, theirs
 
 
 def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
     """The paper's accuracy of this network, trained as it trains."""
+    if run.network:
+        return None
     if run.method == "lbq" and run.capacity == 5:
         return paper["accuracy"].get(run.dataset, {}).get(str(run.timesteps))
     if run.dataset != PAPERS:
@@ -114,15 +116,17 @@ def _theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
 
 def _rank(run: Run) -> tuple[Any, ...]:
     """CIFAR-10 and T = 2, the paper's first, then by what it is."""
-    images = run.dataset != PAPERS, run.dataset
+    images = run.dataset != PAPERS, run.dataset, run.network
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
     size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
     return *images, *method, *size, run.seed, run.refine_epochs, run.sam_epochs
 
 
-def _label(run: Run) -> str:
+def label(run: Run) -> str:
+    """What a row calls a run's network."""
     name = f"LBQ({run.capacity})" if run.method == "lbq" else METHODS[run.method]
-    return f"{name}, T = {run.timesteps}"
+    shape = (run.network,) if run.network else ()
+    return ", ".join((name, *shape, f"T = {run.timesteps}"))
 
 
 def _training(run: Run) -> str:
@@ -130,6 +134,7 @@ def _training(run: Run) -> str:
     words += [f"batch {run.batch}"] if not run.init else [f"from {run.init}"]
     words += [f"last {run.refine_epochs} mild"] if run.refine_epochs else []
     words += [f"last {run.sam_epochs} sharpness-aware"] if run.sam_epochs else []
+    words += [f"activity {run.activity:g}"] if run.activity else []
     return ", ".join(words)
 
 

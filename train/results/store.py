@@ -12,7 +12,7 @@ from lbq_hw import decode
 from lbq_hw.decode import DecodeError
 from train import config as configurations
 from train.checkpoint import index
-from train.config import INCIDENTAL, Config
+from train.config import INCIDENTAL, Config, ModelConfig
 from train.schema import flat
 
 METHODS = {
@@ -37,11 +37,13 @@ class Run:
 
     Members: `name` of the configuration and `changes` to it, each ``key=value``; `dataset`, by the
     name that `lbq_hw.datasets` has for it; `method`, a key of `METHODS`; `weight_bits`, 0 for float
-    weights; `init`, the run whose weights it began with, or ""; `refine_epochs` and `sam_epochs`,
+    weights; `init`, the run or the network of the zoo whose weights it began with, or "";
+    `refine_epochs` and `sam_epochs`,
     the last ones, on mildly augmented images and with sharpness-aware steps; `ema`, the decay of
     averaged weights, which are then the ones evaluated, or 0, and `last_weights`, what the others
     gave; `seconds` of training; `ranges`, the least and greatest gamma and lambda of its layers,
-    where it has them.
+    where it has them; `network`, what differs from the model's own shape, as ``widths=[64, 128]``,
+    or ""; `activity`, the weight of events in the loss.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Run:
     seconds: float
     last_weights: float | None = None
     ranges: Mapping[str, float] = field(default_factory=dict)
+    network: str = ""
+    activity: float = 0.0
 
     @property
     def neuron_changes(self) -> tuple[str, ...]:
@@ -199,6 +203,8 @@ def collect(
         seconds=round(lines[-1]["total_seconds"], 1),
         last_weights=lines[-1].get("last_weights_accuracy"),
         ranges={key: lines[-1][key] for key in RANGES if key in lines[-1]},
+        network=_network(chosen),
+        activity=train.activity,
     )
 
 
@@ -206,6 +212,17 @@ def save(run: Run, path: Path) -> None:
     """Write one row."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(run), indent=1) + "\n", encoding="utf-8")
+
+
+def _network(config: Config) -> str:
+    """The shape of a model that is not the paper's ResNet-20, or ""."""
+    model, papers = config.model, ModelConfig(name="resnet20")
+    if model == papers:
+        return ""
+    own = {"resnet20": "ResNet-20", "resnet": "ResNet"}.get(model.name, model.name)
+    widths = "/".join(map(str, model.widths or model.channels or ()))
+    blocks = f"{'+'.join(map(str, model.blocks))} blocks" if model.blocks else ""
+    return " ".join(part for part in (own, widths, blocks) if part)
 
 
 def _changes(config: Config) -> list[str]:

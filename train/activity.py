@@ -1,0 +1,92 @@
+"""What a network's events cost, as a part of the loss.
+
+A core spends its cycles on accumulations, as many per level as a neuron has synapses. The activity
+of a network is the mean level that an accumulation meets,
+
+    sum over layers of MACs * mean(level of their input) / sum over layers of MACs
+
+over all layers that read levels; pixels are left out, since no training changes them. A level is an
+upper bound of its set bits, and has a gradient where a count of bits has none. ``train.activity``
+is its weight in the loss, which `train.optim.activity_weight` lets rise.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import operator
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, fx, nn
+
+from train.data import InputSpec
+from train.graph import Synapse
+from train.graph.trace import analyze
+from train.neurons import Neuron
+
+
+class MeanLevel(nn.Module):
+    """``weight * mean(level)`` of what a neuron sends, in float32.
+
+    What a neuron sends has the gradient of ``gamma * S`` in gamma; that of S alone is smaller by
+    S / gamma, which is subtracted here: a larger step means fewer levels.
+    """
+
+    def __init__(self, neuron: Neuron, weight: float) -> None:
+        super().__init__()
+        self._neuron = (neuron,)  # in a tuple: the neuron is registered where it fires, once
+        self.weight = weight
+
+    def forward(self, sent: Tensor) -> Tensor:
+        neuron = self._neuron[0]
+        gamma = neuron.gamma.float()
+        fixed = gamma.detach()
+        mean = sent.mean(dtype=torch.float32)
+        if not neuron.emit_levels:
+            mean = mean / fixed
+        return self.weight * (mean - mean.detach() * (gamma / fixed - 1))
+
+
+def find_shares(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Neuron, float]]:
+    """By path of the layers that read levels: the neuron that sends these, and the layer's share of
+    all accumulations. Of a prepared model, before norms and neurons are fused.
+    """
+    found = analyze(model, spec)
+    macs: dict[str, tuple[Neuron, int]] = {}
+    for node, value in found.values.items():
+        if isinstance(value, Synapse) and node.target == value.path:
+            levels = value.levels
+            places = math.prod(node.meta["shape"][2:])  # of the output, 1 for a linear layer
+            taps = levels.sum_pool.taps if levels.sum_pool else 1
+            if levels.neuron is not None:
+                count = places * taps * value.module.weight.numel()
+                macs[value.path] = (levels.neuron, count)
+    total = sum(count for _, count in macs.values())
+    return {path: (neuron, count / total) for path, (neuron, count) in macs.items()}
+
+
+def with_activity(
+    model: fx.GraphModule, shares: Mapping[str, tuple[Neuron, float]]
+) -> fx.GraphModule:
+    """A twin of the model, of the same parameters and buffers, that returns its activity too."""
+    twin = fx.GraphModule(model, copy.deepcopy(model.graph))
+    readers: dict[fx.Node, list[str]] = {}
+    for node in twin.graph.nodes:
+        if node.op == "call_module" and node.target in shares:
+            readers.setdefault(node.all_input_nodes[0], []).append(node.target)
+    parts: list[fx.Node] = []
+    for source, paths in readers.items():
+        neuron = shares[paths[0]][0]
+        name = f"{source.name!s}_mean_level"
+        twin.add_submodule(name, MeanLevel(neuron, sum(shares[path][1] for path in paths)))
+        with twin.graph.inserting_after(source):
+            parts.append(twin.graph.call_module(name, (source,)))
+    (output,) = (node for node in twin.graph.nodes if node.op == "output")
+    with twin.graph.inserting_before(output):
+        total = parts[0]
+        for part in parts[1:]:
+            total = twin.graph.call_function(operator.add, (total, part))
+    output.args = ((output.args[0], total),)
+    twin.recompile()
+    return twin

@@ -1,0 +1,53 @@
+"""Integer networks as the start of a run: training goes on where a deployed network is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from torch import fx, nn
+
+from lbq_hw import file, zoo
+from lbq_hw.network import Network
+from train.config import Config
+from train.data import InputSpec
+from train.deploy.take_up import TakeUpError, take_up, take_up_steps
+from train.prepare import prepare
+
+
+class StartError(ValueError):
+    """A network that a run can not start from; the message is one sentence for the user."""
+
+
+def is_network(init: str) -> bool:
+    """Whether a start is an integer network, an .lbq file or a name of the zoo, and not a run."""
+    return not Path(init).is_dir() and (init.endswith(".lbq") or init in zoo.names())
+
+
+def load_network(init: str) -> tuple[Network, dict[str, float]]:
+    """The integer network of a start, and the tail strengths of its layers, as far as the report of
+    ``train.measure --run`` beside it (NAME.json) has them.
+    """
+    path = zoo.find(init)
+    tails: dict[str, float] = {}
+    report = path.with_suffix(".json")
+    if report.is_file():
+        layers = json.loads(report.read_text(encoding="utf-8")).get("layers", [])
+        tails = {x["name"]: x["lambda"] for x in layers if x.get("lambda") is not None}
+    return file.load(path), tails
+
+
+def continued(model: nn.Module, config: Config, spec: InputSpec, init: str) -> fx.GraphModule:
+    """A plain model that takes up an integer network, in the form that is trained."""
+    network, tails = load_network(init)
+    train = config.train
+    try:
+        take_up(model, spec, network, tails)
+        model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
+        if train.weight_bits == network.weight_bits:
+            take_up_steps(model, spec, network)
+    except TakeUpError as error:
+        raise StartError(
+            f"train.init = {init!r} holds another network than this configuration's: {error}"
+        ) from None
+    return model
