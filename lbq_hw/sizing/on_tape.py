@@ -1,8 +1,8 @@
 """Cores that read their weights from external memory: those that a board holds, with their cycles.
 
-More lanes are faster, so of all cores those with the most lanes that fit are found. Weight memory
-and partial sums share the block RAMs that the activations leave: every division that fills them is
-planned.
+More lanes compute faster, but where weights are waited for, fewer may be as fast: the two largest
+numbers of lanes that fit are tried. Weight memory and partial sums share the block RAMs that the
+activations leave: every division that fills them is planned.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ TABLES = {"layers": 8, "paths": 16, "segments": 64, "runs": 128}
 TILES = 4
 """Tiles, at least, whose parameters are on the chip together."""
 _LANES = (256, 128, 64, 32, 16, 8)
+_WIDTHS = 2
 _ROWS = (4096, 2048, 1024, 512, 256, 128)
 _SUMS = (8192, 4096, 2048, 1024, 512, 256)
+_LEAST = {"weight_rows": _ROWS[-1], "partial_words": _SUMS[-1]}
 
 
 def candidates(
@@ -39,14 +41,14 @@ def candidates(
     busy: Sequence[float],
     problems: list[str],
 ) -> Iterator[tuple[CoreConfig, float]]:
-    """Cores with the most lanes that fit, and their cycles per image.
+    """Cores with the most lanes that fit, and with half of them, and their cycles per image.
 
     `busy`: events of each layer, as a multiple of those that are assumed where nothing tells.
     `problems` gets the reasons why the last core that was tried would not do.
     """
     assert board.chip is not None
     timing = reader_timing(board.chip, board.target_hz)
-    widest = max(layer.shape[0] for layer in network.layers)
+    fitting, widest = 0, max(layer.shape[0] for layer in network.layers)
     for count in [lanes] if lanes else [n for n in _LANES if n < 2 * widest or n == _LANES[-1]]:
         fixed = {"external": timing.word_bits, "word": count, **TABLES}
         fixed["channels"] = max(TILES, -(-widest // count)) * count
@@ -57,7 +59,8 @@ def candidates(
             if (cycles := _planned(network, config, timing, busy, problems)) is not None
         ]
         yield from made
-        if made:
+        fitting += bool(made)
+        if fitting == _WIDTHS:
             return
 
 
@@ -81,8 +84,12 @@ def _fitting(
                 made = smallest_for(network, lanes=lanes, **fixed, **sizes)
             except CompileError as error:
                 problems[:] = error.violations
+                if not sizes.keys() & error.changes.keys():
+                    return  # other sizes would not help
                 continue
             rough = config = resources.rounded(made, board)
+            if _short(config.with_(**_LEAST), board, rest, problems):
+                return
             if _short(config, board, rest, problems):
                 continue
             if board.family is not None:

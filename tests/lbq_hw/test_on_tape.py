@@ -63,8 +63,8 @@ def chain(*channels: int) -> Network:
 
 @pytest.fixture(scope="module")
 def large() -> Network:
-    """1.9 million bits of weights, twice what an LFE5U-25F holds."""
-    return chain(3, 128, 256, 64)
+    """1.2 million bits of weights, more than an LFE5U-25F holds."""
+    return chain(3, *[64] * 9)
 
 
 def test_a_network_that_fits_on_the_chip_stays_there_unless_told_otherwise() -> None:
@@ -74,17 +74,16 @@ def test_a_network_that_fits_on_the_chip_stays_there_unless_told_otherwise() -> 
     assert sizing.size(network, board, memory="external").config.external == 16
 
 
-def test_one_that_does_not_gets_the_widest_core_that_reads_the_boards_memory(
+def test_one_that_does_not_gets_the_fastest_core_that_reads_the_boards_memory(
     large: Network,
 ) -> None:
     board = boards.find("ulx3s-12f")
     sized = sizing.size(large, board)
     assert sized.config.external == 16
     assert resources.lack(sized.config, board) is None
-    with pytest.raises(FitError, match="with external memory: the core needs about"):
-        sizing.size(large, board, lanes=2 * sized.config.lanes)
+    others = [sizing.size(large, board, lanes=lanes) for lanes in (64, 32)]
+    assert sized.seconds <= 1.02 * min(other.seconds for other in others)
     program = compile_network(large, sized.config)
-    assert program.tape
     assert len(program.tape) > large.parameters // 2
     assert sized.estimate is not None
     assert sized.estimate.block_rams <= board.block_rams
@@ -107,23 +106,21 @@ def test_memory_that_is_not_there_cannot_be_asked_for() -> None:
 
 
 def test_activations_that_do_not_fit_are_refused_with_what_is_short() -> None:
-    network = chain(3, 4)
     wide = Network(
         name="wide",
-        input=Input(shape=(3, 512, 512), static=True, bits=8),
+        input=Input(shape=(3, 256, 256), static=True, bits=8),
         timesteps=1,
         weight_bits=4,
         layers=(
             Layer(
                 name="fc",
                 shape=(10, 1, 1),
-                paths=(Path(source="input", weight=np.ones((10, 3, 512, 512), np.int64)),),
+                paths=(Path(source="input", weight=np.ones((10, 3, 256, 256), np.int64)),),
                 bias=np.zeros(10, np.int64),
                 fraction_bits=0,
                 neuron=None,
             ),
         ),
     )
-    assert network.parameters < wide.parameters
     with pytest.raises(FitError, match=r"with external memory: the core needs about .* block RAMs"):
         sizing.size(wide, boards.find("ulx3s-12f"), memory="external")
