@@ -22,7 +22,7 @@ from lbq_hw.compiler.places import place_over
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
-from lbq_hw.external import Room, default_timing, plan
+from lbq_hw.external import ReaderTiming, Room, plan, reader_timing
 from lbq_hw.external.narrow import narrowed, narrowed_levels
 from lbq_hw.external.rams import block_rams
 from lbq_hw.network import INPUT, Network
@@ -105,12 +105,14 @@ def _levels(network: Network, args: argparse.Namespace) -> dict[str, Any]:
 
 def _budget(args: argparse.Namespace) -> dict[str, Any]:
     board = boards.find(args.board)
-    timing = default_timing(32 if board.family == "gowin" else 16)
+    if board.chip is None:
+        raise ValueError(f"{board.title} has no external memory that a core can read")
+    timing = reader_timing(board.chip, board.target_hz)
     network = file.load(zoo.find(args.model))
     levels = _levels(network, args)
     size = {"divide": args.narrow, "timesteps": args.timesteps or network.timesteps}
     network, levels = narrowed(network, **size), narrowed_levels(levels, **size)
-    config = _core(network, args)
+    config = _core(network, args, timing)
     fewer = network.weight_bits - config.weight_bits
     layers = [
         replace(demand, partial_bits=demand.partial_bits - max(0, fewer))
@@ -129,9 +131,7 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
         halves=args.halves,
     )
     planned = plan(layers, config, room, timing).layers
-    rams = block_rams(
-        config, board, timing, partial_words=room.partial_words, partial_bits=room.partial_bits
-    )
+    rams = block_rams(config, board)
     cycles = planned[-1].end
     return {
         "model": network.name,
@@ -150,10 +150,10 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _core(network: Network, args: argparse.Namespace) -> CoreConfig:
+def _core(network: Network, args: argparse.Namespace, timing: ReaderTiming) -> CoreConfig:
     """The smallest core but for what the tape brings pass by pass, and with outputs in place."""
-    word, units = max(32, args.lanes), args.units or max(1, args.lanes // 4)
-    config = smallest_for(network, lanes=args.lanes, word=word, units=units)
+    units = args.units or max(1, args.lanes // 4)
+    config = smallest_for(network, lanes=args.lanes, word=args.lanes, units=units)
     # The input is gathered only where that makes the activations no larger.
     gathered, _ = patches.rewrite(network, config)
     words = min(
@@ -170,6 +170,10 @@ def _core(network: Network, args: argparse.Namespace) -> CoreConfig:
         paths=16,
         segments=64,
         runs=128,
+        external=timing.word_bits,
+        partial_words=args.partial_words,
+        partial_bits=args.partial_bits,
+        stacks=0,
     )
 
 
