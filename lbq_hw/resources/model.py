@@ -130,8 +130,14 @@ def _counted(config: CoreConfig) -> int:
 
 
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
-    """Sizes that a clock period grows with."""
-    return np.array([1.0, config.lane_log2, config.membrane_bits])
+    """Sizes that a clock period grows with. The last is the way across memories that fill a chip:
+    Mbit of those of a core with external memory.
+    """
+    c = config
+    bits = c.plane_words * c.word + c.weight_rows * c.lanes * c.weight_bits
+    bits += c.partial_words * c.units * c.partial_bits
+    far = bits / 1e6 if c.external else 0.0
+    return np.array([1.0, c.lane_log2, c.membrane_bits, far])
 
 
 @cache
