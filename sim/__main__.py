@@ -126,6 +126,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
         config = smallest_for(network, lanes=args.lanes)
     clock_hz = round(args.freq * 1e6) if args.freq else clock_hz
     memory = _memory(config, board, clock_hz)
+    clock_hz = memory.clock_hz if memory is not None else clock_hz
     timing = None if memory is None else memory.timing
     program = compile_network(network, config, timing=timing)
     with image_bar() as bar:
