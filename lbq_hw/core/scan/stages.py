@@ -183,7 +183,8 @@ class WordFetch(wiring.Component):
         words = len(request.want)
         members = {name: field.shape for name, field in request.shape() if name != "want"}
         chosen = _Stage("chosen", data.StructLayout(members | {"index": ceil_log2(words)}))
-        seen, want, lowest, rest = (Signal(words, name=name) for name in _WANTED)
+        seen, want = Signal(words), Signal(words)
+        lowest, rest = Signal(words), Signal(words)
         m.d.comb += [
             want.eq(request.want & ~seen),
             Cat(lowest, rest).eq(Cat(*take_lowest(want))),
@@ -238,9 +239,6 @@ class WordFetch(wiring.Component):
             ]
             if identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
-
-
-_WANTED = ("seen", "want", "lowest", "rest")
 
 
 class EventMaker(wiring.Component):
