@@ -93,7 +93,7 @@ class Accelerator(wiring.Component):
         m.submodules.host = host = self._host
         tables = {kind: self._image.get(region, ()) for region, kind in _TABLES.items()}
         m.submodules.walker = walker = Walker(c, **tables)
-        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule)
+        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule, far=c.external > 0)
         m.submodules.scanner = scanner = Scanner(
             **planes,
             lanes=c.lanes,

@@ -132,8 +132,9 @@ class _Walk:
             readout=bool(layer["readout"]),
             leaves=bool(layer["partial_out"]),
         )
-        self.lanes = Lanes(config.fifo_depth, self.neurons)
-        self._scanner = Scanner(self.lanes, far=config.external > 0)
+        far = config.external > 0
+        self.lanes = Lanes(config.fifo_depth, self.neurons, far=far)
+        self._scanner = Scanner(self.lanes, far=far)
         self._visit = len(work.paths) + 2  # cycles of a position
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []

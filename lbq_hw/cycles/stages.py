@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from heapq import heapreplace
 
 from lbq_hw.config import CoreConfig
 
@@ -22,7 +23,9 @@ memory.
 """
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
-PARTIAL_CYCLES = 2
+FAR_CYCLES = 3
+"""Cycles of a read in a memory that fills a good part of the chip."""
+PARTIAL_CYCLES = FAR_CYCLES
 """Cycles that a group takes longer where there are partial sums."""
 
 _NEVER = -(1 << 60)
@@ -109,10 +112,11 @@ class Lanes:
     ones rises only where a word comes late or a sum waits.
     """
 
-    def __init__(self, depth: int, neurons: Neurons) -> None:
+    def __init__(self, depth: int, neurons: Neurons, *, far: bool = False) -> None:
         if depth < 3:
             raise ValueError(f"fifo_depth must be at least 3 for the cycle model, not {depth!r}")
         self._depth, self._neurons = depth, neurons
+        self._way = 3 if far else 2  # cycles to read the weights, after one to ask if far, and add
         self._next = 0  # number of the next event
         self._made = _NEVER  # lag of the last event
         self._taken = _NEVER
@@ -148,7 +152,7 @@ class Lanes:
     def end(self, *, first: bool, emits: bool) -> None:
         """The last event of a step was made: hand its sums over."""
         cycle = self._next - 1 + self._taken
-        for _ in range(2):  # one cycle reads the weights, one adds them
+        for _ in range(self._way):
             cycle += 1
             for begin, end in self._waits:
                 if begin <= cycle < end:
@@ -176,11 +180,11 @@ class Scanner:
 
     def __init__(self, lanes: Lanes, *, far: bool = False) -> None:
         self._lanes, self._far = lanes, far
-        self._asked = self._kept = _NEVER
         self._accepted = self._flags_left = _NEVER
         self._issued = self._read = self._left = self._taken = self._made = _NEVER
         self._spans = deque([_NEVER] * SPAN_QUEUE, maxlen=SPAN_QUEUE)
         self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
+        self._room = [_NEVER] * WORD_QUEUE  # cycles in which words on their way make room; a heap
 
     def take(self, cycle: int, words: list[int]) -> int:
         """Take a request offered from `cycle` on; the cycle in which it is taken.
@@ -189,28 +193,40 @@ class Scanner:
         """
         self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_left)
         self._flags_left = arrived = max(accepted, self._spans[0]) + 1
-        if not words:
-            return accepted
+        if words:
+            self._spans.append((self._read_far if self._far else self._read_near)(arrived, words))
+        return accepted
+
+    def _read_near(self, arrived: int, words: list[int]) -> int:
+        """Words of a request that has arrived: the cycle in which the last of them is chosen."""
         issued, read, left = self._issued, self._read, self._left
         taken, made = self._taken, self._made
         queue, word = self._words, self._lanes.word
         for count in words:
-            if self._far:
-                issued = max(max(issued, arrived) + 1, self._asked)
-                self._asked = asked = max(issued + 1, read)
-                read = max(asked + 1, self._kept)
-                self._kept = kept = max(read + 1, left)
-                left = max(kept, queue[0]) + 1
-            else:
-                issued = max(max(issued, arrived) + 1, read)
-                read = max(issued + 1, left)
-                left = max(read, queue[0]) + 1
+            issued = max(max(issued, arrived) + 1, read)
+            read = max(issued + 1, left)
+            left = max(read, queue[0]) + 1
             if count:
                 offered = max(left + 1, taken)
                 queue.append(offered)
                 taken = max(offered + 1, made)
                 made = word(taken, count)
-        self._spans.append(issued)
         self._issued, self._read, self._left = issued, read, left
         self._taken, self._made = taken, made
-        return accepted
+        return issued
+
+    def _read_far(self, arrived: int, words: list[int]) -> int:
+        """The same where words are on their way for a fixed time, if there is room for them."""
+        issued, taken, made = self._issued, self._taken, self._made
+        room, word = self._room, self._lanes.word
+        for count in words:
+            issued = max(max(issued, arrived) + 1, room[0] + 1)
+            left = issued + FAR_CYCLES + 2
+            if count:
+                taken = max(max(left + 1, taken) + 1, made)
+                made = word(taken, count)
+                heapreplace(room, taken)
+            else:
+                heapreplace(room, left)
+        self._issued, self._taken, self._made = issued, taken, made
+        return issued

@@ -68,7 +68,9 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
                     name=name,
                     depth=fragment._data.depth,
                     width=width,
-                    granule=weight_granule(config) if name.startswith("core.lanes.") else granule,
+                    granule=weight_granule(config)
+                    if name.startswith("core.lanes.") and not config.external
+                    else granule,
                     clocked=all(port._domain != "comb" for port in fragment._read_ports),
                     style=fragment._attrs.get("ram_style", ""),
                 )

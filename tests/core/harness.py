@@ -151,23 +151,25 @@ class Hold:
 
 
 class Store:
-    """Answers a read port, seen from the other side, in the cycle after an enabled read."""
+    """Answers a read port, seen from the other side, so many cycles after an enabled read."""
 
-    def __init__(self, port: Any, words: Sequence[int]) -> None:
+    def __init__(self, port: Any, words: Sequence[int], late: int) -> None:
         self.data = Value.cast(port.data)
         self.samples = [port.en, port.addr]
         self.words = words
         self.done = True
-        self.answer = 0
+        self.answers = [0] * late  # the next one first
         self.reads: list[tuple[int, int]] = []
 
     def set(self, ctx: Any) -> None:
-        ctx.set(self.data, self.answer)
+        ctx.set(self.data, self.answers[0])
 
     def see(self, cycle: int, enabled: int, address: int) -> None:
+        answer = self.answers[-1]
         if enabled:
             self.reads.append((cycle, address))
-            self.answer = self.words[address] if address < len(self.words) else 0
+            answer = self.words[address] if address < len(self.words) else 0
+        self.answers = [*self.answers[1:], answer]
 
 
 def ones(history: Iterable[int]) -> list[int]:
@@ -225,9 +227,9 @@ class Bench:
         """Drive signals with one value each."""
         return self.add(Hold(values))
 
-    def store(self, port: Any, words: Sequence[int]) -> Store:
+    def store(self, port: Any, words: Sequence[int], *, late: int = 1) -> Store:
         """Answer a read port, seen from the other side, like a memory of packed words."""
-        return self.add(Store(port, words))
+        return self.add(Store(port, words, late))
 
     def run(self, *, limit: int = 20_000, extra: int = 0) -> None:
         """Tick until every end is done, then `extra` cycles; fail after `limit` cycles."""

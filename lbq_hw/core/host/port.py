@@ -14,6 +14,7 @@ from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.core.host.addresses import exists, place
 from lbq_hw.core.host.registers import Registers
 from lbq_hw.core.host.writes import HostWrites, host_regions
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -66,10 +67,10 @@ class HostPort(wiring.Component):
     cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
 
     With external memory, a write is stored in the cycle in which it is taken, and a read answered
-    two cycles after, and the next request is taken after that. A slice of external memory is
-    offered to the memory in the cycle after it was taken; if it answers in cycle c, the read is
-    answered in cycle c + 2. After a write, the next request is taken in the cycle after the memory
-    took it at the earliest.
+    ``SpreadMemory.LATENCY`` + 1 cycles after, and the next request is taken after that. A slice of
+    external memory is offered to the memory in the cycle after it was taken; if it answers in cycle
+    c, the read is answered in cycle c + 2. After a write, the next request is taken in the cycle
+    after the memory took it at the earliest.
 
     Members
     -------
@@ -146,7 +147,9 @@ class HostPort(wiring.Component):
         # be late for all the memories.
         looked, known, allowed = Signal(), Signal(), Signal()
         here, written, read = (Signal(len(named)) for _ in range(3))
-        request, locked, taken, answer, clear, ended = (Signal() for _ in range(6))
+        request, locked, taken, clear, ended = (Signal() for _ in range(5))
+        # An answer, from the cycle after its request to the one in which its plane word is there.
+        on_its_way = Signal(SpreadMemory.LATENCY if self._access else 1)
         refused = Signal(4)
         ready, answers = looked & ~ended, request & ~port.write
         locks = self.busy & (port.write | ~here[Region.REGISTERS])
@@ -158,7 +161,7 @@ class HostPort(wiring.Component):
             sets = here[Region.REGISTERS] & port.write
             uses = here[Region.MEMORY] | (sets & ~commanded)
             m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated)
-            ready &= ~self._access.pending & ~answer & ~port.r_valid
+            ready &= ~self._access.pending & ~on_its_way.any() & ~port.r_valid
             answers &= ~read[Region.MEMORY]
             locks |= self._access.in_use & (uses | (sets & port.w_data[0]))
             takes &= ~absent
@@ -169,7 +172,7 @@ class HostPort(wiring.Component):
             known.eq(exists(self._config, port.addr, named)),
             allowed.eq(Mux(port.write, writable, readable)),
             here.eq(Cat(named)),
-            answer.eq(answers),
+            on_its_way.eq(Cat(answers, on_its_way)),
             clear.eq(commands & port.w_data[1]),
             ended.eq(self.busy & self.finished),
         ]
@@ -199,7 +202,7 @@ class HostPort(wiring.Component):
             writes.addr.eq(port.addr),
             writes.data.eq(port.w_data),
         ]
-        self._answer(m, answer, read)
+        self._answer(m, on_its_way[-1], request, read)
         return m
 
     def _number(self):
@@ -219,18 +222,12 @@ class HostPort(wiring.Component):
             access.calibrated.eq(self.calibrated),
         ]
 
-    def _answer(self, m, answer, read):
-        """What a read brings, a cycle later; 0 if it was refused. External memory takes longer."""
+    def _answer(self, m, answer, request, read):
+        """What a read brings, as soon as it is there; 0 if it was refused."""
         c = self._config
         source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
         blocks = [self._registers, self._access] if self._access else [self._registers]
         values = {name: block.values[name] for block in blocks for name, _ in block.values.shape()}
-        m.d.sync += source.eq(read)
-        with m.Switch(self._number()):
-            for name, where in regions.registers(c).items():
-                with m.Case(where.address):
-                    m.d.sync += register.eq(values.get(name, 0))
-
         plane_part, plane = place(c, self.port.addr, Region.PLANES)
         logit_part, logit = place(c, self.port.addr, Region.LOGITS)
         unit_bits = ceil_log2(c.units)
@@ -238,11 +235,17 @@ class HostPort(wiring.Component):
                                           "unit": unit_bits}))  # fmt: skip
         word = Signal(SLICE * regions.slices(c)[Region.PLANES])
         total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
-        m.d.sync += [
-            asked.plane.eq(plane_part),
-            asked.logit.eq(logit_part),
-            asked.unit.eq(logit),
-        ]
+        with m.If(request if self._access else 1):  # where planes are far, until these are there
+            m.d.sync += [
+                source.eq(read),
+                asked.plane.eq(plane_part),
+                asked.logit.eq(logit_part),
+                asked.unit.eq(logit),
+            ]
+            with m.Switch(self._number()):
+                for name, where in regions.registers(c).items():
+                    with m.Case(where.address):
+                        m.d.sync += register.eq(values.get(name, 0))
         m.d.comb += [
             self.planes.addr.eq(plane),
             self.planes.en.eq(read[Region.PLANES]),
@@ -260,7 +263,7 @@ class HostPort(wiring.Component):
         if self._access:
             valid |= self._access.answered
             brought |= _gate(self._access.answered, self._access.answer)
-            answers = m.d.sync  # a plane word comes from far
+            answers = m.d.sync
         answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
 
 

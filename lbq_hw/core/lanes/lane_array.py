@@ -1,11 +1,12 @@
 """Weight memory and lanes: one event per cycle, one accumulation in every lane."""
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.rows import RowMemory
+from lbq_hw.core.memory.spread import SpreadRows
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 
@@ -26,11 +27,13 @@ class LaneArray(wiring.Component):
     ``end`` the sums are there in c + 3. They are valid for one cycle, the first one with ``room``
     in the cycle before it. An event is taken every cycle, but for those in which sums are there and
     not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: a register
-    enables all that moves in the lanes. The sums are the accumulators themselves, so whoever takes
+    enables all that moves in the lanes. With `whole_rows` all of this is a cycle later, since the
+    address comes from a register. The sums are the accumulators themselves, so whoever takes
     them must copy them; the next step begins without a gap.
 
     Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
-    of a write no event is taken: the memory may have one port for both.
+    of a write no event is taken: the memory may have one port for both. With `whole_rows`, see
+    `SpreadRows`.
 
     Parameters
     ----------
@@ -43,8 +46,8 @@ class LaneArray(wiring.Component):
     masks : bool
         Whether an event may add to some of the lanes alone.
     whole_rows : bool
-        Weights are written by the whole row, and at any time, but a row not in a cycle in which an
-        event reads it.
+        Weights are written by the whole row, and at any time, but not while an event that adds the
+        row is on its way.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -104,55 +107,52 @@ class LaneArray(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         row_shape = self.weights.data.shape()
-        m.submodules.memory = store = RowMemory(
-            rows=self._rows,
-            lanes=len(self.weights.data),
-            weight_bits=len(self.weights.data[0]),
-            whole=self._whole_rows,
-            init=self._init,
-        )
-        read, write = store.read, store.write
-
         event = self.i_event.payload
         count = len(self.weights.data)
         # Copies of one register, each of which drives some of the lanes.
         copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
         advance = copies[0]
-        ends, offered = Signal(), Signal()
-        fetched = Signal(data.StructLayout({"mask": len(event.mask), "act": _ACT}))
-        adding = Signal(_ACT)
+        offered = Signal()
+        stage = data.StructLayout({"mask": len(event.mask), "act": _ACT})
+        asked, fetched = Signal(stage), Signal(stage)
+        adding = [Signal(_ACT, name=f"adding_{i}") for i in range(len(copies))]
         addend = Signal(row_shape, reset_less=True)
         acc = Signal(self.o_sum.payload.shape(), reset_less=True)
 
+        read = self._keep_rows(m, copies)
+        ends = adding[0].valid & adding[0].end
+        moving = fetched.act.valid | adding[0].valid | ~advance | offered
         m.d.comb += [
-            ends.eq(adding.valid & adding.end),
             self.i_event.ready.eq(advance),
-            write.addr.eq(self.weights.addr),
-            write.data.eq(self.weights.data),
-            write.en.eq(self.weights.en),
             read.addr.eq(event.row),
             read.en.eq(advance & self.i_event.valid),
             self.o_sum.valid.eq(offered),
             self.o_sum.payload.eq(acc),
-            self.busy.eq(fetched.act.valid | adding.valid | ~advance | offered),
+            self.busy.eq(moving | asked.act.valid if self._whole_rows else moving),
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
         # Each copy feeds itself back, so that synthesis cannot merge them.
         m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
-        with m.If(advance):
-            m.d.sync += [
-                fetched.act.valid.eq(self.i_event.valid),
-                fetched.act.clear.eq(event.clear),
-                fetched.act.double.eq(event.double),
-                fetched.act.end.eq(event.end),
-                adding.eq(fetched.act),
+        ahead = m.d.sync if self._whole_rows else m.d.comb
+        with m.If(advance if self._whole_rows else 1):
+            ahead += [
+                asked.mask.eq(event.mask),
+                asked.act.valid.eq(self.i_event.valid),
+                asked.act.clear.eq(event.clear),
+                asked.act.double.eq(event.double),
+                asked.act.end.eq(event.end),
             ]
+        with m.If(advance):
+            m.d.sync += fetched.act.eq(asked.act)
+        for moves, act in zip(copies, adding, strict=True):
+            with m.If(moves):
+                m.d.sync += act.eq(fetched.act)
         row = data.View(row_shape, read.data)
         for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
+            moves, act = copies[lane // LANES_A_COPY], adding[lane // LANES_A_COPY]
             # One LUT per bit chooses what the carry chain adds to.
-            start = Mux(adding.double, total << 1, total)[: len(total)]
-            start &= (~adding.clear).replicate(len(total))
-            moves = copies[lane // LANES_A_COPY]
+            start = Mux(act.double, total << 1, total)[: len(total)]
+            start &= (~act.clear).replicate(len(total))
             bit = lane % len(event.mask)
             masked = Mux(fetched.mask[bit], row[lane], 0)
             if len(event.mask) > 1:
@@ -160,10 +160,27 @@ class LaneArray(wiring.Component):
                 # and cells of an iCE40 share one by eights.
                 masked = row[lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
             with m.If(moves):
-                m.d.sync += [fetched.mask[bit].eq(event.mask[bit]), weight.eq(masked)]
-            with m.If(moves & adding.valid):
+                m.d.sync += [fetched.mask[bit].eq(asked.mask[bit]), weight.eq(masked)]
+            with m.If(moves & act.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
+
+    def _keep_rows(self, m, copies):
+        """The memory of the weights, written from the port: its read port."""
+        weights = self.weights
+        lanes, bits = len(weights.data), len(weights.data[0])
+        if self._whole_rows:
+            store = SpreadRows(width=lanes * bits, depth=self._rows, moves=len(copies))
+            m.d.comb += store.moves.eq(Cat(copies))
+        else:
+            store = RowMemory(rows=self._rows, lanes=lanes, weight_bits=bits, init=self._init)
+        m.submodules.memory = store
+        m.d.comb += [
+            store.write.addr.eq(weights.addr),
+            store.write.data.eq(weights.data),
+            store.write.en.eq(weights.en),
+        ]
+        return store.read
 
 
 _ACT = data.StructLayout({"valid": 1, "clear": 1, "double": 1, "end": 1})

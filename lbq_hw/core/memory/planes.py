@@ -7,6 +7,7 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.config import address_bits
 from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import PlaneWrite
 from lbq_hw.core.sizes import check_power, check_size
 
@@ -25,7 +26,7 @@ class PlaneMemory(wiring.Component):
     and by summary reads from cycle c + 2 on. Summary reads enabled earlier see the flags as they
     were, but the word itself must not be read in cycle c: fabrics differ in what they would give.
     The data of a read enabled in cycle c are there in cycle c + 1 and stay until the next enabled
-    read.
+    read; those of a word that is ``far``, in cycle c + `SpreadMemory.LATENCY`, for one cycle.
 
     The host reads through the same memory port as ``word``, so that the block needs no second copy
     of the words: it must read only while nobody uses ``word``. Where both are enabled the host
@@ -41,6 +42,8 @@ class PlaneMemory(wiring.Component):
         Flags of a summary word, a power of two.
     granule : int
         Bits written under one enable, a power of two that divides ``word``.
+    far : bool
+        The words fill a good part of the chip: they are a `SpreadMemory`.
 
     Members
     -------
@@ -50,7 +53,7 @@ class PlaneMemory(wiring.Component):
     host : read port of ``word`` bits
     """
 
-    def __init__(self, *, words: int, word: int, summary: int, granule: int):
+    def __init__(self, *, words: int, word: int, summary: int, granule: int, far: bool = False):
         check_power("word", word, least=8)
         check_power("summary", summary)
         check_power("granule", granule)
@@ -61,6 +64,7 @@ class PlaneMemory(wiring.Component):
             raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
         self._words = words
         self._granule = granule
+        self._far = far
         plane_bits = address_bits(words)
         span_bits = address_bits(words // summary)
         write = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
@@ -89,6 +93,8 @@ class PlaneMemory(wiring.Component):
         m = Module()
         flags = len(self.summary.data)
         spans = self._words // flags
+
+        (self._keep_far if self._far else self._keep_near)(m)
 
         # `APART` leaves out the bypass for reads of what is being written: words are never read so,
         # and for the copy of the flags there is `forward`.
@@ -120,27 +126,7 @@ class PlaneMemory(wiring.Component):
         new_flags = Signal(flags)
         here = Signal(flags)
 
-        # One memory per granule: block memories that write a wide word in parts hold fewer words.
-        read_addr = Signal.like(self.word.addr)
-        columns = []
-        for i, enable in enumerate(write.enable):
-            m.submodules[f"planes_{i}"] = column = memory.Memory(
-                shape=self._granule, depth=self._words, init=[], attrs=APART
-            )
-            column_write, column_read = column.write_port(), column.read_port()
-            columns.append(column_read.data)
-            m.d.comb += [
-                column_write.addr.eq(write.addr),
-                column_write.data.eq(write.data.word_select(i, self._granule)),
-                column_write.en.eq(enable & self.i_write.valid),
-                column_read.addr.eq(read_addr),
-                column_read.en.eq(self.word.en | self.host.en),
-            ]
-
         m.d.comb += [
-            read_addr.eq(Mux(self.host.en, self.host.addr, self.word.addr)),
-            self.word.data.eq(Cat(columns)),
-            self.host.data.eq(Cat(columns)),
             flag_read.addr.eq(self.summary.addr),
             flag_read.en.eq(self.summary.en),
             self.summary.data.eq(flag_read.data),
@@ -170,3 +156,38 @@ class PlaneMemory(wiring.Component):
         with m.If(merge):
             m.d.sync += last_flags.eq(new_flags)
         return m
+
+    def _keep_near(self, m):
+        """One memory per granule: block RAMs that write a wide word in parts hold fewer words."""
+        write, word, host = self.i_write.payload, self.word, self.host
+        read_addr = Signal.like(word.addr)
+        m.d.comb += read_addr.eq(Mux(host.en, host.addr, word.addr))
+        for i, enable in enumerate(write.enable):
+            m.submodules[f"planes_{i}"] = column = memory.Memory(
+                shape=self._granule, depth=self._words, init=[], attrs=APART
+            )
+            column_write, column_read = column.write_port(), column.read_port()
+            m.d.comb += [
+                column_write.addr.eq(write.addr),
+                column_write.data.eq(write.data.word_select(i, self._granule)),
+                column_write.en.eq(enable & self.i_write.valid),
+                column_read.addr.eq(read_addr),
+                column_read.en.eq(word.en | host.en),
+                word.data.word_select(i, self._granule).eq(column_read.data),
+                host.data.word_select(i, self._granule).eq(column_read.data),
+            ]
+
+    def _keep_far(self, m):
+        write, word, host = self.i_write.payload, self.word, self.host
+        m.submodules.planes = planes = SpreadMemory(
+            width=len(write.data), depth=self._words, granule=self._granule
+        )
+        m.d.comb += [
+            planes.write.addr.eq(write.addr),
+            planes.write.data.eq(write.data),
+            planes.write.en.eq(write.enable & self.i_write.valid.replicate(len(write.enable))),
+            planes.read.addr.eq(Mux(host.en, host.addr, word.addr)),
+            planes.read.en.eq(word.en | host.en),
+            word.data.eq(planes.read.data),
+            host.data.eq(planes.read.data),
+        ]

@@ -30,8 +30,7 @@ class RowMemory(wiring.Component):
     """Memory of weight rows, read whole and written lane by lane, but never both in one cycle.
 
     On an iCE40 UltraPlus it lies in the four single-port RAMs, if they hold all rows; elsewhere it
-    is a `memory.Memory`. If rows are written whole it is always the latter, and a row may be
-    written in a cycle in which another one is read.
+    is a `memory.Memory`.
 
     Timing. A write in cycle c is seen by reads from cycle c + 1 on. The data of a read enabled in
     cycle c are there in cycle c + 1, and stay until the next enabled read or write. A read must not
@@ -43,30 +42,27 @@ class RowMemory(wiring.Component):
         Number of rows.
     lanes, weight_bits : int
         Weights of a row, and bits of each.
-    whole : bool
-        Rows are written whole.
     init : iterable of int
         Rows after configuration, lane 0 lowest; those left out are 0 (in single-port RAMs:
         anything).
 
     Members
     -------
-    write : write port of a row, one enable per lane; or one, if `whole`
+    write : write port of a row, one enable per lane
     read : read port of a row
     """
 
-    def __init__(self, *, rows: int, lanes: int, weight_bits: int, whole: bool = False, init=()):
+    def __init__(self, *, rows: int, lanes: int, weight_bits: int, init=()):
         check_size("rows", rows)
         check_size("lanes", lanes)
         check_size("weight_bits", weight_bits)
         self._rows = rows
         self._weight_bits = weight_bits
-        self._granularity = None if whole else weight_bits
         self._init = list(init)
         row = {"addr_width": ceil_log2(rows), "shape": lanes * weight_bits}
         super().__init__(
             {
-                "write": Out(memory.WritePort.Signature(**row, granularity=self._granularity)),
+                "write": Out(memory.WritePort.Signature(**row, granularity=weight_bits)),
                 "read": Out(memory.ReadPort.Signature(**row)),
             }
         )
@@ -76,8 +72,7 @@ class RowMemory(wiring.Component):
         columns = -(-len(self.write.en) * lane_bits // _SPRAM_BITS)
         banks = -(-self._rows // _SPRAM_ROWS)
         device = getattr(platform, "device", None)
-        single_port = device in _SPRAM_DEVICES and columns * banks <= _SPRAM_COUNT
-        if not single_port or self._granularity is None:
+        if device not in _SPRAM_DEVICES or columns * banks > _SPRAM_COUNT:
             return self._portable()
         if self._init:
             raise ValueError(f"weights must be loaded on a {device}, not baked in")
@@ -89,7 +84,7 @@ class RowMemory(wiring.Component):
             shape=len(self.read.data), depth=self._rows, init=self._init, attrs=APART
         )
         wiring.connect(
-            m, wiring.flipped(self.write), store.write_port(granularity=self._granularity)
+            m, wiring.flipped(self.write), store.write_port(granularity=self._weight_bits)
         )
         wiring.connect(m, wiring.flipped(self.read), store.read_port())
         return m

@@ -3,17 +3,17 @@
 from itertools import pairwise
 
 from amaranth import Cat, Module, Signal, signed
-from amaranth.lib import data, memory, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.memory.spread import SpreadMemory, copies
 
 __all__ = ["LATENCY", "PartialSums"]
 
-LATENCY = 3
-"""Cycles from a group to its sums: one to read, one for the memory's way to the adders, one to add.
-"""
+LATENCY = SpreadMemory.LATENCY + 1
+"""Cycles from a group to its sums: those of the memory, and one to add."""
+_UNITS_A_COPY = 4
 
 
 class PartialSums(wiring.Component):
@@ -22,8 +22,9 @@ class PartialSums(wiring.Component):
     Word ``step * groups + group`` has the sums of a group, with steps numbered from 0 in each pass.
     What is left of a sum are its lowest `bits`.
 
-    Timing. Sums that are given in cycle c are in ``o`` in cycle c + `LATENCY`, and are left in the
-    same cycle. A group that is left must not be given again in the same pass.
+    Timing. Sums that are given in cycle c are in ``o`` in cycle c + `LATENCY`, and are left by
+    then, for groups given from the next cycle on. A group that is left must not be given again in
+    the same pass.
 
     Parameters
     ----------
@@ -67,27 +68,28 @@ class PartialSums(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        part = signed(self._bits)
-        m.submodules.memory = store = memory.Memory(
-            shape=data.ArrayLayout(part, len(self.sums)), depth=self._words, init=[], attrs=APART
-        )
-        read, write = store.read_port(), store.write_port()
+        kept = data.ArrayLayout(signed(self._bits), len(self.sums))
+        m.submodules.memory = store = SpreadMemory(width=kept.size, depth=self._words)
+        read, write = store.read, store.write
         number = Signal(ceil_log2(self._words // self._groups), init=-1)  # of the step
         layout = data.StructLayout({"sums": self.sums.shape(), "leave": 1, "at": len(read.addr)})
         given = [Signal(layout, name=f"given_{i}", reset_less=True) for i in range(LATENCY)]
-        kept = Signal.like(read.data, reset_less=True)
         m.d.comb += [
             read.addr.eq(Cat(self.group, number)),
+            read.en.eq(self.valid & self.add),
             given[0].sums.eq(self.sums),
             given[0].leave.eq(self.valid & self.leave),
             given[0].at.eq(read.addr),
         ]
         m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]
         m.d.sync += [write.en.eq(given[-1].leave), write.addr.eq(given[-1].at)]
+        adds = copies(m, self.add, -(-len(self.o) // _UNITS_A_COPY), name="add")
+        before = data.View(kept, read.data)
+        left = data.View(kept, write.data)
         for i, total in enumerate(self.o):
-            m.d.sync += kept[i].eq(read.data[i] & self.add.replicate(self._bits).as_signed())
-            m.d.sync += total.eq(given[-1].sums[i] + kept[i])
-            m.d.comb += write.data[i].eq(total)
+            part = before[i] & adds[i // _UNITS_A_COPY].replicate(self._bits).as_signed()
+            m.d.sync += total.eq(given[-1].sums[i] + part)
+            m.d.comb += left[i].eq(total)
         with m.If(self.begin):
             m.d.sync += number.eq(-1)
         with m.Elif(self.step):

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.config import address_bits
 from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import Event, ScanRequest
 from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
 from lbq_hw.core.sizes import check_power, check_size
@@ -13,7 +14,7 @@ from lbq_hw.core.sizes import check_power, check_size
 __all__ = ["FAR", "LATENCY", "Scanner"]
 
 LATENCY = 8  # cycles from a request to the first event that it makes
-FAR = 2  # cycles more, where the plane memory is far
+FAR = SpreadMemory.LATENCY  # cycles more, where the plane memory is far
 
 
 class Scanner(wiring.Component):
@@ -128,7 +129,11 @@ class Scanner(wiring.Component):
         m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
         m.submodules.spans = spans = fifo.SyncFIFO(width=self._request.size, depth=self._span_queue)
         m.submodules.fetch = fetch = WordFetch(
-            request=self._request, entry=self._entry, port=self._word_port, far=self._far
+            request=self._request,
+            entry=self._entry,
+            port=self._word_port,
+            far=SpreadMemory.LATENCY if self._far else 0,
+            room=self._word_queue,
         )
         m.submodules.words = words = Queue(self._entry, depth=self._word_queue, spare=self._far)
         m.submodules.events = events = EventMaker(
@@ -139,7 +144,9 @@ class Scanner(wiring.Component):
         connect(m, flipped(self.summary), flags.summary)
         connect(m, flipped(self.word), fetch.word)
         connect(m, events.o, flipped(self.o_event))
-        connect(m, fetch.o, words.i)
+        m.d.comb += [words.i.valid.eq(fetch.o.valid), words.i.payload.eq(fetch.o.payload)]
+        if not self._far:
+            m.d.comb += fetch.o.ready.eq(words.i.ready)
         connect(m, words.o, events.i)
         m.d.comb += [
             spans.w_data.eq(flags.o.payload),
@@ -149,5 +156,7 @@ class Scanner(wiring.Component):
             fetch.i.valid.eq(spans.r_rdy),
             spans.r_en.eq(fetch.i.ready),
         ]
+        if self._far:
+            m.d.comb += fetch.left.eq(words.o.valid & words.o.ready)
         m.d.comb += [self.word_read.eq(fetch.word.en), self.span_empty.eq(flags.empty)]
         return m

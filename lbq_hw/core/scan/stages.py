@@ -126,6 +126,16 @@ class _Stage:
             m.d.sync += [following.valid.eq(self.valid), following.payload.eq(self.payload)]
         return following
 
+    def without_waiting(self, m, cycles):
+        """The next places, each behind a register: all that moves on reaches one in each cycle."""
+        places, moves, payload = [], self.valid & self.free, self.payload
+        for cycle in range(cycles):
+            place = _Stage(f"on_its_way_{cycle}", payload.shape())
+            m.d.sync += [place.valid.eq(moves), place.payload.eq(payload)]
+            moves, payload = place.valid, place.payload
+            places.append(place)
+        return places
+
 
 class WordFetch(wiring.Component):
     """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
@@ -133,13 +143,26 @@ class WordFetch(wiring.Component):
     A request is taken in the cycle in which the last of its words is chosen.
 
     Timing. A word is read in the cycle in which it is chosen, and offered two cycles later, as is
-    the end of a step; both are a cycle later each, if the memory is ``far``: then its address comes
-    from a register, and its data go into one.
+    the end of a step.
+
+    With a memory that is ``far``, its address comes from a register, so that a word is read a cycle
+    after it was chosen, and offered ``far`` + 1 cycles after that, as is the end of a step. Nothing
+    waits on that way: words are chosen only if there is ``room`` for all that are on it.
 
     Parameters
     ----------
-    far : bool
-        The memory fills a good part of the chip.
+    far : int
+        Cycles of a read, if the memory fills a good part of the chip; else 0.
+    room : int
+        With ``far``: words that whoever takes them has room for.
+
+    Members
+    -------
+    i : stream of `ScanRequest`
+    o : stream of `Word`, with ``far`` always ready
+    word : the read port of the words, seen from the other side
+    left : in, with ``far``
+        One of the words that were taken has left, and makes room.
     """
 
     def __init__(
@@ -148,33 +171,37 @@ class WordFetch(wiring.Component):
         request: ScanRequest,
         entry: Word,
         port: memory.ReadPort.Signature,
-        far: bool = False,
+        far: int = 0,
+        room: int = 0,
     ):
-        self._far = far
+        self._far, self._room = far, room
         super().__init__(
             {
                 "i": In(stream.Signature(request)),
-                "o": Out(stream.Signature(entry)),
+                "o": Out(stream.Signature(entry, always_ready=far > 0)),
                 "word": In(port),
             }
+            | ({"left": In(1)} if far else {})
         )
 
     def elaborate(self, _platform):
         m = Module()
-        asked = self._choose(m)
+        chosen = self._choose(m)
         if self._far:
-            asked = asked.later(m, "asked")
+            asked, *_, read = chosen.without_waiting(m, 1 + self._far)
+            goes = asked.valid
+        else:
+            asked, read = chosen, chosen.later(m, "read")
+            goes = asked.valid & asked.free
         m.d.comb += [
             self.word.addr.eq(Cat(asked.payload.index, asked.payload.span)),
-            self.word.en.eq(asked.valid & asked.free & (asked.payload.kind != ScanKind.END)),
+            self.word.en.eq(goes & (asked.payload.kind != ScanKind.END)),
         ]
-        read, bits = asked.later(m, "read"), self.word.data
+        dropped = self._hold(m, read)
         if self._far:
-            bits = Signal(len(self.word.data))
-            with m.If(read.free):
-                m.d.sync += bits.eq(self.word.data)
-            read = read.later(m, "kept")
-        self._hold(m, read, bits)
+            owed = Signal(range(self._room + 1))
+            m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - self.left - dropped)
+            m.d.comb += chosen.free.eq(owed != self._room)
         return m
 
     def _choose(self, m):
@@ -197,8 +224,8 @@ class WordFetch(wiring.Component):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
         return chosen
 
-    def _hold(self, m, read, bits):
-        """Offers what was read, without the bits that are not in range."""
+    def _hold(self, m, read):
+        """Offers what was read, without the bits that are not in range; whether it is dropped."""
         asked, held = read.payload, Signal(self.o.payload.shape())
         valid, empty = Signal(), Signal()
         identities = held.shape().identities
@@ -232,13 +259,14 @@ class WordFetch(wiring.Component):
         with m.If(read.free):
             m.d.sync += [
                 valid.eq(read.valid),
-                held.bits.eq(bits & keep_low & keep_high),
+                held.bits.eq(self.word.data & keep_low & keep_high),
                 held.row.eq(asked.row + offset),
                 held.exponent.eq(Mux(end, 0, asked.exponent)),
                 held.end.eq(end),
             ]
             if identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
+        return valid & empty
 
 
 class EventMaker(wiring.Component):

@@ -49,10 +49,11 @@ def test_slices_are_taken_and_answered_as_soon_as_the_memory_lets() -> None:
     tries: Tries = [(MEMORY | 3, 0x11), (MEMORY | 3, None), (ID, None), (MEMORY | 4, 0x22)]
     run = Run([*tries, (ID, None)])
     # Offered in the cycle after, answered by the memory in the one after that, by the port two
-    # cycles later; the next request is taken in the cycle after.
-    assert run.requests.taken == [1, 3, 8, 11, 13]
-    assert [cycle for cycle, _, _ in run.memory.requests] == [2, 4, 12]
-    assert run.requests.answers == {7: 0x11, 10: regions.MAGIC, 15: regions.MAGIC}
+    # cycles later; a register, after as many cycles as a plane word takes. The next request is
+    # taken in the cycle after.
+    assert run.requests.taken == [1, 3, 8, 13, 15]
+    assert [cycle for cycle, _, _ in run.memory.requests] == [2, 4, 14]
+    assert run.requests.answers == {7: 0x11, 12: regions.MAGIC, 19: regions.MAGIC}
     assert run.memory.words == {3: 0x11, 4: 0x22}
 
 

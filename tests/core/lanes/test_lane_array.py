@@ -72,6 +72,35 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
+    source = random.Random(5)
+    lanes = LaneArray(lanes=48, rows=8, weight_bits=8, acc_bits=20, whole_rows=True)
+    weights = random_weights(source, lanes=48, rows=8, weight_bits=8)
+    events = random_events(source, 60, lanes=48, rows=8)
+    expected = golden(events, weights, 20)
+    port, rows = lanes.weights, packed(weights, 8)
+    bench = Bench(lanes)
+    bench.script(
+        {"addr": port.addr, "data": port.data.as_value(), "en": port.en},
+        [{"addr": i, "data": row, "en": 1} for i, row in enumerate(rows)],
+    )
+    early, stall = iter(range(100)), stalls(1, rate)
+    taken = bench.drive(
+        lanes.i_event, events, stall=lambda: next(early, len(rows)) < len(rows) or stall()
+    )
+    bench.permit(lanes.room, stall=stalls(2, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected))
+    busy = bench.probe(busy=lanes.busy)["busy"]
+    bench.run(extra=2)
+    assert sums.payloads == expected
+    if not rate:
+        ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
+        assert sums.cycles == [cycle + 4 for cycle in ends]
+        first, last = taken.cycles[0], sums.cycles[-1]
+        assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
+
+
 def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
     source = random.Random(2)
     events = random_events(source, 30, lanes=4, rows=8)

@@ -11,6 +11,7 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.memory.planes import PlaneMemory
+from lbq_hw.core.memory.spread import SpreadMemory
 from sim.models.planes import golden, random_writes
 from sim.models.traffic import stalls
 from sim.verilog import ports
@@ -44,7 +45,10 @@ def read_back(memory: PlaneMemory, steps: list[dict], **drive) -> dict[str, list
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rate", [0.0, 0.4])
-def test_random_writes_leave_the_words_and_flags_of_the_model(sizes: dict, rate: float) -> None:
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_random_writes_leave_the_words_and_flags_of_the_model(
+    sizes: dict, rate: float, far: bool
+) -> None:
     source = random.Random(str(sizes))
     part = {name: sizes[name] for name in ("words", "word", "granule")}
     writes = list(random_writes(source, 200, **part))
@@ -55,10 +59,10 @@ def test_random_writes_leave_the_words_and_flags_of_the_model(sizes: dict, rate:
         {"word_addr": a, "word_en": 1, "summary_addr": a // summary, "summary_en": 1}
         for a in range(sizes["words"])
     ]
-    history = read_back(
-        PlaneMemory(**sizes), [{}] * wait + reads, writes=writes, stall=stalls(1, rate)
-    )
-    assert history["word"][wait + 1 :][: len(reads)] == words
+    steps = [{}] * wait + reads + [{}] * SpreadMemory.LATENCY
+    history = read_back(PlaneMemory(**sizes, far=far), steps, writes=writes, stall=stalls(1, rate))
+    there = wait + (SpreadMemory.LATENCY if far else 1)
+    assert history["word"][there:][: len(reads)] == words
     packed = [
         sum(flag << i for i, flag in enumerate(flags[a // summary * summary :][:summary]))
         for a in range(sizes["words"])
@@ -82,16 +86,18 @@ def test_writes_to_one_summary_word_follow_each_other_without_a_gap() -> None:
     assert history["summary"][:10] == [0, 0, 0, 0b01, 0b11, 0b10, 0b10, 0b110, 0b110, 0b110]
 
 
-def test_a_word_is_seen_by_a_read_in_the_cycle_after_its_write() -> None:
-    memory = PlaneMemory(words=8, word=16, summary=8, granule=8)
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_a_word_is_seen_by_a_read_in_the_cycle_after_its_write(far: bool) -> None:
+    memory = PlaneMemory(words=8, word=16, summary=8, granule=8, far=far)
     writes = [
         {"addr": 5, "data": 0x1234, "enable": 3, "first": 1},
         {"addr": 5, "data": 0xABCD, "enable": 2, "first": 0},
     ]
     wait = iter([False, True, False])
-    steps = [{}, {"word_addr": 5, "word_en": 1}, {}, {"word_addr": 5, "word_en": 1}]
+    steps = [{}, {"word_addr": 5, "word_en": 1}, {}, {"word_addr": 5, "word_en": 1}, {}, {}]
     history = read_back(memory, steps, writes=writes, stall=lambda: next(wait))
-    assert history["word"][:5] == [0, 0, 0x1234, 0x1234, 0xAB34]
+    late = SpreadMemory.LATENCY - 1 if far else 0
+    assert history["word"][late : late + 5] == [0, 0, 0x1234, 0x1234, 0xAB34]
 
 
 def test_read_data_stay_until_the_next_enabled_read_and_the_host_wins() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import pairwise
 
 import pytest
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.back import verilog
 from amaranth.hdl import Elaboratable
 from amaranth.lib.memory import Memory
@@ -16,7 +17,7 @@ from core.harness import Bench
 
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.scan.scanner import LATENCY, Scanner
+from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
 from sim.models.scanner import END, conv, golden, random_work, spots
 from sim.models.traffic import never, stalls
 from sim.verilog import ports
@@ -45,10 +46,10 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     words the last is a register, which takes its word from the others.
     """
     span_queue = sizes.get("span_queue", 2)
-    word_queue = sizes.get("word_queue", 17) - 1
+    word_queue = sizes.get("word_queue", 17)
     accepted = flags_left = -1
-    word_issued = word_left = event_made = -1
-    moved = [-1] * (3 if sizes.get("far") else 1)  # when a word left each place on its way
+    word_issued = word_read = word_left = event_made = -1
+    made_room: list[int] = []  # cycles in which words that are far left, or were dropped
     word_taken = -1
     span_taken: list[int] = []
     word_offered: list[int] = []
@@ -64,18 +65,22 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
         if not found:
             continue
         for places in found:
-            word_issued = max(word_issued + 1, flags_left + 1, moved[0])
-            before = word_issued
-            for place in range(len(moved)):
-                following = moved[place + 1] if place + 1 < len(moved) else word_left
-                before = moved[place] = max(before + 1, following)
-            word_left = before + 1
-            if len(word_offered) >= word_queue:
-                word_left = max(word_left, word_offered[-word_queue] + 1)
+            word_issued = max(word_issued + 1, flags_left + 1, word_read)
+            if sizes.get("far"):
+                if len(made_room) >= word_queue:
+                    word_issued = max(word_issued, sorted(made_room)[-word_queue] + 1)
+                word_left = word_issued + FAR + 2
+            else:
+                word_read = max(word_issued + 1, word_left)
+                word_left = word_read + 1
+                if len(word_offered) >= word_queue - 1:
+                    word_left = max(word_left, word_offered[1 - word_queue] + 1)
             if not places:
+                made_room.append(word_left)
                 continue
             word_offered.append(max(word_left + 1, word_taken))
             word_taken = max(word_offered[-1] + 1, event_made)
+            made_room.append(word_taken)
             exponent = 0 if end else request["exponent"]
             nulls = max(0, level - exponent - 1) if level is not None else 0
             level = None if end else exponent
@@ -110,6 +115,10 @@ class Fixture(Elaboratable):
         for port, memory in ((self.scanner.word, planes), (self.scanner.summary, summaries)):
             read = memory.read_port()
             m.d.comb += [read.addr.eq(port.addr), read.en.eq(port.en), port.data.eq(read.data)]
+            if memory is planes and self.sizes.get("far"):
+                late = [Signal.like(read.data, name=f"late_{i}") for i in range(FAR)]
+                m.d.comb += [late[0].eq(read.data), port.data.eq(late[-1])]
+                m.d.sync += [later.eq(sooner) for sooner, later in pairwise(late)]
         return m
 
 

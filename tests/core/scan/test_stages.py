@@ -7,11 +7,17 @@ import random
 from typing import Any
 
 import pytest
+from amaranth import Module
+from amaranth.lib import wiring
 from amaranth.lib.memory import ReadPort
+from amaranth.lib.stream import Signature as Stream
+from amaranth.lib.wiring import In, Out
 from core.harness import Bench, ones
 
 from lbq_hw.config import address_bits
+from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.payload import Event, ScanKind, ScanRequest
+from lbq_hw.core.scan.scanner import FAR
 from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
 from sim.models.scanner import END, golden, random_step, random_words
 from sim.models.traffic import never, stalls
@@ -23,6 +29,7 @@ SIZES = [
     {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "exponent_bits": 2}
     | {"identities": False, "stacks": False},
 ]
+QUEUED = 2  # cycles that a word is in an empty queue
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
@@ -59,11 +66,12 @@ def stream(
 ) -> tuple[Any, Any, Any]:
     """Drive a stage: its driver, its monitor and, if it has a memory, the memory."""
     bench = Bench(block)
-    reads = None if port is None else bench.store(port, store)
+    late = FAR if isinstance(block, Queued) else 1
+    reads = None if port is None else bench.store(port, store, late=late)
     i_stall, o_stall = (stalls(seed, rate) if rate else never for seed, rate in enumerate(rates))
     driver = bench.drive(block.i, payloads, stall=i_stall)
     taken = bench.monitor(block.o, stall=o_stall)
-    bench.run(extra=60)
+    bench.run(extra=200)
     return driver, taken, reads
 
 
@@ -171,10 +179,40 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
     return found
 
 
-def word_fetch(sizes: dict, *, far: bool) -> WordFetch:
+def word_fetch(sizes: dict) -> WordFetch:
     request, entry, _ = layouts(sizes)
     port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
-    return WordFetch(request=request, entry=entry, port=port, far=far)
+    return WordFetch(request=request, entry=entry, port=port)
+
+
+class Queued(wiring.Component):
+    """Words of a memory that is far, and a queue that has room for some of them."""
+
+    def __init__(self, sizes: dict, room: int) -> None:
+        request, entry, _ = layouts(sizes)
+        port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
+        self.fetch = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
+        self.queue = Queue(entry, depth=room)
+        super().__init__(
+            {
+                "i": In(Stream(request)),
+                "o": Out(Stream(entry)),
+                "word": In(port),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.fetch, m.submodules.queue = fetch, queue = self.fetch, self.queue
+        wiring.connect(m, wiring.flipped(self.i), fetch.i)
+        wiring.connect(m, queue.o, wiring.flipped(self.o))
+        wiring.connect(m, wiring.flipped(self.word), fetch.word)
+        m.d.comb += [
+            queue.i.valid.eq(fetch.o.valid),
+            queue.i.payload.eq(fetch.o.payload),
+            fetch.left.eq(self.o.valid & self.o.ready),
+        ]
+        return m
 
 
 def spans(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[list[dict]]]:
@@ -190,12 +228,12 @@ def full(parts: list[list[dict]]) -> list[dict]:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
-@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("room", [None, 3, 17])
 def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
-    sizes: dict, rates: tuple[float, float], far: bool
+    sizes: dict, rates: tuple[float, float], room: int | None
 ) -> None:
     requests, words, parts = spans(sizes, 3)
-    block = word_fetch(sizes, far=far)
+    block = word_fetch(sizes) if room is None else Queued(sizes, room)
     _, taken, reads = stream(block, block.word, words, requests, rates)
     found = [{"end": 1} if entry["end"] else entry for entry in taken.payloads]
     assert found == full(parts)
@@ -205,22 +243,39 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
-def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_read_or_three_if_far(
+def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_five_if_far(
     sizes: dict, far: bool
 ) -> None:
     requests, words, parts = spans(sizes, 4)
-    block = word_fetch(sizes, far=far)
+    block = Queued(sizes, 17) if far else word_fetch(sizes)
     driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
     cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
+    later = 5 + QUEUED if far else 2
     for part in parts:
         for entry in part:
             asked += [] if entry["end"] else [cycle + far]
-            offered += [cycle + 2 + 2 * far] if entry["end"] or entry["bits"] else []
+            offered += [cycle + later] if entry["end"] or entry["bits"] else []
             cycle += 1
         last.append(cycle - 1)
     assert [at for at, _ in reads.reads] == asked
     assert driver.cycles == last
     assert taken.cycles == offered
+
+
+@pytest.mark.parametrize("room", [1, 4])
+def test_no_more_words_are_asked_for_than_there_is_room_for(room: int) -> None:
+    requests, words, parts = spans(SIZES[0], 5)
+    request, entry, _ = layouts(SIZES[0])
+    port = ReadPort.Signature(addr_width=address_bits(SIZES[0]["words"]), shape=8)
+    block = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
+    bench = Bench(block)
+    bench.store(block.word, words, late=FAR)
+    bench.drive(block.i, requests[:1] * 2 + requests)
+    offered = bench.probe(valid=block.o.valid)["valid"]
+    with pytest.raises(AssertionError, match="not done after 200 cycles"):
+        bench.run(limit=200)
+    assert sum(offered) == room
+    assert len(full(parts)) > room
 
 
 def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int]]:

@@ -1,0 +1,167 @@
+"""Memories that fill a good part of a chip."""
+
+from amaranth import Module, Signal, Value
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["SpreadMemory", "SpreadRows", "copies", "slices"]
+
+_RAMS = 8  # of a slice
+_RAM_BITS = 18 * 1024
+_WIDEST = 36
+
+
+def slices(width: int, depth: int) -> list[slice]:
+    """Bits of a word that lie in block RAMs near each other, as many as these hold in whole."""
+    bits = _RAMS * max(1, min(_WIDEST, _RAM_BITS >> ceil_log2(depth)))
+    return [slice(i, min(i + bits, width)) for i in range(0, width, bits)]
+
+
+def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
+    """Registers that all have the value of the cycle before, each for a part of the chip.
+
+    Synthesis would merge them. So each is cleared by a bit of its own that is never set, which no
+    tool finds out: it depends on itself.
+    """
+    given = Value.cast(value)
+    copied = []
+    for i in range(count):
+        never = Signal(name=f"{name}_never_{i}")
+        copy = Signal(len(given), name=f"{name}_{i}")
+        m.d.sync += [
+            never.eq(never & given[:1].any()),
+            copy.eq(given & ~never.replicate(len(given))),
+        ]
+        copied.append(copy)
+    return copied
+
+
+class SpreadMemory(wiring.Component):
+    """A memory of wide words in slices, each with registers of its own in front of it and behind.
+
+    One register that drives all block RAMs would have the whole chip to cross, many times over; of
+    these each drives a few, and has a cycle for the way to them.
+
+    Timing. Nothing waits. A write taken in cycle c is seen by reads that are enabled from cycle
+    c + 1 on; a word must not be read in the cycle in which it is written. The data of a read that
+    is enabled in cycle c are there in cycle c + `LATENCY`, for one cycle.
+
+    Parameters
+    ----------
+    width, depth : int
+        Bits of a word, and words.
+    granule : int, optional
+        Bits written under one enable, which are a slice; without, words are written whole.
+
+    Members
+    -------
+    write : write port of a word
+    read : read port of a word
+    """
+
+    LATENCY = 3
+    """Cycles of a read: to the memory, in the memory, and from it."""
+
+    def __init__(self, *, width: int, depth: int, granule: int | None = None):
+        check_size("width", width)
+        check_size("depth", depth)
+        self._depth = depth
+        self._slices = slices(width, depth)
+        if granule is not None:
+            self._slices = [slice(i, i + granule) for i in range(0, width, granule)]
+        word = {"addr_width": ceil_log2(depth), "shape": width}
+        super().__init__(
+            {
+                "write": Out(memory.WritePort.Signature(**word, granularity=granule)),
+                "read": Out(memory.ReadPort.Signature(**word)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        count, write, read = len(self._slices), self.write, self.read
+        write_addr = copies(m, write.addr, count, name="write_addr")
+        read_addr = copies(m, read.addr, count, name="read_addr")
+        read_en = copies(m, read.en, count, name="read_en")
+        write_en = copies(m, write.en, count, name="write_en") if len(write.en) == 1 else None
+        for i, bits in enumerate(self._slices):
+            m.submodules[f"slice_{i}"] = part = memory.Memory(
+                shape=bits.stop - bits.start, depth=self._depth, init=[], attrs=APART
+            )
+            put, get = part.write_port(), part.read_port()
+            m.d.sync += [put.data.eq(write.data[bits]), read.data[bits].eq(get.data)]
+            m.d.comb += [
+                put.addr.eq(write_addr[i]),
+                get.addr.eq(read_addr[i]),
+                get.en.eq(read_en[i]),
+            ]
+            if write_en:
+                m.d.comb += put.en.eq(write_en[i])
+            else:
+                m.d.sync += put.en.eq(write.en[i])
+        return m
+
+
+class SpreadRows(wiring.Component):
+    """As `SpreadMemory`, but its reads wait with those who ask.
+
+    Timing. All that is read stays where it is in cycles without ``moves``. An address given in a
+    cycle with it reaches the memory in the next such cycle, and its data are there in the cycle
+    after that, until the next such cycle. A write taken in cycle c is stored in cycle c + 1; a word
+    must not be read in the cycle in which it is written.
+
+    Parameters
+    ----------
+    width, depth : int
+        Bits of a word, and words.
+    moves : int
+        Copies of that bit.
+
+    Members
+    -------
+    write : write port of a word
+    read : read port of a word
+    moves : in, copies of one bit
+    """
+
+    def __init__(self, *, width: int, depth: int, moves: int):
+        check_size("width", width)
+        check_size("depth", depth)
+        check_size("moves", moves)
+        self._depth = depth
+        word = {"addr_width": ceil_log2(depth), "shape": width}
+        super().__init__(
+            {
+                "write": Out(memory.WritePort.Signature(**word)),
+                "read": Out(memory.ReadPort.Signature(**word)),
+                "moves": In(moves),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        write, read = self.write, self.read
+        parts = slices(len(write.data), self._depth)
+        write_addr = copies(m, write.addr, len(parts), name="write_addr")
+        write_en = copies(m, write.en, len(parts), name="write_en")
+        for i, bits in enumerate(parts):
+            m.submodules[f"slice_{i}"] = part = memory.Memory(
+                shape=bits.stop - bits.start, depth=self._depth, init=[], attrs=APART
+            )
+            put, get = part.write_port(), part.read_port()
+            moves = self.moves[i * len(self.moves) // len(parts)]
+            asked = Signal(name=f"asked_{i}")
+            with m.If(moves):  # its copies differ, so these registers are not merged either
+                m.d.sync += [get.addr.eq(read.addr), asked.eq(read.en)]
+            m.d.sync += put.data.eq(write.data[bits])
+            m.d.comb += [
+                put.addr.eq(write_addr[i]),
+                put.en.eq(write_en[i]),
+                get.en.eq(asked & moves),
+                read.data[bits].eq(get.data),
+            ]
+        return m
