@@ -15,6 +15,8 @@ from heapq import heapreplace
 
 from lbq_hw.config import CoreConfig
 
+ASKED_QUEUE = 2
+"""Requests that wait in the scanner for their flags, where planes are far."""
 SPAN_QUEUE = 2
 """Requests that wait in the scanner for their words."""
 WORD_QUEUE = 17
@@ -23,7 +25,7 @@ memory.
 """
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
-FAR_CYCLES = 3
+FAR_CYCLES = 4
 """Cycles of a read in a memory that fills a good part of the chip."""
 PARTIAL_CYCLES = FAR_CYCLES
 """Cycles that a group takes longer where there are partial sums."""
@@ -180,8 +182,9 @@ class Scanner:
 
     def __init__(self, lanes: Lanes, *, far: bool = False) -> None:
         self._lanes, self._far = lanes, far
-        self._accepted = self._flags_left = _NEVER
+        self._accepted = self._flags_read = self._flags_left = _NEVER
         self._issued = self._read = self._left = self._taken = self._made = _NEVER
+        self._asked = deque([_NEVER] * ASKED_QUEUE, maxlen=ASKED_QUEUE)
         self._spans = deque([_NEVER] * SPAN_QUEUE, maxlen=SPAN_QUEUE)
         self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
         self._room = [_NEVER] * WORD_QUEUE  # cycles in which words on their way make room; a heap
@@ -191,8 +194,16 @@ class Scanner:
 
         `words` has the events of each of its words with a flag; 0: it has no bit in range.
         """
-        self._accepted = accepted = max(cycle, self._accepted + 1, self._flags_left)
-        self._flags_left = arrived = max(accepted, self._spans[0]) + 1
+        if self._far:
+            accepted = max(cycle, self._accepted + 1, self._asked[0] + 1)
+            asked = max(max(accepted, self._asked[-1]) + 1, self._flags_read)
+            self._asked.append(asked)
+            self._flags_read = read = max(asked + 1, self._flags_left)
+            self._flags_left = arrived = max(read, self._spans[0]) + 1
+        else:
+            accepted = max(cycle, self._accepted + 1, self._flags_left)
+            self._flags_left = arrived = max(accepted, self._spans[0]) + 1
+        self._accepted = accepted
         if words:
             self._spans.append((self._read_far if self._far else self._read_near)(arrived, words))
         return accepted
@@ -221,12 +232,10 @@ class Scanner:
         room, word = self._room, self._lanes.word
         for count in words:
             issued = max(max(issued, arrived) + 1, room[0] + 1)
-            left = issued + FAR_CYCLES + 2
+            left = issued + FAR_CYCLES + 3
             if count:
                 taken = max(max(left + 1, taken) + 1, made)
                 made = word(taken, count)
-                heapreplace(room, taken)
-            else:
-                heapreplace(room, left)
+            heapreplace(room, taken if count else left)
         self._issued, self._taken, self._made = issued, taken, made
         return issued

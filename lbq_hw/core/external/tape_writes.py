@@ -19,8 +19,8 @@ __all__ = ["TapeWrites"]
 class TapeWrites(wiring.Component):
     """Turns slices into writes of the memories, of weights by the whole row.
 
-    Timing. A slice of a record is stored in the cycle in which it is given, and so is a parameter
-    with the last of its slices; a weight row is stored in the cycle after that of its last slice.
+    Timing. A slice of a record is stored in the cycle after it was given, and so is a parameter
+    with the last of its slices; a weight row is stored two cycles after its last slice was given.
     Slices of a row and of a parameter must come in their order, from 0 on.
 
     Members
@@ -56,18 +56,24 @@ class TapeWrites(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c = self._config
-        given = {"written": self.written, "addr": self.addr, "value": self.data}
+        written, addr, value = (
+            Signal.like(given, name=name)
+            for name, given in (("kept_written", self.written), ("kept_addr", self.addr),
+                                ("kept_data", self.data))
+        )  # fmt: skip
+        m.d.sync += [written.eq(self.written), addr.eq(self.addr), value.eq(self.data)]
+        given = {"written": written, "addr": addr, "value": value}
         store_records(m, self.records, **given)
         store_params(m, c, self.params, **given)
 
-        part, entry = place(c, self.addr, Region.WEIGHTS)
+        part, entry = place(c, addr, Region.WEIGHTS)
         used = regions.weight_slice_lanes(c) * c.weight_bits  # bits of a slice
         row = Signal(c.lanes * c.weight_bits, reset_less=True)
         m.d.sync += self.weights.en.eq(0)
         m.d.comb += self.weights.data.as_value().eq(row)
-        with m.If(self.written[Region.WEIGHTS]):
+        with m.If(written[Region.WEIGHTS]):
             m.d.sync += [
-                row.eq(Cat(row, self.data[:used])[used:]),
+                row.eq(Cat(row, value[:used])[used:]),
                 self.weights.en.eq(part == regions.slices(c)[Region.WEIGHTS] - 1),
                 self.weights.addr.eq(entry),
             ]

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -67,7 +67,7 @@ class HostPort(wiring.Component):
     cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
 
     With external memory, a write is stored in the cycle in which it is taken, and a read answered
-    ``SpreadMemory.LATENCY`` + 1 cycles after, and the next request is taken after that. A slice of
+    ``SpreadMemory.LATENCY`` + 2 cycles after, and the next request is taken after that. A slice of
     external memory is offered to the memory in the cycle after it was taken; if it answers in cycle
     c, the read is answered in cycle c + 2. After a write, the next request is taken in the cycle
     after the memory took it at the earliest.
@@ -135,7 +135,7 @@ class HostPort(wiring.Component):
             m.d.comb += getattr(registers, name).eq(getattr(self, name))
         named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(self._config)]
         settable = {
-            name: self._number() == register.address
+            name: self._number(port.addr) == register.address
             for name, register in regions.registers(self._config).items()
             if "w" in register.access
         }
@@ -149,7 +149,7 @@ class HostPort(wiring.Component):
         here, written, read = (Signal(len(named)) for _ in range(3))
         request, locked, taken, clear, ended = (Signal() for _ in range(5))
         # An answer, from the cycle after its request to the one in which its plane word is there.
-        on_its_way = Signal(SpreadMemory.LATENCY if self._access else 1)
+        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._access else 1)
         refused = Signal(4)
         ready, answers = looked & ~ended, request & ~port.write
         locks = self.busy & (port.write | ~here[Region.REGISTERS])
@@ -202,12 +202,17 @@ class HostPort(wiring.Component):
             writes.addr.eq(port.addr),
             writes.data.eq(port.w_data),
         ]
-        self._answer(m, on_its_way[-1], request, read)
+        addr, asks = port.addr, Const(1)
+        if self._access:
+            addr, asks, asked = Signal.like(port.addr), Signal(), Signal.like(read)
+            m.d.sync += [addr.eq(port.addr), asks.eq(request), asked.eq(read)]
+            read = asked
+        self._answer(m, on_its_way[-1], asks, addr, read)
         return m
 
-    def _number(self):
-        """Of the register that a request names."""
-        return self.port.addr[: (len(regions.registers(self._config)) - 1).bit_length()]
+    def _number(self, addr):
+        """Of the register that an address names."""
+        return addr[: (len(regions.registers(self._config)) - 1).bit_length()]
 
     def _reach_memory(self, m, written, read):
         """Pass on what concerns the external memory."""
@@ -222,27 +227,27 @@ class HostPort(wiring.Component):
             access.calibrated.eq(self.calibrated),
         ]
 
-    def _answer(self, m, answer, request, read):
+    def _answer(self, m, answer, asks, addr, read):
         """What a read brings, as soon as it is there; 0 if it was refused."""
         c = self._config
         source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
         blocks = [self._registers, self._access] if self._access else [self._registers]
         values = {name: block.values[name] for block in blocks for name, _ in block.values.shape()}
-        plane_part, plane = place(c, self.port.addr, Region.PLANES)
-        logit_part, logit = place(c, self.port.addr, Region.LOGITS)
+        plane_part, plane = place(c, addr, Region.PLANES)
+        logit_part, logit = place(c, addr, Region.LOGITS)
         unit_bits = ceil_log2(c.units)
         asked = Signal(data.StructLayout({"plane": len(plane_part), "logit": len(logit_part),
                                           "unit": unit_bits}))  # fmt: skip
         word = Signal(SLICE * regions.slices(c)[Region.PLANES])
         total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
-        with m.If(request if self._access else 1):  # where planes are far, until these are there
+        with m.If(asks):  # what is asked for stays until it is there
             m.d.sync += [
                 source.eq(read),
                 asked.plane.eq(plane_part),
                 asked.logit.eq(logit_part),
                 asked.unit.eq(logit),
             ]
-            with m.Switch(self._number()):
+            with m.Switch(self._number(addr)):
                 for name, where in regions.registers(c).items():
                     with m.Case(where.address):
                         m.d.sync += register.eq(values.get(name, 0))

@@ -3,9 +3,9 @@
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from lbq_hw.config import address_bits
+from lbq_hw.core.memory.flags import SummaryFlags
 from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import PlaneWrite
@@ -26,7 +26,8 @@ class PlaneMemory(wiring.Component):
     and by summary reads from cycle c + 2 on. Summary reads enabled earlier see the flags as they
     were, but the word itself must not be read in cycle c: fabrics differ in what they would give.
     The data of a read enabled in cycle c are there in cycle c + 1 and stay until the next enabled
-    read; those of a word that is ``far``, in cycle c + `SpreadMemory.LATENCY`, for one cycle.
+    read. If the words are ``far``, their data are there in cycle c + `SpreadMemory.LATENCY`, for
+    one cycle, and summary reads see a write from cycle c + 3 on.
 
     The host reads through the same memory port as ``word``, so that the block needs no second copy
     of the words: it must read only while nobody uses ``word``. Where both are enabled the host
@@ -91,70 +92,22 @@ class PlaneMemory(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        flags = len(self.summary.data)
-        spans = self._words // flags
-
         (self._keep_far if self._far else self._keep_near)(m)
-
-        # `APART` leaves out the bypass for reads of what is being written: words are never read so,
-        # and for the copy of the flags there is `forward`.
-        m.submodules.flags = scanned = memory.Memory(shape=flags, depth=spans, init=[])
-        # A second copy for the read-modify-write leaves the scanner a read port of its own.
-        m.submodules.flags_copy = copy = memory.Memory(
-            shape=flags, depth=spans, init=[], attrs=APART
-        )
-        flag_writes = [scanned.write_port(), copy.write_port()]
-        flag_read = scanned.read_port()
-        old_read = copy.read_port()
-
         write = self.i_write.payload
-        index_bits = ceil_log2(flags)
         enabled = Cat(
             write.data.word_select(i, self._granule) & enable.replicate(self._granule)
             for i, enable in enumerate(write.enable)
         )
-
-        # The second cycle of a write: its flag is merged into the summary word read in the first.
-        merge = Signal()
-        span = Signal(len(old_read.addr))
-        index = Signal(index_bits)
-        first = Signal()
-        any_set = Signal()
-        forward = Signal()
-        last_flags = Signal(flags)
-        old_flags = Signal(flags)
-        new_flags = Signal(flags)
-        here = Signal(flags)
-
+        m.submodules.summaries = summaries = SummaryFlags(
+            words=self._words, summary=len(self.summary.data), late=self._far
+        )
+        wiring.connect(m, wiring.flipped(self.summary), summaries.summary)
         m.d.comb += [
-            flag_read.addr.eq(self.summary.addr),
-            flag_read.en.eq(self.summary.en),
-            self.summary.data.eq(flag_read.data),
-            old_read.addr.eq(write.addr[index_bits:]),
-            old_read.en.eq(self.i_write.valid),
-            here.eq(1 << index),
-            old_flags.eq(old_read.data),
-            new_flags.eq(old_flags & ~(here & first.replicate(flags))),
+            summaries.valid.eq(self.i_write.valid),
+            summaries.addr.eq(write.addr),
+            summaries.first.eq(write.first),
+            summaries.any_set.eq(enabled.any()),
         ]
-        with m.If(forward):
-            m.d.comb += old_flags.eq(last_flags)
-        with m.If(any_set):
-            m.d.comb += new_flags.eq(old_flags | here)
-        for port in flag_writes:
-            m.d.comb += [port.addr.eq(span), port.data.eq(new_flags), port.en.eq(merge)]
-
-        m.d.sync += merge.eq(self.i_write.valid)
-        with m.If(self.i_write.valid):
-            m.d.sync += [
-                span.eq(old_read.addr),
-                index.eq(write.addr[:index_bits]),
-                first.eq(write.first),
-                any_set.eq(enabled.any()),
-                # The write before is in its second cycle: the read misses what it stores.
-                forward.eq(merge & (span == old_read.addr)),
-            ]
-        with m.If(merge):
-            m.d.sync += last_flags.eq(new_flags)
         return m
 
     def _keep_near(self, m):

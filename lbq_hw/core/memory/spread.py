@@ -63,8 +63,8 @@ class SpreadMemory(wiring.Component):
     read : read port of a word
     """
 
-    LATENCY = 3
-    """Cycles of a read: to the memory, in the memory, and from it."""
+    LATENCY = 4
+    """Cycles of a read: to the memory, in it, out of it, and from there."""
 
     def __init__(self, *, width: int, depth: int, granule: int | None = None):
         check_size("width", width)
@@ -93,7 +93,9 @@ class SpreadMemory(wiring.Component):
                 shape=bits.stop - bits.start, depth=self._depth, init=[], attrs=APART
             )
             put, get = part.write_port(), part.read_port()
-            m.d.sync += [put.data.eq(write.data[bits]), read.data[bits].eq(get.data)]
+            came = Signal.like(get.data, name=f"came_{i}", reset_less=True)
+            m.d.sync += put.data.eq(write.data[bits])
+            m.d.sync += [came.eq(get.data), read.data[bits].eq(came)]
             m.d.comb += [
                 put.addr.eq(write_addr[i]),
                 get.addr.eq(read_addr[i]),

@@ -14,7 +14,7 @@ from lbq_hw.core.sizes import check_power, check_size
 __all__ = ["FAR", "LATENCY", "Scanner"]
 
 LATENCY = 8  # cycles from a request to the first event that it makes
-FAR = SpreadMemory.LATENCY  # cycles more, where the plane memory is far
+FAR = SpreadMemory.LATENCY + 3  # cycles more, where the plane memory is far
 
 
 class Scanner(wiring.Component):
@@ -126,7 +126,9 @@ class Scanner(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
+        m.submodules.flags = flags = FlagFetch(
+            request=self._request, port=self._flag_port, late=self._far
+        )
         m.submodules.spans = spans = fifo.SyncFIFO(width=self._request.size, depth=self._span_queue)
         m.submodules.fetch = fetch = WordFetch(
             request=self._request,
@@ -140,7 +142,19 @@ class Scanner(wiring.Component):
             entry=self._entry, event=self._event, granule=self._granule
         )
 
-        connect(m, flipped(self.i_request), flags.i)
+        if self._far:
+            # The walker looks at a register, instead of all that may wait here.
+            m.submodules.requests = requests = fifo.SyncFIFO(width=self._request.size, depth=2)
+            m.d.comb += [
+                requests.w_data.eq(self.i_request.payload),
+                requests.w_en.eq(self.i_request.valid),
+                self.i_request.ready.eq(requests.w_rdy),
+                flags.i.payload.eq(requests.r_data),
+                flags.i.valid.eq(requests.r_rdy),
+                requests.r_en.eq(flags.i.ready),
+            ]
+        else:
+            connect(m, flipped(self.i_request), flags.i)
         connect(m, flipped(self.summary), flags.summary)
         connect(m, flipped(self.word), fetch.word)
         connect(m, events.o, flipped(self.o_event))

@@ -71,11 +71,19 @@ class FlagFetch(wiring.Component):
 
     Other requests are passed on, with ``want`` reduced to the words that are not zero.
 
-    Timing. A request is offered in the cycle after it was taken. One that is dropped sets ``empty``
-    in that cycle, or later if ``o`` is not ready.
+    Timing. A request is offered in the cycle after it was taken, or two cycles after it, if
+    ``late``. One that is dropped sets ``empty`` in that cycle, or later if ``o`` is not ready.
+
+    Parameters
+    ----------
+    late : bool
+        A register takes the flags as they leave the memory.
     """
 
-    def __init__(self, *, request: ScanRequest, port: memory.ReadPort.Signature):
+    def __init__(
+        self, *, request: ScanRequest, port: memory.ReadPort.Signature, late: bool = False
+    ):
+        self._late = late
         super().__init__(
             {
                 "i": In(stream.Signature(request)),
@@ -87,26 +95,29 @@ class FlagFetch(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        read = Signal(self.i.payload.shape())
-        read_valid = Signal()
-        free = Signal()
-        want = Signal.like(read.want)
-        empty = Signal()
-
+        asked = _Stage("asked", self.i.payload.shape())
+        flagged = _Stage("flagged", self.i.payload.shape())
         m.d.comb += [
-            want.eq(read.want & self.summary.data),
-            empty.eq((read.kind != ScanKind.END) & ~want.any()),
-            self.empty.eq(read_valid & empty & self.o.ready),
-            self.o.payload.eq(read),
-            self.o.payload.want.eq(want),
-            self.o.valid.eq(read_valid & ~empty),
-            free.eq(~read_valid | self.o.ready),
-            self.i.ready.eq(free),
+            asked.valid.eq(self.i.valid),
+            asked.payload.eq(self.i.payload),
+            self.i.ready.eq(asked.free),
             self.summary.addr.eq(self.i.payload.span),
-            self.summary.en.eq(free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
+            self.summary.en.eq(asked.free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
         ]
-        with m.If(free):
-            m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.payload)]
+        read = asked.later(m, "read")
+        m.d.comb += [flagged.valid.eq(read.valid), flagged.payload.eq(read.payload)]
+        m.d.comb += flagged.payload.want.eq(read.payload.want & self.summary.data)
+        m.d.comb += read.free.eq(flagged.free)
+        if self._late:
+            flagged = flagged.later(m, "kept")
+
+        empty = (flagged.payload.kind != ScanKind.END) & ~flagged.payload.want.any()
+        m.d.comb += [
+            self.empty.eq(flagged.valid & empty & self.o.ready),
+            self.o.payload.eq(flagged.payload),
+            self.o.valid.eq(flagged.valid & ~empty),
+            flagged.free.eq(self.o.ready),
+        ]
         return m
 
 
@@ -146,7 +157,7 @@ class WordFetch(wiring.Component):
     the end of a step.
 
     With a memory that is ``far``, its address comes from a register, so that a word is read a cycle
-    after it was chosen, and offered ``far`` + 1 cycles after that, as is the end of a step. Nothing
+    after it was chosen, and offered ``far`` + 2 cycles after that, as is the end of a step. Nothing
     waits on that way: words are chosen only if there is ``room`` for all that are on it.
 
     Parameters
@@ -175,6 +186,7 @@ class WordFetch(wiring.Component):
         room: int = 0,
     ):
         self._far, self._room = far, room
+        self._identities = entry.identities
         super().__init__(
             {
                 "i": In(stream.Signature(request)),
@@ -188,20 +200,17 @@ class WordFetch(wiring.Component):
         m = Module()
         chosen = self._choose(m)
         if self._far:
-            asked, *_, read = chosen.without_waiting(m, 1 + self._far)
-            goes = asked.valid
+            asked, *_, comes, read = chosen.without_waiting(m, 1 + self._far)
+            goes, in_range = asked.valid, Signal(len(self.word.data))
+            m.d.sync += in_range.eq(self._in_range(m, comes.payload))
         else:
             asked, read = chosen, chosen.later(m, "read")
-            goes = asked.valid & asked.free
+            goes, in_range = asked.valid & asked.free, self._in_range(m, read.payload)
         m.d.comb += [
             self.word.addr.eq(Cat(asked.payload.index, asked.payload.span)),
             self.word.en.eq(goes & (asked.payload.kind != ScanKind.END)),
         ]
-        dropped = self._hold(m, read)
-        if self._far:
-            owed = Signal(range(self._room + 1))
-            m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - self.left - dropped)
-            m.d.comb += chosen.free.eq(owed != self._room)
+        self._offer(m, chosen, read, in_range)
         return m
 
     def _choose(self, m):
@@ -224,49 +233,62 @@ class WordFetch(wiring.Component):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
         return chosen
 
-    def _hold(self, m, read):
-        """Offers what was read, without the bits that are not in range; whether it is dropped."""
-        asked, held = read.payload, Signal(self.o.payload.shape())
-        valid, empty = Signal(), Signal()
-        identities = held.shape().identities
-        single = held.end | held.identity if identities else held.end
-        m.d.comb += [
-            empty.eq(~held.end & ~held.bits.any()),
-            self.o.payload.eq(held),
-            self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
-            self.o.valid.eq(valid & ~empty),
-            read.free.eq(~valid | self.o.ready),
-        ]
-        identity = asked.kind == ScanKind.IDENTITY if identities else Const(0)
-        end = asked.kind == ScanKind.END
-        stacks = "stacked" in asked.shape().members
-        everywhere = identity | asked.stacked if stacks else identity
+    def _in_range(self, m, asked):
+        """The bits of a word that are wanted."""
+        everywhere = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
+        if "stacked" in asked.shape().members:
+            everywhere |= asked.stacked
         cut_low = everywhere | (asked.lo_en & (asked.lo_at == asked.index))
         cut_high = everywhere | (asked.hi_en & (asked.hi_at == asked.index))
         # Ones are shifted, since a comparison per bit would become a carry chain per bit.
-        ones = ~Const(0, len(held.bits))
-        keep_low = Signal.like(held.bits)
-        keep_high = Signal.like(held.bits)
+        ones = ~Const(0, len(self.word.data))
+        keep_low, keep_high = Signal(len(ones)), Signal(len(ones))
         m.d.comb += [keep_low.eq(ones), keep_high.eq(ones)]
         with m.If(cut_low):
             m.d.comb += keep_low.eq(ones << asked.lo)
         with m.If(cut_high):
             m.d.comb += keep_high.eq(ones >> ~asked.hi)
+        return keep_low & keep_high
+
+    def _offer(self, m, chosen, read, in_range):
+        """What was read is held for a cycle, and offered if there is something in it."""
+        asked, held = read.payload, Signal(self.o.payload.shape())
+        valid, empty = Signal(), Signal()
+        identity = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
+        end = asked.kind == ScanKind.END
         offset = Signal.like(asked.row)
         with m.If(~identity):
-            inc = asked.inc if stacks else ceil_log2(len(held.bits))
-            m.d.comb += offset.eq(asked.index << inc)
+            stacks = "stacked" in asked.shape().members
+            m.d.comb += offset.eq(
+                asked.index << (asked.inc if stacks else ceil_log2(len(held.bits)))
+            )
         with m.If(read.free):
             m.d.sync += [
                 valid.eq(read.valid),
-                held.bits.eq(self.word.data & keep_low & keep_high),
+                held.bits.eq(self.word.data & in_range),
                 held.row.eq(asked.row + offset),
                 held.exponent.eq(Mux(end, 0, asked.exponent)),
                 held.end.eq(end),
             ]
-            if identities:
+            if self._identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
-        return valid & empty
+
+        single = held.end | held.identity if self._identities else held.end
+        m.d.comb += [
+            empty.eq(~held.end & ~held.bits.any()),
+            read.free.eq(~valid | self.o.ready),
+        ]
+        offers = m.d.sync if self._far else m.d.comb
+        offers += [
+            self.o.payload.eq(held),
+            self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
+            self.o.valid.eq(valid & ~empty),
+        ]
+        if self._far:
+            owed, dropped = Signal(range(self._room + 1)), Signal()
+            m.d.sync += dropped.eq(valid & empty)
+            m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - self.left - dropped)
+            m.d.comb += chosen.free.eq(owed != self._room)
 
 
 class EventMaker(wiring.Component):

@@ -56,7 +56,7 @@ def expected_writes(
         part_bits = (parts - 1).bit_length()
         address = item.address & (1 << regions.SHIFT) - 1
         for index, value in enumerate(item.payload):
-            cycle = taken[(place + 2 + index + 1) * each - 1] + 1
+            cycle = taken[(place + 2 + index + 1) * each - 1] + 2
             entry, part = address >> part_bits, address & (1 << part_bits) - 1
             if region in regions.TABLES:
                 found.append((cycle, Region(region).name, address, value))

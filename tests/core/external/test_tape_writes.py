@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""TapeWrites: records and parameters at once, weight rows whole and a cycle later."""
+"""TapeWrites: records and parameters in the next cycle, weight rows whole and a cycle later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lbq_hw.isa.regions import Region
 
 
 @pytest.mark.parametrize("weight_bits", [2, 3, 8])
-def test_rows_are_written_whole_and_all_else_at_once(weight_bits: int) -> None:
+def test_rows_are_written_whole_and_all_else_by_the_slice(weight_bits: int) -> None:
     config = CORE.with_(weight_bits=weight_bits)
     source, script = random.Random(weight_bits), []
     records, rows, params = {}, {}, {}
@@ -31,13 +31,13 @@ def test_rows_are_written_whole_and_all_else_at_once(weight_bits: int) -> None:
             address = regions.address(config, region, entry, part)
             if region == Region.PATHS:
                 below = address & (1 << regions.SHIFT) - 1
-                records[len(script)] = {"table": Table.PATHS, "address": below, "data": value}
+                records[len(script) + 1] = {"table": Table.PATHS, "address": below, "data": value}
             script.append({"written": 1 << region, "addr": address, "data": value})
         last = len(script) - 1
         if region == Region.WEIGHTS:
             used = weight_bits * regions.weight_slice_lanes(config)
             row = sum((value & (1 << used) - 1) << used * i for i, value in enumerate(values))
-            rows[last + 1] = (entry, row)
+            rows[last + 2] = (entry, row)
         elif region == Region.PARAMS:
             word = sum(value << 32 * i for i, value in enumerate(values))
             word &= (1 << PARAM.width(config)) - 1
@@ -47,7 +47,7 @@ def test_rows_are_written_whole_and_all_else_at_once(weight_bits: int) -> None:
             shift = 3 * config.membrane_bits * unit
             packed = sum((found[name] & mask) << config.membrane_bits * i
                          for i, name in enumerate(("bias", "theta", "reset")))  # fmt: skip
-            params[last] = (entry // config.units, 7 << 3 * unit, packed, shift)
+            params[last + 1] = (entry // config.units, 7 << 3 * unit, packed, shift)
     block = TapeWrites(config)
     bench = Bench(block)
     bench.script({name: getattr(block, name) for name in ("written", "addr", "data")}, script)

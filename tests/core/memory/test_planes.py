@@ -70,8 +70,9 @@ def test_random_writes_leave_the_words_and_flags_of_the_model(
     assert history["summary"][wait + 1 :][: len(reads)] == packed
 
 
-def test_writes_to_one_summary_word_follow_each_other_without_a_gap() -> None:
-    memory = PlaneMemory(words=16, word=8, summary=8, granule=8)
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_writes_to_one_summary_word_follow_each_other_without_a_gap(far: bool) -> None:
+    memory = PlaneMemory(words=16, word=8, summary=8, granule=8, far=far)
     writes = [
         {"addr": 0, "data": 1, "enable": 1, "first": 1},
         {"addr": 1, "data": 2, "enable": 1, "first": 0},
@@ -80,10 +81,22 @@ def test_writes_to_one_summary_word_follow_each_other_without_a_gap() -> None:
         {"addr": 2, "data": 3, "enable": 1, "first": 1},
         {"addr": 3, "data": 3, "enable": 0, "first": 1},
     ]
-    steps = [{"summary_addr": 0, "summary_en": 1}] * 9
+    steps = [{"summary_addr": 0, "summary_en": 1}] * 10
     history = read_back(memory, steps, writes=writes, stall=lambda: False)
-    # Written in cycles 0 to 5, seen by reads two cycles later, whose data come a cycle after them.
-    assert history["summary"][:10] == [0, 0, 0, 0b01, 0b11, 0b10, 0b10, 0b110, 0b110, 0b110]
+    # Written in cycles 0 to 5, seen by reads two cycles later, whose data come a cycle after them;
+    # if far, by reads three cycles later.
+    assert history["summary"][far : 10 + far] == [
+        0,
+        0,
+        0,
+        0b01,
+        0b11,
+        0b10,
+        0b10,
+        0b110,
+        0b110,
+        0b110,
+    ]
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
@@ -94,7 +107,7 @@ def test_a_word_is_seen_by_a_read_in_the_cycle_after_its_write(far: bool) -> Non
         {"addr": 5, "data": 0xABCD, "enable": 2, "first": 0},
     ]
     wait = iter([False, True, False])
-    steps = [{}, {"word_addr": 5, "word_en": 1}, {}, {"word_addr": 5, "word_en": 1}, {}, {}]
+    steps = [{}, {"word_addr": 5, "word_en": 1}, {}, {"word_addr": 5, "word_en": 1}, {}, {}, {}]
     history = read_back(memory, steps, writes=writes, stall=lambda: next(wait))
     late = SpreadMemory.LATENCY - 1 if far else 0
     assert history["word"][late : late + 5] == [0, 0, 0x1234, 0x1234, 0xAB34]

@@ -48,6 +48,6 @@ def test_each_pass_adds_what_the_one_before_has_left(groups: int, steps: int) ->
     bench = Bench(block)
     bench.script({name: Value.cast(getattr(block, name)) for name in names}, script)
     seen = bench.probe(**{f"o{i}": Value.cast(block.o[i]) for i in range(UNITS)})
-    bench.run(extra=1)
+    bench.run(extra=LATENCY)
     found = {cycle: [seen[f"o{i}"][cycle] for i in range(UNITS)] for cycle in expected}
     assert found == expected

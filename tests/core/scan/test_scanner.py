@@ -16,8 +16,9 @@ from amaranth.lib.wiring import connect
 from core.harness import Bench
 
 from lbq_hw.core.memory.planes import PlaneMemory
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
+from lbq_hw.core.scan.scanner import LATENCY, Scanner
 from sim.models.scanner import END, conv, golden, random_work, spots
 from sim.models.traffic import never, stalls
 from sim.verilog import ports
@@ -47,7 +48,9 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     """
     span_queue = sizes.get("span_queue", 2)
     word_queue = sizes.get("word_queue", 17)
-    accepted = flags_left = -1
+    far = sizes.get("far", False)
+    accepted = flags_read = flags_left = -1
+    asked: list[int] = []  # cycles in which requests reached the flags, if far
     word_issued = word_read = word_left = event_made = -1
     made_room: list[int] = []  # cycles in which words that are far left, or were dropped
     word_taken = -1
@@ -58,18 +61,24 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     for request in requests:
         end = request["kind"] is ScanKind.END
         found = [[0]] if end else spots(request, words, sizes)
-        accepted = max(accepted + 1, flags_left)
-        flags_left = accepted + 1
+        if far:
+            accepted = max(accepted, asked[-2] if len(asked) > 1 else -1) + 1
+            asked.append(max(accepted + 1, asked[-1] + 1 if asked else -1, flags_read))
+            flags_read = max(asked[-1] + 1, flags_left)
+            flags_left = flags_read + 1
+        else:
+            accepted = max(accepted + 1, flags_left)
+            flags_left = accepted + 1
         if len(span_taken) >= span_queue:
             flags_left = max(flags_left, span_taken[-span_queue] + 1)
         if not found:
             continue
         for places in found:
             word_issued = max(word_issued + 1, flags_left + 1, word_read)
-            if sizes.get("far"):
+            if far:
                 if len(made_room) >= word_queue:
                     word_issued = max(word_issued, sorted(made_room)[-word_queue] + 1)
-                word_left = word_issued + FAR + 2
+                word_left = word_issued + SpreadMemory.LATENCY + 3
             else:
                 word_read = max(word_issued + 1, word_left)
                 word_left = word_read + 1
@@ -116,7 +125,9 @@ class Fixture(Elaboratable):
             read = memory.read_port()
             m.d.comb += [read.addr.eq(port.addr), read.en.eq(port.en), port.data.eq(read.data)]
             if memory is planes and self.sizes.get("far"):
-                late = [Signal.like(read.data, name=f"late_{i}") for i in range(FAR)]
+                late = [
+                    Signal.like(read.data, name=f"late_{i}") for i in range(SpreadMemory.LATENCY)
+                ]
                 m.d.comb += [late[0].eq(read.data), port.data.eq(late[-1])]
                 m.d.sync += [later.eq(sooner) for sooner, later in pairwise(late)]
         return m

@@ -16,8 +16,8 @@ from core.harness import Bench, ones
 
 from lbq_hw.config import address_bits
 from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import Event, ScanKind, ScanRequest
-from lbq_hw.core.scan.scanner import FAR
 from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
 from sim.models.scanner import END, golden, random_step, random_words
 from sim.models.traffic import never, stalls
@@ -30,6 +30,7 @@ SIZES = [
     | {"identities": False, "stacks": False},
 ]
 QUEUED = 2  # cycles that a word is in an empty queue
+FAR = SpreadMemory.LATENCY
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
@@ -88,20 +89,21 @@ def without_rest(requests: list[dict]) -> list[dict]:
     return [END if request["kind"] is ScanKind.END else request for request in requests]
 
 
-def flag_fetch(sizes: dict) -> FlagFetch:
+def flag_fetch(sizes: dict, *, late: bool = False) -> FlagFetch:
     spans = address_bits(sizes["words"] // sizes["summary"])
     port = ReadPort.Signature(addr_width=spans, shape=sizes["summary"])
-    return FlagFetch(request=layouts(sizes)[0], port=port)
+    return FlagFetch(request=layouts(sizes)[0], port=port, late=late)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
+@pytest.mark.parametrize("late", [False, True], ids=["soon", "late"])
 def test_requests_keep_the_words_with_a_flag_and_those_without_are_dropped(
-    sizes: dict, rates: tuple[float, float]
+    sizes: dict, rates: tuple[float, float], late: bool
 ) -> None:
     requests, _, flags = work(sizes, 1)
     expected = flagged(requests, flags)
-    block = flag_fetch(sizes)
+    block = flag_fetch(sizes, late=late)
     driver, taken, reads = stream(block, block.summary, flags, requests, rates)
     assert without_rest(taken.payloads) == [item for item in expected if item is not None]
     # A summary word is read with its request, and none for an end.
@@ -111,10 +113,13 @@ def test_requests_keep_the_words_with_a_flag_and_those_without_are_dropped(
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(sizes: dict) -> None:
+@pytest.mark.parametrize("late", [False, True], ids=["soon", "late"])
+def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(
+    sizes: dict, late: bool
+) -> None:
     requests, _, flags = work(sizes, 2)
     kept = [item is not None for item in flagged(requests, flags)]
-    block = flag_fetch(sizes)
+    block = flag_fetch(sizes, late=late)
     bench = Bench(block)
     bench.store(block.summary, flags)
     driver = bench.drive(block.i, requests)
@@ -123,8 +128,9 @@ def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(size
     bench.run(extra=3)
     first = driver.cycles[0]
     assert driver.cycles == list(range(first, first + len(requests)))
-    assert taken.cycles == [first + 1 + i for i, keep in enumerate(kept) if keep]
-    assert ones(seen["empty"]) == [first + 1 + i for i, keep in enumerate(kept) if not keep]
+    there = first + 1 + late
+    assert taken.cycles == [there + i for i, keep in enumerate(kept) if keep]
+    assert ones(seen["empty"]) == [there + i for i, keep in enumerate(kept) if not keep]
     assert not all(kept)
 
 
@@ -243,14 +249,14 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
-def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_five_if_far(
+def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_seven_if_far(
     sizes: dict, far: bool
 ) -> None:
     requests, words, parts = spans(sizes, 4)
     block = Queued(sizes, 17) if far else word_fetch(sizes)
     driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
     cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
-    later = 5 + QUEUED if far else 2
+    later = FAR + 3 + QUEUED if far else 2
     for part in parts:
         for entry in part:
             asked += [] if entry["end"] else [cycle + far]

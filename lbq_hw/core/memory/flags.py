@@ -1,0 +1,142 @@
+"""Flags that tell which plane words are not zero."""
+
+from amaranth import Module, Signal
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.config import address_bits
+from lbq_hw.core.memory.hints import APART
+
+__all__ = ["SummaryFlags"]
+
+
+class SummaryFlags(wiring.Component):
+    """The flags of plane words, `summary` of them in one summary word.
+
+    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A mark sets it
+    if ``any_set``, else keeps it, or clears it if ``first``. All flags start as 0.
+
+    Timing. Marks never wait. One that is taken in cycle c is seen by reads from cycle c + 2 on, or
+    c + 3, if ``late``; reads enabled earlier see the flags as they were. The data of a read enabled
+    in cycle c are there in cycle c + 1 and stay until the next enabled read.
+
+    Parameters
+    ----------
+    words, summary : int
+        As in `PlaneMemory`.
+    late : bool
+        A register takes the flags as they leave the memory in which they are changed.
+
+    Members
+    -------
+    valid, addr, first, any_set : in
+        A mark, for the flag of a word.
+    summary : read port of a summary word
+    """
+
+    def __init__(self, *, words: int, summary: int, late: bool = False):
+        self._spans = words // summary
+        self._late = late
+        span_bits = address_bits(self._spans)
+        super().__init__(
+            {
+                "valid": In(1),
+                "addr": In(address_bits(words)),
+                "first": In(1),
+                "any_set": In(1),
+                "summary": Out(memory.ReadPort.Signature(addr_width=span_bits, shape=summary)),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        flags = len(self.summary.data)
+        m.submodules.flags = scanned = memory.Memory(shape=flags, depth=self._spans, init=[])
+        flag_read = scanned.read_port()
+        m.d.comb += [
+            flag_read.addr.eq(self.summary.addr),
+            flag_read.en.eq(self.summary.en),
+            self.summary.data.eq(flag_read.data),
+        ]
+        # A second copy for the read-modify-write leaves the scanner a read port of its own. What
+        # `APART` leaves undefined there, a read of what is being written, is forwarded.
+        m.submodules.flags_copy = copy = memory.Memory(
+            shape=flags, depth=self._spans, init=[], attrs=APART
+        )
+        index_bits, old_read = ceil_log2(flags), copy.read_port()
+        m.d.comb += [
+            old_read.addr.eq(self.addr[index_bits:]),
+            old_read.en.eq(self.valid),
+        ]
+        given = Signal(
+            data.StructLayout(
+                {"span": len(old_read.addr), "index": index_bits, "first": 1, "any_set": 1}
+            )
+        )
+        m.d.comb += [
+            given.span.eq(old_read.addr),
+            given.index.eq(self.addr[:index_bits]),
+            given.first.eq(self.first),
+            given.any_set.eq(self.any_set),
+        ]
+        new_flags = Signal(flags)
+        merge, mark, old = (self._late_marks if self._late else self._marks)(
+            m, given, old_read.data, new_flags
+        )
+        here = Signal(flags)
+        m.d.comb += [
+            here.eq(1 << mark.index),
+            new_flags.eq(old & ~(here & mark.first.replicate(flags))),
+        ]
+        with m.If(mark.any_set):
+            m.d.comb += new_flags.eq(old | here)
+        for port in (scanned.write_port(), copy.write_port()):
+            m.d.comb += [port.addr.eq(mark.span), port.data.eq(new_flags), port.en.eq(merge)]
+        return m
+
+    def _marks(self, m, given, read, new_flags):
+        """In its second cycle a mark is merged into the summary word that was read in the first.
+
+        Returns whether there is one, the mark, and the flags before it.
+        """
+        merge, forward, mark = Signal(), Signal(), Signal(given.shape())
+        last, old = Signal.like(new_flags), Signal.like(new_flags)
+        m.d.comb += old.eq(read)
+        with m.If(forward):
+            m.d.comb += old.eq(last)
+        m.d.sync += merge.eq(self.valid)
+        with m.If(self.valid):
+            # The mark before is in its second cycle: the read misses what it stores.
+            m.d.sync += [mark.eq(given), forward.eq(merge & (mark.span == given.span))]
+        with m.If(merge):
+            m.d.sync += last.eq(new_flags)
+        return merge, mark, old
+
+    def _late_marks(self, m, given, read, new_flags):
+        """The same in the third cycle: a read misses what the two marks before store."""
+        comes, merge, done = Signal(), Signal(), Signal()
+        coming, mark, before = (Signal(given.shape(), name=name, reset_less=True)
+                                for name in ("coming", "mark", "before"))  # fmt: skip
+        kept, old, last, older = (Signal.like(new_flags, name=name, reset_less=True)
+                                  for name in ("kept", "old", "last", "older"))  # fmt: skip
+        forward = Signal(2)
+        m.d.comb += old.eq(kept)
+        with m.If(forward[0]):
+            m.d.comb += old.eq(last)
+        with m.Elif(forward[1]):
+            m.d.comb += old.eq(older)
+        m.d.sync += [
+            comes.eq(self.valid),
+            merge.eq(comes),
+            done.eq(merge),
+            coming.eq(given),
+            mark.eq(coming),
+            before.eq(mark),
+            kept.eq(read),
+            last.eq(new_flags),
+            older.eq(last),
+            forward[0].eq(merge & (mark.span == coming.span)),
+            forward[1].eq(done & (before.span == coming.span)),
+        ]
+        return merge, mark, old
