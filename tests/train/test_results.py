@@ -32,7 +32,7 @@ def test_the_figure_is_of_the_network_that_the_page_describes():
 
 
 def test_the_files_of_the_page_are_small():
-    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 400_000
+    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 800_000
 
 
 RUN = store.Run(
@@ -206,6 +206,11 @@ def test_networks_that_paid_for_events_stand_beside_what_they_began_with(folder,
         ["LBQ(5), T = 2", "sparse", "8 bit", "0.25", "97.00", "96.90", acs],
     ]
     assert "from net, activity 0.25" in page.page(store.load(folder))
+    # However good it is, it is not the network whose costs are shown beside the paper's.
+    write(folder / "runs" / "sparse.json", asdict(replace(sparse, accuracy=98.0)))
+    write(folder / "measured" / "sparse.json", cheap | {"float_accuracy": 98.0})
+    rows = rows_of(page.SECTIONS["costs"].make(store.load(folder)))
+    assert [row[2] for row in rows if row[0] == "LBQ(5), 8-bit weights"][:2] == ["97.25"] * 2
 
 
 def test_a_network_of_another_shape_is_named_and_not_beside_the_papers(folder, tmp_path):

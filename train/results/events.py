@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from lbq_hw.markdown import table
 from train.results.runs import label
-from train.results.store import Results
+from train.results.store import Results, Run
 from train.results.text import paragraph, percent
+
+
+def _order(run: Run) -> tuple[str, int, float]:
+    return run.network, run.weight_bits, run.activity
 
 
 def section(results: Results) -> str | None:
@@ -17,7 +21,7 @@ def section(results: Results) -> str | None:
         return None
     rows = []
     starts = {net["model"]: name for name, net in results.measured.items()}
-    for name, run in sorted(found.items(), key=lambda item: (item[1].network, item[1].activity)):
+    for name, run in sorted(found.items(), key=lambda item: _order(item[1])):
         begun = starts.get(run.init)
         for each in (begun, name):
             for net in results.nets_of(each) if each else ():

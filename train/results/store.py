@@ -107,12 +107,14 @@ class Results:
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
         """Measured networks with these values, one per dataset, T, N and width: of several, the one
         that is best in float. By dataset, the paper's first; most weight bits first, then by
-        capacity.
+        capacity. Those that paid for their events in training have a table of their own.
         """
+        paid = {name for name, run in self.runs.items() if run.activity}
         found = [
             net
-            for net in self.measured.values()
-            if all(net[key] == value for key, value in wanted.items())
+            for name, net in self.measured.items()
+            if self.run_of(name) not in paid
+            and all(net[key] == value for key, value in wanted.items())
         ]
         best: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         for net in sorted(found, key=lambda net: net["float_accuracy"] or 0.0):
