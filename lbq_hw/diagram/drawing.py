@@ -90,7 +90,8 @@ BLOCKS = (
         x=248,
         y=540,
         width=394,
-        height=72,
+        height=88,
+        parts=("SummaryFlags",),
     ),
 )
 

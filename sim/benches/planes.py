@@ -11,7 +11,7 @@ from lbq_hw.core.memory.planes import PlaneMemory
 from sim.benches.harness import Bench, Settings
 from sim.models.planes import golden, random_writes
 
-SHAPES = (
+SHAPES: tuple[dict[str, Any], ...] = (
     {"words": 24, "word": 16, "summary": 8, "granule": 8},
     {"words": 8, "word": 8, "summary": 4, "granule": 4},
     {"words": 64, "word": 128, "summary": 16, "granule": 8},

@@ -36,7 +36,11 @@ def drawn() -> list[str]:
 
 def test_every_component_with_a_contract_is_drawn_once() -> None:
     # The drawing is of a core without external memory, which has a page of its own.
-    elsewhere = ("lbq_hw.core.external.", "lbq_hw.core.neurons.partial_sums")
+    elsewhere = (
+        "lbq_hw.core.external.",
+        "lbq_hw.core.memory.spread",
+        "lbq_hw.core.neurons.partial_sums",
+    )
     contracts = [
         name
         for name, kind in components().items()
