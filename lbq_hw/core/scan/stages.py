@@ -50,16 +50,17 @@ def encode(lowest: Value) -> Value:
 
 
 class Word(data.StructLayout):
-    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end.
+    """A word with events to make: set bits of a row, or the lanes of an identity.
 
-    `many` tells that there are several set bits to make events of; `lo` and `identity` are there
-    if there are `identities`.
+    With `end` it is the last of its step, and with `none` it has no bits: then there is the end
+    alone. `many` tells that there are several events to make, among them the doublings from the
+    exponent of a last word down to 0; `lo` and `identity` are there if there are `identities`.
     """
 
     def __init__(self, *, word: int, row_bits: int, exponent_bits: int, identities: bool):
         lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
-        common = {"bits": word, "row": row_bits, "exponent": exponent_bits, "end": 1, "many": 1}
-        super().__init__(common | lanes)
+        common = {"bits": word, "row": row_bits, "exponent": exponent_bits}
+        super().__init__(common | {"end": 1, "none": 1, "many": 1} | lanes)
 
     @property
     def identities(self) -> bool:
@@ -69,9 +70,10 @@ class Word(data.StructLayout):
 class FlagFetch(wiring.Component):
     """Reads the summary word of each request, one per cycle, and drops requests without a flag.
 
-    Other requests are passed on, with ``want`` reduced to the words that are not zero.
+    Other requests are passed on, with ``want`` reduced to the words that are not zero. One that
+    ends its step becomes an END instead of being dropped.
 
-    Timing. A request is offered in the cycle after it was taken. One that is dropped sets ``empty``
+    Timing. A request is offered in the cycle after it was taken. One without a flag sets ``empty``
     in that cycle, or later if ``o`` is not ready.
     """
 
@@ -91,20 +93,23 @@ class FlagFetch(wiring.Component):
         read_valid = Signal()
         free = Signal()
         want = Signal.like(read.want)
-        empty = Signal()
+        empty, end = Signal(), Signal()
 
         m.d.comb += [
             want.eq(read.want & self.summary.data),
-            empty.eq((read.kind != ScanKind.END) & ~want.any()),
+            end.eq(read.kind == ScanKind.END),
+            empty.eq(~end & ~want.any()),
             self.empty.eq(read_valid & empty & self.o.ready),
             self.o.payload.eq(read),
             self.o.payload.want.eq(want),
-            self.o.valid.eq(read_valid & ~empty),
+            self.o.valid.eq(read_valid & (read.end | ~empty)),
             free.eq(~read_valid | self.o.ready),
             self.i.ready.eq(free),
             self.summary.addr.eq(self.i.payload.span),
             self.summary.en.eq(free & self.i.valid & (self.i.payload.kind != ScanKind.END)),
         ]
+        with m.If(empty):
+            m.d.comb += self.o.payload.kind.eq(ScanKind.END)
         with m.If(free):
             m.d.sync += [read_valid.eq(self.i.valid), read.eq(self.i.payload)]
         return m
@@ -130,10 +135,11 @@ class _Stage:
 class WordFetch(wiring.Component):
     """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
 
-    A request is taken in the cycle in which the last of its words is chosen.
+    A request is taken in the cycle in which the last of its words is chosen. The last word of a
+    step is not dropped.
 
     Timing. A word is read in the cycle in which it is chosen, and offered two cycles later, as is
-    the end of a step; both are a cycle later each, if the memory is ``far``: then its address comes
+    an END; both are a cycle later each, if the memory is ``far``: then its address comes
     from a register, and its data go into one.
 
     Parameters
@@ -185,13 +191,16 @@ class WordFetch(wiring.Component):
         chosen = _Stage("chosen", data.StructLayout(members | {"index": ceil_log2(words)}))
         seen, want = Signal(words), Signal(words)
         lowest, rest = Signal(words), Signal(words)
+        last = Signal()
         m.d.comb += [
             want.eq(request.want & ~seen),
             Cat(lowest, rest).eq(Cat(*take_lowest(want))),
             chosen.valid.eq(self.i.valid),
             chosen.payload.index.eq(encode(lowest)),
+            last.eq((request.kind == ScanKind.END) | ~at_least(m, 2, want)),
             *(chosen.payload[name].eq(request[name]) for name in members),
-            self.i.ready.eq(chosen.free & ((request.kind == ScanKind.END) | ~at_least(m, 2, want))),
+            chosen.payload.end.eq(request.end & last),
+            self.i.ready.eq(chosen.free & last),
         ]
         with m.If(chosen.valid & chosen.free):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
@@ -200,16 +209,21 @@ class WordFetch(wiring.Component):
     def _hold(self, m, read, bits):
         """Offers what was read, without the bits that are not in range."""
         asked, held = read.payload, Signal(self.o.payload.shape())
-        valid, empty = Signal(), Signal()
+        valid, there, several = Signal(), Signal(), Signal()
         identities = held.shape().identities
-        single = held.end | held.identity if identities else held.end
+        bits_many = at_least(m, 2, held.bits)
         m.d.comb += [
-            empty.eq(~held.end & ~held.bits.any()),
+            there.eq(held.bits.any()),
+            several.eq(~held.identity & bits_many if identities else bits_many),
             self.o.payload.eq(held),
-            self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
-            self.o.valid.eq(valid & ~empty),
+            self.o.payload.none.eq(~there),
+            self.o.payload.many.eq(several | (there & held.end & held.exponent.any())),
+            self.o.valid.eq(valid & (there | held.end)),
             read.free.eq(~valid | self.o.ready),
         ]
+        # An end alone is at exponent 0.
+        with m.If(~there):
+            m.d.comb += self.o.payload.exponent.eq(0)
         identity = asked.kind == ScanKind.IDENTITY if identities else Const(0)
         end = asked.kind == ScanKind.END
         stacks = "stacked" in asked.shape().members
@@ -232,10 +246,10 @@ class WordFetch(wiring.Component):
         with m.If(read.free):
             m.d.sync += [
                 valid.eq(read.valid),
-                held.bits.eq(bits & keep_low & keep_high),
+                held.bits.eq(bits & keep_low & keep_high & (~end).replicate(len(bits))),
                 held.row.eq(asked.row + offset),
-                held.exponent.eq(Mux(end, 0, asked.exponent)),
-                held.end.eq(end),
+                held.exponent.eq(asked.exponent),
+                held.end.eq(asked.end),
             ]
             if identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
@@ -243,6 +257,9 @@ class WordFetch(wiring.Component):
 
 class EventMaker(wiring.Component):
     """Turns words into events, one per cycle, with the doublings that lead to each exponent.
+
+    The last event of a step has ``end``. It is that of the last bit, if that has exponent 0; else
+    the last doubling, or an event for the end alone.
 
     Timing. The first event of a word is offered two cycles after the word was taken. The next word
     is taken as many cycles later as the word has events.
@@ -271,6 +288,12 @@ class EventMaker(wiring.Component):
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
         last = ~doubling & ~word.many
+        several, identity = at_least(m, 2, word.bits), Const(0)
+        if layout.identities:
+            identity = word.identity
+        # The doublings that end a step are due once no bit is left but the one of this event.
+        tail = word.end & word.exponent.any()
+        falls = tail & (identity | ~several)
         m.d.comb += [
             made_free.eq(~made_valid | self.o.ready),
             word_free.eq(~word_valid | (made_free & last)),
@@ -299,17 +322,19 @@ class EventMaker(wiring.Component):
             with m.Else():
                 m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
                 # At least three bits set now means at least two remain.
-                m.d.sync += word.many.eq(at_least(m, 3, word.bits))
+                m.d.sync += word.many.eq(Mux(tail, several & ~identity, at_least(m, 3, word.bits)))
+                with m.If(falls):
+                    m.d.sync += [word.none.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),
                 made.eq(word),
                 clear.eq(first),
                 double.eq(due.any()),
-                null.eq(doubling | word.end),
-                made.end.eq(word.end & ~doubling),
+                null.eq(doubling | word.none),
+                made.end.eq(word.end & last),
             ]
-            with m.If(~word.identity if layout.identities else 1):
+            with m.If(~identity):
                 m.d.sync += made.bits.eq(lowest)
         return m
 

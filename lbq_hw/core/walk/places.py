@@ -149,12 +149,14 @@ class PathState(data.StructLayout):
 
 
 class FetchedSegment(data.StructLayout):
-    """A segment of a step with what its runs need to know; or, with ``end``, the end of the step.
+    """A segment of a step with what its runs need to know.
 
     Members
     -------
     end : bit
-        Nothing else has a meaning.
+        The step has no more segments.
+    none : bit, never without ``end``
+        Nor has it this one: nothing else has a meaning.
     base, weight, exponent : unsigned
         Of the SEGMENT record.
     state : `PathState`
@@ -164,6 +166,7 @@ class FetchedSegment(data.StructLayout):
     def __init__(self, config: CoreConfig):
         members = {
             "end": 1,
+            "none": 1,
             "base": config.plane_address_bits,
             "weight": config.weight_address_bits,
             "exponent": config.exponent_bits,
@@ -173,12 +176,14 @@ class FetchedSegment(data.StructLayout):
 
 
 class PlacedRun(data.StructLayout):
-    """A run at its place in a plane, not yet clipped; or, with ``end``, the end of a step.
+    """A run at its place in a plane, not yet clipped.
 
     Members
     -------
     end : bit
-        Nothing else has a meaning.
+        The step has no more runs.
+    none : bit, never without ``end``
+        Nor has it this one: nothing else has a meaning.
     base : unsigned
         First word of the plane, of this timestep.
     top, left, rows_last, length_last
@@ -195,6 +200,7 @@ class PlacedRun(data.StructLayout):
         run = isa.RUN.slots(config)
         members = {
             "end": 1,
+            "none": 1,
             "base": offset_bits(config) + 1,
             "top": signed(config.row_offset_bits + 1),
             "left": signed(config.column_bits + 1),
