@@ -90,8 +90,8 @@ def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
         walk.run(block)
         for total in totals:
             totals[total] += getattr(block, total)
-    # The core counts as idle once it has been idle for one cycle; for two, if writes take longer.
-    cycles = walk.neurons.idle() + (2 if work.config.external else 1)
+    # A core with external memory counts as idle once it has been idle for two cycles.
+    cycles = walk.neurons.idle() + (2 if work.config.external else 0)
     lane_cycles = totals["events"] + totals["nulls"]
     return LayerCycles(
         name=name,
@@ -202,4 +202,4 @@ def _layer_start(work: LayerWork) -> int:
     layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0
     paths = len(work.paths) * isa.PATH.slices(config)
-    return isa.LAYER.slices(config) + max(paths + 4, layer["planes_last"] + frames + 5)
+    return isa.LAYER.slices(config) + max(paths + 5, layer["planes_last"] + frames + 5)

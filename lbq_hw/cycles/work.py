@@ -208,7 +208,7 @@ class LayerWork:
         acs = bits * np.where(identity[column], 1, lanes)
         acs *= steps.anew[step] & ~again[column] & ~is_end
 
-        # The end goes with the last word of its request; at exponent 0, without an event of its own.
+        # The end goes with the last word of its request; at exponent 0, with its last event.
         counts, ends = events + nulls, np.flatnonzero(is_end)
         joins = np.diff(request, prepend=-1)[ends] == 0
         joining, before = ends[joins], ends[joins] - 1

@@ -11,7 +11,7 @@ product has been made by the compiler, so that the core only adds::
     for output row, output column, tile of P channels, window row, window column, timestep: a STEP
         for segment in segments:            descending exponent
             for run in runs of its path:    -> scan requests -> events
-        END                                 closes the step
+        the last of its events closes the step
 
 *State.* The core keeps for each path of the layer ``row0, row`` (first word of the topmost row of
 its field of view, counted from the plane's first word), ``col0, col`` (leftmost bit of its field of
@@ -30,8 +30,8 @@ x0, x``, the pixel before max-pooling. With y, x stepping by 1 where row, col st
 
 "Window" is always that of the max-pool. A window position is skipped unless ``0 <= y <=
 conv_rows_last and 0 <= x <= conv_columns_last``; every window has one that is not. Where the core's
-`window` is 1, every position is one pixel, and there is no y or x. A layer that is `static` runs the
-steps of its first timestep only; the neuron units then update T times with one sum.
+`window` is 1, every position is one pixel, and there is no y or x. A layer that is `static` runs
+the steps of its first timestep only; the neuron units then update T times with one sum.
 
 A field that only max-pools need (those of y, x and the window), or only several timesteps, is 0 and
 has no bits in a core that has none.

@@ -23,7 +23,8 @@ class Stopped(Exception):
 
 @dataclass
 class Walk:
-    """Requests (END has its kind and ``end`` alone), StepInfos, LayerInfos, requests at the end of each layer.
+    """Requests (END has its kind and ``end`` alone), StepInfos, LayerInfos, requests at the end of
+    each layer.
 
     `costs`: for each step, cycles that its runs take at one request per cycle; `moves`: advances
     before each step that no other step shares, times the cycles of one.
@@ -83,7 +84,7 @@ class _Walker:
             if isa.PATH.violations(config, self.tables["paths"][path]):
                 raise Stopped(isa.Error.PATH, path)
         frames = layer["time_last"] if layer["static"] else 0
-        look = max(len(paths) * isa.PATH.slices(config) + 3, layer["planes_last"] + frames + 4)
+        look = max(len(paths) * isa.PATH.slices(config) + 4, layer["planes_last"] + frames + 4)
         self.walk.setup += isa.LAYER.slices(config) + len(paths) + look + 18
         self.walk.layers.append(self.info(layer))
         moves = 1

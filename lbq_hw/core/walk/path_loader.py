@@ -1,6 +1,6 @@
 """Reads the PATH records of the layer that runs."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,10 +19,10 @@ class PathLoader(wiring.Component):
 
     So the table is narrow, however wide a record is.
 
-    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there: for
-    ``paths * Q`` cycles, where a PATH has Q slices, and in one more if that record is illegal. Path
-    number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 1``, and the last one stays until
-    the next ``start``. An illegal record ends the load at once.
+    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
+    for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is illegal.
+    Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last one stays
+    until the next ``start``. An illegal record ends the load at once.
 
     Parameters
     ----------
@@ -65,44 +65,39 @@ class PathLoader(wiring.Component):
         record, complete = self.o.record.as_value(), self.o.en
 
         # A slice is asked for, then there, then in its place; with the last of them the record is.
-        asking, ask, there = Signal(), Signal(), Signal()
+        asking, there = Signal(), Signal()
         part, part_there = Signal(range(parts)), Signal(range(parts))
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
-        asked_part, asked_number, asked_at = (Signal.like(old) for old in (part, number, at))
         m.d.comb += [
-            ask.eq(asking | self.start),
-            asked_part.eq(Mux(self.start, 0, part)),
-            asked_number.eq(Mux(self.start, 0, number)),
-            asked_at.eq(Mux(self.start, self.first, at)),
-            self.table.en.eq(ask),
-            self.table.addr.eq(Cat(asked_part, asked_at) if part_bits else asked_at),
+            self.table.en.eq(asking),
+            self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
             self.loading.eq(asking | there | illegal),
         ]
         m.d.sync += [
-            there.eq(ask),
-            part_there.eq(asked_part),
-            number_there.eq(asked_number),
+            there.eq(asking),
+            part_there.eq(part),
+            number_there.eq(number),
             complete.eq(there & last_part),
             self.o.path.eq(number_there),
         ]
-        with m.If(ask):
-            m.d.sync += [asking.eq(1), part.eq(asked_part + 1)]
-            m.d.sync += [number.eq(asked_number), at.eq(asked_at)]
-            with m.If(asked_part == parts - 1):
-                m.d.sync += [part.eq(0), number.eq(asked_number + 1), at.eq(asked_at + 1)]
-                m.d.sync += asking.eq(asked_at != self.last)
+        with m.If(asking):
+            m.d.sync += part.eq(part + 1)
+            with m.If(part == parts - 1):
+                m.d.sync += [part.eq(0), number.eq(number + 1), at.eq(at + 1)]
+                m.d.sync += asking.eq(at != self.last)
         with m.If(there):
             for i in range(parts):
                 place = record[SLICE * i : SLICE * (i + 1)]
                 with m.If(part_there == i):
                     m.d.sync += place.eq(self.table.data)
-        with m.If(illegal & ~self.start):
+        with m.If(illegal):
             m.d.sync += [asking.eq(0), there.eq(0), complete.eq(0)]
             m.d.sync += [self.bad.eq(1), self.bad_at.eq(self.first + self.o.path)]
         with m.If(self.start):
-            m.d.sync += [complete.eq(0), self.bad.eq(0)]
+            m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
+            m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
         return m

@@ -108,21 +108,15 @@ class FieldOfView(data.StructLayout):
     Members
     -------
     row, col, frame, tile : as in `PathState`
-    row0, col0 : signed
+    row0, col0 : signed, if there are pool windows
         ``row`` and ``col`` at that position.
     """
 
     def __init__(self, config: CoreConfig):
-        super().__init__(
-            {
-                "row0": signed(config.row_offset_bits),
-                "row": signed(config.row_offset_bits),
-                "col0": signed(config.column_bits),
-                "col": signed(config.column_bits),
-                "frame": offset_bits(config),
-                "tile": config.weight_address_bits,
-            }
-        )
+        row, col = signed(config.row_offset_bits), signed(config.column_bits)
+        members: dict[str, ShapeLike] = {"row": row, "col": col}
+        members |= {"frame": offset_bits(config), "tile": config.weight_address_bits}
+        super().__init__(members | ({"row0": row, "col0": col} if config.window > 1 else {}))
 
 
 class PathState(data.StructLayout):

@@ -101,8 +101,12 @@ class Requests(wiring.Component):
             "hi_at": c.summary_log2,
             "row": row_bits,
         }
-        clipped = {"base": len(placed.base), "first": word_bits, "last": word_bits}
-        clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
+        clipped = {"low": bit_bits, "high": bit_bits, "row": row_bits}
+        if c.stacks:
+            clipped |= {"base": len(placed.base), "first": word_bits, "last": word_bits}
+            clipped |= {"top": row_bits}
+        else:
+            clipped |= {"place": len(placed.base) + 1}
         stages = (
             token | clipped,
             token | spans | bits | {"offset": row_bits},
@@ -128,13 +132,15 @@ class Requests(wiring.Component):
         path, kind = path_of(placed, self.only), self._kind(placed)
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
-        above, beside, beyond, none = Signal(), Signal(), Signal(), Signal()
+        above, below, beside = Signal(), Signal(), Signal()
+        beyond, none = Signal(), Signal()
         astray = above | beside | (placed.left > path.column_high)
         lane_0 = placed.left + (placed.number << c.lane_log2)
         m.d.comb += [
             bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
             above.eq(placed.top < path.row_low),
+            below.eq(bottom > path.row_high),
             beside.eq(placed.left < path.column_low),
             beyond.eq(
                 bottom[-1]
@@ -144,34 +150,58 @@ class Requests(wiring.Component):
             ),
             none.eq(placed.none | beyond | self.stop | (kind.identity & astray)),
         ]
+        if not c.stacks:
+            with m.If(above | below):
+                m.d.comb += none.eq(1)
         with m.If(move):
-            self._follow(m, clipped, placed, "base")
+            self._follow(m, clipped, placed)
+            self._place(m, clipped, above, below, bottom)
             m.d.sync += [
                 clipped.valid.eq(self.i.valid & (placed.end | ~none)),
                 clipped.none.eq(none),
-                clipped.first.eq(Mux(above, path.row_low, placed.top)),
-                clipped.last.eq(Mux(bottom > path.row_high, path.row_high, bottom)),
                 clipped.low.eq(Mux(beside, path.column_low, placed.left)),
                 clipped.high.eq(Mux(right > path.column_high, path.column_high, right)),
-                clipped.top.eq(placed.base + placed.top),
                 clipped.row.eq(placed.weight - Mux(kind.identity, 0, placed.left)),
             ]
             with m.If(kind.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
 
+    def _place(self, m, clipped, above, below, bottom):
+        """The rows of a run that count, and where they are. Where it has one row, that is either
+        there or not, and its place is all that is needed.
+        """
+        placed, path = self.i.payload, path_of(self.i.payload, self.only)
+        place = placed.base + placed.top
+        if not self._config.stacks:
+            m.d.sync += clipped.place.eq(place)
+            return
+        m.d.sync += [
+            clipped.base.eq(placed.base),
+            clipped.first.eq(Mux(above, path.row_low, placed.top)),
+            clipped.last.eq(Mux(below, path.row_high, bottom)),
+            clipped.top.eq(place),
+        ]
+
     def _range(self, m, move, clipped, ranged):
         """Find the spans of a run: their number, and how far the first begins from its row."""
         c, kind = self._config, self._kind(clipped)
-        address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
+        address = max(len(self.i.payload.base), len(clipped.low) - c.word_log2) + 2
         empty, outside, none = Signal(), Signal(), Signal()
         first, last = Signal(address), Signal(address)
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
         first_span, last_span = first[c.summary_log2 :], last[c.summary_log2 :]
+        if c.stacks:
+            no_row = clipped.first > clipped.last
+            first_row, last_row = clipped.base + clipped.first, clipped.base + clipped.last
+            offset = (first_span << c.summary_log2) - clipped.top
+        else:
+            no_row, first_row, last_row = 0, clipped.place, clipped.place
+            offset = low_word - first[: c.summary_log2]
         m.d.comb += [
-            empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
-            first.eq(clipped.base + clipped.first + low_word),
-            last.eq(clipped.base + clipped.last + high_word),
+            empty.eq(no_row | (clipped.low > clipped.high)),
+            first.eq(first_row + low_word),
+            last.eq(last_row + high_word),
             outside.eq(last >= c.plane_words),
             none.eq(clipped.none | empty | outside | self.outside | self.stop),
         ]
@@ -186,7 +216,7 @@ class Requests(wiring.Component):
                 ranged.more.eq(last_span - first_span),
                 ranged.lo_at.eq(first[: c.summary_log2]),
                 ranged.hi_at.eq(last[: c.summary_log2]),
-                ranged.offset.eq((first_span << c.summary_log2) - clipped.top),
+                ranged.offset.eq(offset),
             ]
             with m.If(clipped.valid & ~clipped.none & ~empty & outside & ~self.stop):
                 m.d.sync += self.outside.eq(1)
@@ -196,8 +226,8 @@ class Requests(wiring.Component):
     def _cut(self, m, move, ranged, cut):
         """Offer a run span by span.
 
-        `goes_on` tells that there is a run and `more` is not 0. It is a register, since a comparison in the same cycle
-        would delay all that depends on it.
+        `goes_on` tells that there is a run and `more` is not 0. It is a register, since a
+        comparison in the same cycle would delay all that depends on it.
         """
         kind = self._kind(ranged)
         ahead = (ranged.offset << kind.increment)[: len(ranged.row)]

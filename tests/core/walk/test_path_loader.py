@@ -61,9 +61,9 @@ def test_the_paths_of_a_layer_are_loaded_in_the_cycles_that_are_stated(
     count = config.layer_paths
     wait = count * parts + 5
     seen, [start] = load(config, records, [(first, first + count - 1)], wait)
-    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts))
+    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1))
     assert ones(seen["bad"]) == []
-    complete = [start + (number + 1) * parts + 1 for number in range(count)]
+    complete = [start + (number + 1) * parts + 2 for number in range(count)]
     assert ones(seen["en"]) == complete
     for number, cycle in enumerate(complete):
         assert (seen["path"][cycle], seen["record"][cycle]) == (number, records[first + number])
@@ -77,7 +77,7 @@ def test_an_illegal_path_ends_the_load_at_once_and_is_told_until_the_next(number
     records[3 + number] |= 15 << slot.offset
     wait = 3 * parts + 6
     seen, [_, start, again] = load(SMALL, records, [(0, 2), (3, 5), (0, 0)], wait)
-    told = start + 1 + (number + 1) * parts + 1
+    told = start + 1 + (number + 1) * parts + 2
     assert [c for c in ones(seen["loading"]) if start < c <= again] == list(range(start + 1, told))
     assert ones(seen["bad"]) == list(range(told, again + 1))
     assert set(seen["bad_at"][told : again + 1]) == {3 + number}

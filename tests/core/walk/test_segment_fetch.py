@@ -162,7 +162,7 @@ def test_an_error_behind_leaves_only_ends() -> None:
     _, taken, seen = run(SMALL, illegal, states, stop_at=0)
     assert only_ends(taken.payloads) == [END] * 6
     assert not any(seen["bad"] + seen["dropping"])
-    _, taken, _ = run(SMALL, tables, states, stop_at=7)
+    _, taken, _ = run(SMALL, tables, states, stop_at=6)
     came = only_ends(taken.payloads)
     whole = came.index(END)
     assert (came[:whole], came.count(END)) == (expected[:whole], 6)
