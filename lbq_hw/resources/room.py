@@ -39,6 +39,8 @@ def short(config: CoreConfig, guess: Estimate, board: Board) -> list[str]:
     found = guess.short(board)
     if not found and guess.luts > FULL * board.luts:
         found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]
+    if not found and board.family == "ice40" and config.layer_paths > 1:
+        found = [f"no place was found on {board.title} for a core with two paths into a layer"]
     return found
 
 

@@ -52,15 +52,16 @@ def encode(lowest: Value) -> Value:
 class Word(data.StructLayout):
     """A word with events to make: set bits of a row, or the lanes of an identity.
 
-    With `end` it is the last of its step, and with `none` it has no bits: then there is the end
-    alone. `many` tells that there are several events to make, among them the doublings from the
-    exponent of a last word down to 0; `lo` and `identity` are there if there are `identities`.
+    With `end` it is the last of its step. `many` tells that there are several events to make, among
+    them the doublings from the exponent of a last word down to 0. So one with `end` and without
+    `many` has exponent 0: where the lowest bit of its exponent is set, it has no bits, and is an
+    end alone. `lo` and `identity` are there if there are `identities`.
     """
 
     def __init__(self, *, word: int, row_bits: int, exponent_bits: int, identities: bool):
         lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
         common = {"bits": word, "row": row_bits, "exponent": exponent_bits}
-        super().__init__(common | {"end": 1, "none": 1, "many": 1} | lanes)
+        super().__init__(common | {"end": 1, "many": 1} | lanes)
 
     @property
     def identities(self) -> bool:
@@ -216,14 +217,12 @@ class WordFetch(wiring.Component):
             there.eq(held.bits.any()),
             several.eq(~held.identity & bits_many if identities else bits_many),
             self.o.payload.eq(held),
-            self.o.payload.none.eq(~there),
             self.o.payload.many.eq(several | (there & held.end & held.exponent.any())),
             self.o.valid.eq(valid & (there | held.end)),
             read.free.eq(~valid | self.o.ready),
         ]
-        # An end alone is at exponent 0.
         with m.If(~there):
-            m.d.comb += self.o.payload.exponent.eq(0)
+            m.d.comb += self.o.payload.exponent.eq(1)
         identity = asked.kind == ScanKind.IDENTITY if identities else Const(0)
         end = asked.kind == ScanKind.END
         stacks = "stacked" in asked.shape().members
@@ -284,6 +283,8 @@ class EventMaker(wiring.Component):
         clear = Signal()
         double = Signal()
         null = Signal()
+        alone, next_alone = Signal(), Signal()  # an end without bits
+        next_exponent = Signal.like(word.exponent)
 
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
@@ -294,7 +295,10 @@ class EventMaker(wiring.Component):
         # The doublings that end a step are due once no bit is left but the one of this event.
         tail = word.end & word.exponent.any()
         falls = tail & (identity | ~several)
+        given = self.i.payload
         m.d.comb += [
+            next_alone.eq(given.end & ~given.many & given.exponent[0]),
+            next_exponent.eq(Mux(next_alone, 0, given.exponent)),
             made_free.eq(~made_valid | self.o.ready),
             word_free.eq(~word_valid | (made_free & last)),
             self.i.ready.eq(word_free),
@@ -311,11 +315,12 @@ class EventMaker(wiring.Component):
         with m.If(word_free):
             m.d.sync += word_valid.eq(self.i.valid)
             with m.If(self.i.valid):
-                m.d.sync += [word.eq(self.i.payload), first.eq(word.end)]
+                m.d.sync += [word.eq(given), first.eq(word.end)]
+                m.d.sync += [word.exponent.eq(next_exponent), alone.eq(next_alone)]
                 with m.If(word.end):
                     m.d.sync += due.eq(0)
                 with m.Else():
-                    m.d.sync += due.eq(word.exponent - self.i.payload.exponent)
+                    m.d.sync += due.eq(word.exponent - next_exponent)
         with m.Elif(made_free):
             with m.If(doubling):
                 m.d.sync += due.eq(due - 1)
@@ -324,14 +329,14 @@ class EventMaker(wiring.Component):
                 # At least three bits set now means at least two remain.
                 m.d.sync += word.many.eq(Mux(tail, several & ~identity, at_least(m, 3, word.bits)))
                 with m.If(falls):
-                    m.d.sync += [word.none.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
+                    m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),
                 made.eq(word),
                 clear.eq(first),
                 double.eq(due.any()),
-                null.eq(doubling | word.none),
+                null.eq(doubling | alone),
                 made.end.eq(word.end & last),
             ]
             with m.If(~identity):

@@ -20,9 +20,9 @@ class PathLoader(wiring.Component):
     So the table is narrow, however wide a record is.
 
     Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
-    for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is illegal.
-    Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last one stays
-    until the next ``start``. An illegal record ends the load at once.
+    for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is
+    illegal. Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last
+    one stays until the next ``start``. An illegal record ends the load at once.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ SIZES = [
     {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "exponent_bits": 2}
     | {"identities": False, "stacks": False},
 ]
-ALONE = {"bits": 0, "exponent": 0, "end": 1, "none": 1, "many": 0}
+ALONE = {"bits": 0, "exponent": 1, "end": 1, "many": 0}
 """A `Word` that is the end of a step and no more."""
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
@@ -174,9 +174,8 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
             {
                 "bits": kept,
                 "row": row % (1 << address_bits(sizes["rows"])),
-                "exponent": request["exponent"] if kept else 0,
+                "exponent": request["exponent"] if kept else 1,
                 "end": int(end),
-                "none": int(not kept),
                 "many": int(bool(many)),
             }
             | (lanes if sizes.get("identities", True) else {})
@@ -203,7 +202,9 @@ def full(parts: list[list[dict]]) -> list[dict]:
 
 def without_rows_of_ends(entries: list[dict]) -> list[dict]:
     """An end alone has no row, and no place."""
-    return [{name: entry[name] for name in ALONE} if entry["none"] else entry for entry in entries]
+    return [
+        {name: entry[name] for name in ALONE} if not entry["bits"] else entry for entry in entries
+    ]
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -246,9 +247,9 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
     expected = golden(requests, words, sizes)
     counts, level = [], None
     for entry in given:
-        exponent = entry["exponent"]
+        exponent = entry["exponent"] if entry["bits"] else 0
         nulls = 0 if level is None else max(0, level - exponent - 1)
-        made = 1 if entry["none"] or entry.get("identity") else entry["bits"].bit_count()
+        made = 1 if not entry["bits"] or entry.get("identity") else entry["bits"].bit_count()
         counts.append(nulls + made + (exponent if entry["end"] else 0))
         level = None if entry["end"] else exponent
     assert sum(counts) == len(expected)
