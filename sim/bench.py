@@ -90,7 +90,7 @@ def small_networks(options: Options) -> list[Row]:
                 what=what,
                 figure="utilisation",
                 value=facts["utilisation"],
-                least=0.80 if name == "mnist" else None,
+                least=0.85 if name == "mnist" else None,
             ),
         ]
     return rows

@@ -51,7 +51,7 @@ class _LayerPasses:
         self._config, self._lowered, self._tensors = config, lowered, tensors
         output = tensors.get(lowered.layer.name)
         self._layer = layer_record(config, lowered, output, timesteps)
-        self._paths = [path_record(path) for path in lowered.paths]
+        self._paths = [path_record(config, path) for path in lowered.paths]
         self._params = neurons.params(lowered.layer, lowered.tiles, config)
         self._weights: NDArray[np.uint32] = weights.slices(lowered.weights, config)
 

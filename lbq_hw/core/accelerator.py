@@ -215,7 +215,7 @@ class Accelerator(wiring.Component):
     def _control(self, m, host, walker, lanes, neurons, writer, events):
         """Start, barrier and end. Returns whether all that follows the walker is idle."""
         c = self._config
-        drained, quiet, settled = Signal(), Signal(), Signal()
+        quiet = Signal()
         event = lanes.i_event
         stray = Signal()
         m.d.comb += [
@@ -225,13 +225,13 @@ class Accelerator(wiring.Component):
             walker.i_stop.eq(stray),
             host.stray.eq(stray & host.busy),
         ]
-        # A write in its second cycle is not seen by `quiet`, nor one in its third where a register
-        # comes first.
-        was_quiet = Signal() if c.external else quiet
-        m.d.sync += settled.eq(quiet & was_quiet)
+        if not c.external:
+            return quiet
+        # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
+        # comes first. Without external memory, nothing that follows looks at the planes so soon.
+        drained, settled, was_quiet = Signal(), Signal(), Signal()
+        m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
         m.d.comb += drained.eq(quiet & settled)
-        if c.external:
-            m.d.sync += was_quiet.eq(quiet)
         return drained
 
     def _run_layers(self, m, host, walker, drained):

@@ -28,7 +28,7 @@ class ScanKind(enum.Enum, shape=2):
 
     CONV = 0  # each set bit is an event with its own weight row
     IDENTITY = 1  # the set bits of one word are the lanes of one event
-    END = 2  # the step has no more events
+    END = 2  # nothing, but the end of the step
 
 
 class ScanRequest(data.StructLayout):
@@ -37,7 +37,9 @@ class ScanRequest(data.StructLayout):
     Members
     -------
     kind : `ScanKind`
-        END uses no other member.
+        END has ``end`` and uses no other member.
+    end : bit
+        The step has no more requests.
     span : unsigned
         Address of the summary word; the words of the span start at ``span * summary``.
     want : ``summary`` bits
@@ -73,6 +75,7 @@ class ScanRequest(data.StructLayout):
         super().__init__(
             {
                 "kind": ScanKind,
+                "end": 1,
                 "span": span_bits,
                 "want": summary,
                 "lo": ceil_log2(word),
@@ -102,7 +105,7 @@ class Event(data.StructLayout):
     clear, double : bit
         What happens to the accumulators first; never both.
     end : bit
-        The sums are complete after this event. Its ``mask`` is 0.
+        The sums are complete after this event.
     """
 
     def __init__(self, *, lanes: int, row_bits: int, masks: bool):

@@ -25,8 +25,8 @@ def estimate(
         runs = 1 if lowered.static else timesteps
         steps = lowered.tiles * height * width * runs
         requests = sum(len(lowered.paths[segment.path].runs) for segment in lowered.segments)
-        lanes = lowered.tiles * accumulated / channels + 2 * steps
-        total += max(lanes, steps * (requests + 1), _passes(lowered, config, steps, timesteps))
+        lanes = lowered.tiles * accumulated / channels + steps
+        total += max(lanes, steps * requests, _passes(lowered, config, steps, timesteps))
     return total + _LAYER_CYCLES * len(layers)
 
 

@@ -85,15 +85,14 @@ class LayerCycles(Counters):
 def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
     """The cycles of one layer or pass."""
     walk = _Walk(work)
-    totals = dict.fromkeys(("events", "nulls", "words", "asked", "empty", "acs"), 0)
+    totals = dict.fromkeys(("events", "nulls", "words", "ends", "asked", "empty", "acs"), 0)
     for block in work.blocks():
         walk.run(block)
         for total in totals:
             totals[total] += getattr(block, total)
-    # The core counts as idle once it has been idle for one cycle; for two, if writes take longer.
-    cycles = walk.neurons.idle() + (2 if work.config.external else 1)
+    # A core with external memory counts as idle once it has been idle for two cycles.
+    cycles = walk.neurons.idle() + (2 if work.config.external else 0)
     lane_cycles = totals["events"] + totals["nulls"]
-    steps = len(work.steps)
     return LayerCycles(
         name=name,
         cycles=cycles,
@@ -106,7 +105,7 @@ def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
         acs=totals["acs"],
         bounds={
             "events": lane_cycles,
-            "scanner": steps + max(totals["asked"], totals["words"]),
+            "scanner": max(totals["asked"], totals["words"] + totals["ends"]),
             "walker": walk.least,
             "neurons": walk.neurons.least,
         },
@@ -118,13 +117,13 @@ class _Walk:
 
     Segments and runs move in one pipeline, all of it or nothing: it waits for the last request of
     the run in its last stage. `_moves` has the cycle of each move, so that the run of move n is in
-    the last stage after it; `_starts` has of each segment, END or bubble the move of its first run.
+    the last stage after it; `_starts` has of each segment or bubble the move of its first run.
     """
 
     def __init__(self, work: LayerWork) -> None:
         layer, config = work.layer, work.config
         times = layer["time_last"] + 1
-        self._sizes = [*work.sizes, 1]
+        self._sizes = work.sizes
         self.neurons = Neurons(
             NeuronTiming.of(config),
             updates=times if layer["static"] else 1,
@@ -162,15 +161,15 @@ class _Walk:
                 for _ in range(size):
                     self._cut(next(requests))
             self.lanes.end(first=t == 0, emits=last)
-            # A slot becomes free when the END of its step has moved on.
-            self._left.append(self._moves[self._starts[-2] - RUNS_AHEAD])
+            # A slot becomes free when the last segment of its step has moved on.
+            self._left.append(self._moves[self._starts[-1] - RUNS_AHEAD])
 
     def _open(self, skipped: int) -> None:
         """Move the fields of view to the next step, which may be fed from the next cycle on."""
         step = len(self._opened)
         since = self._free
         if step >= SLOTS:
-            since = max(since, self._left[step - SLOTS] + 1)
+            since = max(since, self._left[step - SLOTS])
         if step >= STEPS_AHEAD - 1:
             since = max(since, self._opened[step - STEPS_AHEAD + 1] + 2)
         if step >= STEPS_AHEAD:
@@ -204,4 +203,4 @@ def _layer_start(work: LayerWork) -> int:
     layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0
     paths = len(work.paths) * isa.PATH.slices(config)
-    return isa.LAYER.slices(config) + max(paths + 6, layer["planes_last"] + frames + 5)
+    return isa.LAYER.slices(config) + max(paths + 5, layer["planes_last"] + frames + 5)

@@ -40,8 +40,10 @@ class Steps:
     anew: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, layer: Values, *, continued: bool = False) -> Steps:
-        """`continued`: there are output rows above, in a pass before."""
+    def of(cls, layer: Values, *, pools: bool, continued: bool = False) -> Steps:
+        """`pools`: there may be max-pool windows. `continued`: there are output rows above, in a
+        pass before.
+        """
         loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
         grid = np.indices([layer[f"{loop}_last"] + 1 for loop in loops]).reshape(len(loops), -1)
         row, column, _, wy, wx = grid
@@ -55,10 +57,10 @@ class Steps:
         skipped = np.diff(np.cumsum(outside)[here], prepend=0)
         last = (wy == layer["window_rows_last"]) | (y == bottom)
         last &= (wx == layer["window_columns_last"]) | (x == right)
+        anew = np.full(len(here), not pools)
         place = (grid[2] * (bottom + 1) + y) * (right + 1) + x
-        anew = np.zeros(len(here), np.bool_)
         anew[np.unique(place[here], return_index=True)[1]] = True
-        if continued:  # what the window above has covered
+        if pools and continued:  # what the window above has covered
             above = layer["window_row_init"] - layer["window_row_step"] + layer["window_rows_last"]
             anew &= y[here] > above
         times = 1 if layer["static"] else layer["time_last"] + 1
@@ -89,8 +91,10 @@ class Steps:
 class Block:
     """Some steps of a layer: what they ask for, and the sums of it.
 
-    `requests` has one list per run and per END of a step. It holds one list per request: the number
-    of events of each word with a flag, null events before them included. An END has one word.
+    `requests` has one list per run. It holds one list per request: the number of events of each
+    word with a flag, null events before them included, and behind them at the end of a step. The
+    end of a step that goes with no event is a word of its own, counted in `ends`, unless the last
+    word had no bit in range; where the last run of the step has no request, it has one for it.
     """
 
     steps: Steps
@@ -98,6 +102,7 @@ class Block:
     events: int
     nulls: int
     words: int
+    ends: int
     asked: int
     empty: int
     acs: int
@@ -106,7 +111,7 @@ class Block:
 class Memory:
     """The plane words that one layer reads: flags, and set bits below any place.
 
-    Behind them is a word with one bit, which stands for the END of a step.
+    Behind them is a word with one bit, which stands for the end of a step.
     """
 
     def __init__(self, program: Program, raw: NDArray[np.uint8], levels: Levels, layer: int):
@@ -147,11 +152,11 @@ class LayerWork:
     ):
         self.config = config
         self.layer, self.paths = records.layer, records.paths
-        self.steps = Steps.of(records.layer, continued=continued)
+        self.steps = Steps.of(records.layer, pools=config.window > 1, continued=continued)
         self._channels, self._memory = channels, memory
         self._runs: list[tuple[Values, Values, Values]] = []
         self.sizes: list[int] = []
-        """Runs of each segment; the END of a step follows them."""
+        """Runs of each segment."""
         for segment in records.segments:
             path, here = self.paths[segment["path"]], records.runs[segment["path"]]
             self._runs += [(segment, path, run) for run in here]
@@ -170,15 +175,21 @@ class LayerWork:
         columns.append(np.stack((end, end, nought, whole)))
         first, last, low, high = np.stack(columns, axis=-1).reshape(4, -1)
 
-        # The words of each run or END, and for each word the run that asks for it.
+        # The words of each run or end, and for each word the run that asks for it.
         sizes = np.maximum(last - first + 1, 0)
         run = np.repeat(np.arange(len(sizes)), sizes)
         word = np.arange(len(run)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
         spans = np.where(sizes > 0, last // config.summary - first // config.summary + 1, 0)
-        request = (np.cumsum(spans) - spans - first // config.summary)[run]
-        request += word // config.summary
+        spans = spans.reshape(len(steps), -1)
+        # The end has no request of its own but where the last run has none.
+        spans[:, -1] = spans[:, -2] == 0
+        lonely = int(spans[:, -1].sum())
+        begin = np.cumsum(spans) - spans.ravel()
+        request = (begin - first // config.summary)[run] + word // config.summary
+        is_end = word == memory.end
+        request[is_end] = np.cumsum(spans)[run[is_end]] - 1
         kept = np.flatnonzero(memory.flags[word])
-        run, word, request = run[kept], word[kept], request[kept]
+        run, word, request, is_end = run[kept], word[kept], request[kept], is_end[kept]
         step, column = np.divmod(run, len(columns))
         everywhere, identity, exponent, again = self._facts()
         bits = memory.count(
@@ -186,7 +197,6 @@ class LayerWork:
             np.where(everywhere[column] | (word == first[run]), low[run], 0),
             np.where(everywhere[column] | (word == last[run]), high[run], config.word - 1),
         )
-        is_end = word == memory.end
         events = np.where(identity[column], np.minimum(bits, 1), bits)
 
         # Falling by several exponents costs null events, but not from one step to the next.
@@ -198,22 +208,34 @@ class LayerWork:
         acs = bits * np.where(identity[column], 1, lanes)
         acs *= steps.anew[step] & ~again[column] & ~is_end
 
-        asked = int(spans.sum()) - len(steps)
-        per_request = np.bincount(request, minlength=int(spans.sum()))
-        by_request = _split((events + nulls).tolist(), per_request.tolist())
+        # The end goes with the last word of its request; at exponent 0, with its last event.
+        counts, ends = events + nulls, np.flatnonzero(is_end)
+        joins = np.diff(request, prepend=-1)[ends] == 0
+        joining, before = ends[joins], ends[joins] - 1
+        free = (bits[before] > 0) & (exponent[column[before]] == 0)
+        counts[before] += np.where(free, 0, counts[joining])
+        alone = np.ones(len(word), np.bool_)
+        alone[joining] = False
+
+        asked = int(spans.sum())
+        empty = np.bincount(request[~is_end], minlength=asked) == 0
+        per_request = np.bincount(request[alone], minlength=asked)
+        by_request = _split(counts[alone].tolist(), per_request.tolist())
+        spans[:, -2] += spans[:, -1]
         return Block(
             steps=steps,
-            requests=_split(by_request, spans.tolist()),
+            requests=_split(by_request, spans[:, :-1].ravel().tolist()),
             events=int(events[~is_end].sum()),
-            nulls=int(nulls.sum()) + len(steps),
+            nulls=int(nulls.sum()) + len(steps) - int(free.sum()),
             words=len(word) - len(steps),
+            ends=len(steps) - len(joining),
             asked=asked,
-            empty=int((per_request == 0).sum()),
+            empty=int(empty.sum()) - lonely,
             acs=int(acs.sum()),
         )
 
     def _facts(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Integers, NDArray[np.bool_]]:
-        """For each run and the END: whether bounds apply to every word; whether it is an identity;
+        """For each run and the end: whether bounds apply to every word; whether it is an identity;
         its exponent; whether it is a further limb of an identity's weights.
         """
         facts, seen = [], set[tuple[int, int]]()

@@ -64,9 +64,10 @@ class Machine:
                     for state in states:
                         state.advance("time")
                 lanes.start()
+                rides = False
                 for segment in segments:
-                    self._scan(segment, states[segment["path"]], tile, lanes)
-                acc = self._partial(layer, lanes.end(), steps)
+                    rides = self._scan(segment, states[segment["path"]], tile, lanes)
+                acc = self._partial(layer, lanes.end(rides=rides), steps)
                 steps += 1
                 updates = range(layer["time_last"] + 1) if layer["static"] else (t,)
                 for time in () if layer["partial_out"] else updates:
@@ -137,10 +138,15 @@ class Machine:
                             )
                             yield row, column, tile, first, last
 
-    def _scan(self, segment: Values, state: PathState, tile: int, lanes: Lanes) -> None:
-        path, word = state.path, self.config.word
+    def _scan(self, segment: Values, state: PathState, tile: int, lanes: Lanes) -> bool:
+        """The events of a segment; whether the end of the step could go with the last of them: in
+        the last span of the last run, the last word with a flag has one.
+        """
+        path, word, summary = state.path, self.config.word, self.config.summary
         weights, base = self.weights, segment["base"] + state.frame
+        rides = False
         for run in state.runs:
+            rides = False
             top, left = state.row + run["row"], state.col + run["column"]
             if path["identity"]:
                 if not (
@@ -152,7 +158,7 @@ class Machine:
                 mask = np.zeros(self.config.lanes, np.int64)
                 if self.flags[base + top + at]:
                     mask[: path["lanes"]] = self.planes[base + top + at, bit : bit + path["lanes"]]
-                if mask.any():
+                if rides := bool(mask.any()):
                     lanes.add(
                         segment["exponent"], (mask * weights[segment["weight"] + state.tile])[None]
                     )
@@ -176,6 +182,10 @@ class Machine:
             rows += (words + (begin - base - top)) << isa.increment(self.config, path)
             rows &= (1 << self.config.weight_address_bits) - 1
             lanes.add(segment["exponent"], weights[rows])
+            span = max(begin, (end - 1) // summary * summary)
+            flagged = span - begin + np.flatnonzero(self.flags[span:end])
+            rides = len(flagged) > 0 and bool(flagged[-1] in words)
+        return rides
 
     def _write(
         self, layer: Values, levels: Integers, t: int, row: int, column: int, tile: int

@@ -73,9 +73,10 @@ class Lanes:
         self.acc = sums[-1]
         self.events += len(rows)
 
-    def end(self) -> Integers:
+    def end(self, *, rides: bool) -> Integers:
+        """The sums of a step, whose end `rides` on its last event if that has exponent 0."""
         down = self.exponent or 0
-        self.nulls += max(down, 1)
+        self.nulls += max(down, 0 if rides else 1)
         return self.acc << down
 
 

@@ -11,7 +11,7 @@ product has been made by the compiler, so that the core only adds::
     for output row, output column, tile of P channels, window row, window column, timestep: a STEP
         for segment in segments:            descending exponent
             for run in runs of its path:    -> scan requests -> events
-        END                                 closes the step
+        the last of its events closes the step
 
 *State.* The core keeps for each path of the layer ``row0, row`` (first word of the topmost row of
 its field of view, counted from the plane's first word), ``col0, col`` (leftmost bit of its field of
@@ -30,9 +30,11 @@ x0, x``, the pixel before max-pooling. With y, x stepping by 1 where row, col st
 
 "Window" is always that of the max-pool. A window position is skipped unless ``0 <= y <=
 conv_rows_last and 0 <= x <= conv_columns_last``; every window has one that is not. Where the core's
-`window` is 1, every position is one pixel, and the core does not look at y and x. A layer that is
-`static` runs the steps of its first timestep only; the neuron units then update T times with one
-sum.
+`window` is 1, every position is one pixel, and there is no y or x. A layer that is `static` runs
+the steps of its first timestep only; the neuron units then update T times with one sum.
+
+A field that only max-pools need (those of y, x and the window), or only several timesteps, is 0 and
+has no bits in a core that has none.
 
 *Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
 
@@ -75,7 +77,7 @@ from collections.abc import Mapping
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.codes import Code
-from lbq_hw.isa.record import Field, Number, Record
+from lbq_hw.isa.record import Field, Number, Record, number_of
 
 MAX_INCREMENT = 15
 """Largest log2 of the weight rows from one word of a run to the next."""
@@ -93,8 +95,22 @@ def _flag(name: str, meaning: str) -> Field:
     return _upto(name, meaning, 1)
 
 
+def _pools(number: Number) -> Number:
+    """A number that a core without max-pools has no use for: 0 there."""
+    return lambda c: number_of(number, c) if c.window > 1 else 0
+
+
+def _times(number: Number) -> Number:
+    """A number that a core for one timestep has no use for: 0 there."""
+    return lambda c: number_of(number, c) if c.timesteps > 1 else 0
+
+
 def _words(name: str, meaning: str) -> Field:
     return _upto(name, meaning, lambda c: c.plane_words)
+
+
+def _frame(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, _times(lambda c: c.plane_words))
 
 
 def _bits(name: str, meaning: str) -> Field:
@@ -105,16 +121,28 @@ def _signed(name: str, meaning: str, bits: Number) -> Field:
     return Field(name=name, meaning=meaning, signed_bits=bits)
 
 
+def _row_bits(config: CoreConfig) -> int:
+    return config.row_offset_bits
+
+
+def _column_bits(config: CoreConfig) -> int:
+    return config.column_bits
+
+
 def _row(name: str, meaning: str) -> Field:
-    return _signed(name, meaning, lambda c: c.row_offset_bits)
+    return _signed(name, meaning, _row_bits)
 
 
 def _column(name: str, meaning: str) -> Field:
-    return _signed(name, meaning, lambda c: c.column_bits)
+    return _signed(name, meaning, _column_bits)
 
 
 def _pixel(name: str, meaning: str) -> Field:
-    return _signed(name, meaning, lambda c: c.coordinate_bits)
+    return _signed(name, meaning, _pools(lambda c: c.coordinate_bits))
+
+
+def _pixels(name: str, meaning: str) -> Field:
+    return _upto(name, meaning, _pools(lambda c: c.side - 1))
 
 
 LAYER = Record(
@@ -123,7 +151,7 @@ LAYER = Record(
     (
         _flag("last", "the program ends after this layer"),
         _flag("readout", "no neurons: membranes are summed over T and become logits"),
-        _flag("static", "every path reads a static input: one sum serves all T updates"),
+        _upto("static", "every path reads a static input: one sum serves all T updates", _times(1)),
         _below("rows_last", "rows of the output, minus 1", "side"),
         _below("columns_last", "columns of the output, minus 1", "side"),
         _upto("tiles_last", "tiles of P output channels, minus 1", lambda c: c.param_tiles - 1),
@@ -132,10 +160,10 @@ LAYER = Record(
         _below("window_columns_last", "its columns, minus 1", "window"),
         _pixel("window_row_init", "y of the first window: minus the pool's padding"),
         _pixel("window_column_init", "x of the first window"),
-        _below("window_row_step", "y from one output row to the next", "side"),
-        _below("window_column_step", "x from one output column to the next", "side"),
-        _below("conv_rows_last", "rows before max-pooling, minus 1", "side"),
-        _below("conv_columns_last", "columns before max-pooling, minus 1", "side"),
+        _pixels("window_row_step", "y from one output row to the next"),
+        _pixels("window_column_step", "x from one output column to the next"),
+        _pixels("conv_rows_last", "rows before max-pooling, minus 1"),
+        _pixels("conv_columns_last", "columns before max-pooling, minus 1"),
         _upto("capacity", "N, the largest level", lambda c: c.capacity),
         _below("planes_last", "bit planes of the output, minus 1", "planes"),
         _upto("decay", "m of the leak m / 2**B", lambda c: 1 << c.decay_bits),
@@ -148,7 +176,7 @@ LAYER = Record(
         _below("out_base", "first word of the output", "plane_words"),
         _words("out_row", "words from one row of the output to the next"),
         _words("out_plane", "words from one plane to the next"),
-        _words("out_frame", "words from one timestep to the next"),
+        _frame("out_frame", "words from one timestep to the next"),
         _bits("out_pitch", "bits from one column to the next"),
         _upto(
             "out_chunk",
@@ -169,7 +197,7 @@ LAYER = Record(
             "the sums are left for the next pass: no levels, no logits",
             lambda c: int(c.partial_words > 0),
         ),
-        Field(name="reserved", meaning="0", most=0, bits=6),
+        Field(name="reserved", meaning="0", most=0, bits=1),
     ),
     ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),
 )
@@ -185,12 +213,20 @@ PATH = Record(
             lambda c: c.stacks,
         ),
         _row("row_init", "row at the layer's start, in words from the plane's first"),
-        _row("row_window", "words to the next row before max-pooling: stride * words of a row"),
+        _signed(
+            "row_window",
+            "words to the next row before max-pooling: stride * words of a row",
+            _pools(_row_bits),
+        ),
         _row("row_step", "words to the next output row: row_window * the max-pool's stride"),
         _below("row_low", "first row that counts", "plane_words"),
         _below("row_high", "last row that counts", "plane_words"),
         _column("column_init", "column at the start of a row, in bits"),
-        _column("column_window", "bits to the next column before max-pooling: stride * pitch"),
+        _signed(
+            "column_window",
+            "bits to the next column before max-pooling: stride * pitch",
+            _pools(_column_bits),
+        ),
         _column("column_step", "bits to the next output column"),
         _bits("column_low", "first bit that counts"),
         _bits("column_high", "last bit that counts"),
@@ -200,7 +236,7 @@ PATH = Record(
             "stacked: log2 W then",
             lambda c: MAX_INCREMENT if c.stacks else 0,
         ),
-        _words("frame_words", "words from one timestep to the next; 0: a static source"),
+        _frame("frame_words", "words from one timestep to the next; 0: a static source"),
         _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
         _upto(
             "lanes", "lanes in the mask of an identity", lambda c: c.lanes if c.identities else 0

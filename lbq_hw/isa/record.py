@@ -16,7 +16,8 @@ Number = int | Callable[[CoreConfig], int]
 SLICE = 32  # bits that one read or write of the host port carries
 
 
-def _of(number: Number, config: CoreConfig) -> int:
+def number_of(number: Number, config: CoreConfig) -> int:
+    """A number that a `CoreConfig` may give."""
     return number if isinstance(number, int) else number(config)
 
 
@@ -24,14 +25,15 @@ def _of(number: Number, config: CoreConfig) -> int:
 class Field:
     """One field: unsigned 0..`most`, or any signed number of `signed_bits` bits.
 
-    An unsigned field has the bits that `most` needs, and no fewer than `bits`.
+    An unsigned field has the bits that `most` needs, and no fewer than `bits`. One that can only be
+    0 has none, so that a core without an ability has no registers for it.
     """
 
     name: str
     meaning: str
     most: Number = 1
     signed_bits: Number = 0
-    bits: int = 1
+    bits: int = 0
 
     @property
     def signed(self) -> bool:
@@ -39,17 +41,17 @@ class Field:
 
     def width(self, config: CoreConfig) -> int:
         if self.signed:
-            return _of(self.signed_bits, config)
-        return max(self.bits, _of(self.most, config).bit_length())
+            return number_of(self.signed_bits, config)
+        return max(self.bits, number_of(self.most, config).bit_length())
 
     def largest(self, config: CoreConfig) -> int:
         """The largest legal value; the width may hold more."""
         if self.signed:
-            return (1 << (self.width(config) - 1)) - 1
-        return _of(self.most, config)
+            return max(0, (1 << self.width(config) >> 1) - 1)
+        return number_of(self.most, config)
 
     def least(self, config: CoreConfig) -> int:
-        return -1 << (self.width(config) - 1) if self.signed else 0
+        return -(1 << self.width(config) >> 1) if self.signed else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,7 @@ class Record:
         values = {}
         for name, slot in self.slots(config).items():
             value = word >> slot.offset & ((1 << slot.width) - 1)
-            if slot.field.signed and value >> (slot.width - 1):
+            if value > slot.field.largest(config) and slot.field.signed:
                 value -= 1 << slot.width
             values[name] = value
         return values

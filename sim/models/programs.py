@@ -52,7 +52,11 @@ class Draw:
         self.tables: Tables = {name: [] for name in isa.TABLES}
 
     def add(self, table: str, values: Mapping[str, int]) -> int:
-        self.tables[table].append(isa.TABLES[table].encode(self.config, values))
+        """Append a record; a field that the core does not have is 0, whatever was drawn."""
+        record = isa.TABLES[table]
+        slots = record.slots(self.config)
+        there = {name: value if slots[name].width else 0 for name, value in values.items()}
+        self.tables[table].append(record.encode(self.config, there))
         return len(self.tables[table]) - 1
 
     def most(self, table: str, name: str, limit: int) -> int:
@@ -84,9 +88,9 @@ class Draw:
                 "window_rows_last": window,
                 "window_columns_last": draw.randint(0, window),
                 "window_row_init": -draw.randint(0, window),
-                "window_column_init": -draw.randint(0, 1) if config.window > 1 else 0,
-                "window_row_step": draw.randint(0, 2) if config.window > 1 else 1,
-                "window_column_step": draw.randint(0, 2) if config.window > 1 else 1,
+                "window_column_init": -draw.randint(0, 1),
+                "window_row_step": draw.randint(0, 2),
+                "window_column_step": draw.randint(0, 2),
                 "conv_rows_last": draw.randint(2, 5),
                 "conv_columns_last": draw.randint(2, 5),
                 "capacity": self.most("layers", "capacity", 99),
@@ -194,6 +198,6 @@ def slices(config: CoreConfig, tables: Mapping[str, Sequence[int]]) -> list[dict
 
 
 def without_rest(requests: list[dict]) -> list[dict]:
-    """An END has no other member than its kind."""
-    end = {"kind": ScanKind.END}
+    """An END has no other member than its kind and ``end``."""
+    end = {"kind": ScanKind.END, "end": 1}
     return [end if request["kind"] == ScanKind.END else request for request in requests]

@@ -9,7 +9,7 @@ from typing import Any
 from lbq_hw.config import largest
 from lbq_hw.core.payload import ScanKind
 
-END = {"kind": ScanKind.END}
+END = {"kind": ScanKind.END, "end": 1}
 
 
 def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
@@ -56,23 +56,36 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
         level = exponent
 
     for request in requests:
-        if request["kind"] is ScanKind.END:
-            emit(0, None, 0, end=1)
-            level = None
-            continue
-        for places in spots(request, words, sizes):
+        found = [] if request["kind"] is ScanKind.END else spots(request, words, sizes)
+        for places in found:
             if request["kind"] is ScanKind.CONV:
                 for row in places:
                     emit(request["exponent"], row, every)
             elif places:
                 emit(request["exponent"], request["row"], sum(1 << lane for lane in places))
+        if not request["end"]:
+            continue
+        if found and found[-1] and level == 0:
+            events[-1]["end"] = 1
+        else:
+            emit(0, None, 0, end=1)
+        level = None
     return events
 
 
 def conv(**members: Any) -> dict:
     """A request for all of span 0 unless told otherwise."""
-    request = {"kind": ScanKind.CONV, "span": 0, "want": -1, "lo": 0, "hi": 0, "lo_en": 0}
-    request |= {"lo_at": 0, "hi_en": 0, "hi_at": 0, "stacked": 0, "row": 0, "inc": 0, "exponent": 0}
+    request = {"kind": ScanKind.CONV, "end": 0, "span": 0, "want": -1, "lo": 0, "hi": 0}
+    request |= {
+        "lo_en": 0,
+        "lo_at": 0,
+        "hi_en": 0,
+        "hi_at": 0,
+        "stacked": 0,
+        "row": 0,
+        "inc": 0,
+        "exponent": 0,
+    }
     return request | members
 
 
@@ -87,11 +100,13 @@ def random_words(source: random.Random, sizes: dict) -> list[int]:
 
 
 def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
-    """Requests with exponents that fall, by 0, 1 or many, and the end."""
+    """Requests with exponents that fall, by 0, 1 or many; the end with the last, or alone."""
     word, summary = sizes["word"], sizes["summary"]
     highest = (1 << sizes.get("exponent_bits", 5)) - 1
     exponent = min(source.choice((0, 3, 17, largest("exponents"))), highest)
-    for _ in range(source.randrange(8)):
+    count = source.randrange(8)
+    alone = source.random() < 0.3 or not count
+    for number in range(count):
         exponent = max(0, exponent - source.choice((0, 0, 0, 1, 2, 9)))
         low, high = sorted(source.randrange(word) for _ in range(2))
         request = conv(
@@ -107,6 +122,7 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
             row=source.randrange(1 << (sizes["rows"] - 1).bit_length()),
             inc=source.randrange(16),
             exponent=exponent,
+            end=int(number == count - 1 and not alone),
         )
         if not sizes.get("stacks", True):
             del request["stacked"], request["inc"]
@@ -116,7 +132,8 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
             request["lo"] = low - low % sizes.get("granule", 1)
             request["hi"] = min(high, request["lo"] + sizes["lanes"] - 1)
         yield request
-    yield END
+    if alone:
+        yield END
 
 
 def random_work(

@@ -23,7 +23,8 @@ class Stopped(Exception):
 
 @dataclass
 class Walk:
-    """Requests (END has its kind alone), StepInfos, LayerInfos, requests at the end of each layer.
+    """Requests (END has its kind and ``end`` alone), StepInfos, LayerInfos, requests at the end of
+    each layer.
 
     `costs`: for each step, cycles that its runs take at one request per cycle; `moves`: advances
     before each step that no other step shares, times the cycles of one.
@@ -83,7 +84,7 @@ class _Walker:
             if isa.PATH.violations(config, self.tables["paths"][path]):
                 raise Stopped(isa.Error.PATH, path)
         frames = layer["time_last"] if layer["static"] else 0
-        look = max(len(paths) * isa.PATH.slices(config) + 5, layer["planes_last"] + frames + 4)
+        look = max(len(paths) * isa.PATH.slices(config) + 4, layer["planes_last"] + frames + 4)
         self.walk.setup += isa.LAYER.slices(config) + len(paths) + look + 18
         self.walk.layers.append(self.info(layer))
         moves = 1
@@ -170,7 +171,8 @@ class _Walker:
                 "write": write,
             }
         )
-        self.walk.costs.append(1)
+        self.walk.costs.append(0)
+        asked = 0  # requests of the last run
         reached = isa.SEGMENT.slots(config)["exponent"].field.largest(config)
         for number in range(layer["segment_first"], layer["segment_last"] + 1):
             segment = self.tables["segments"][number]
@@ -182,10 +184,15 @@ class _Walker:
             ):
                 raise Stopped(isa.Error.SEGMENT, number)
             reached = segment["exponent"]
-            self.segment(index, step, segment, self.tables["paths"][path])
-        self.walk.requests.append({"kind": ScanKind.END})
+            asked = self.segment(index, step, segment, self.tables["paths"][path])
+        if asked:
+            self.walk.requests[-1]["end"] = 1
+        else:
+            self.walk.requests.append({"kind": ScanKind.END, "end": 1})
 
-    def segment(self, index: int, step: Values, segment: Values, path: Values) -> None:
+    def segment(self, index: int, step: Values, segment: Values, path: Values) -> int:
+        """Add the requests of a segment; how many its last run has."""
+        found: list[dict] = []
         for number in range(path["run_first"], path["run_last"] + 1):
             run = self.tables["runs"][number]
             if isa.RUN.violations(self.config, run) or (run["rows_last"] and not path["stacked"]):
@@ -193,6 +200,7 @@ class _Walker:
             found = self.run_requests(index, step, segment, path, run)
             self.walk.costs[-1] += max(1, len(found))
             self.walk.requests += found
+        return len(found)
 
     def run_requests(
         self, index: int, step: Values, segment: Values, path: Values, run: Values
@@ -232,6 +240,7 @@ class _Walker:
             found.append(
                 {
                     "kind": ScanKind.IDENTITY if path["identity"] else ScanKind.CONV,
+                    "end": 0,
                     "span": span,
                     "want": sum(1 << a % size for a in words),
                     "lo": lo,

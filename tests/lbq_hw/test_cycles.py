@@ -40,7 +40,7 @@ FAST = NeuronTiming(groups=1, loop=4, depth=6)
 
 def first_request(config: CoreConfig, planes: int) -> int:
     """Of a layer with one path, see `Walker`."""
-    look = max(isa.PATH.slices(config) + 5, planes + 3)
+    look = max(isa.PATH.slices(config) + 4, planes + 3)
     return isa.LAYER.slices(config) + 1 + 10 + look
 
 
@@ -97,15 +97,15 @@ def test_a_readout_of_one_step_is_counted_by_hand(bits: int) -> None:
     (layer,) = activity(program, image)
     timing = NeuronTiming.of(program.config)
     request = first_request(program.config, 1)
-    # END comes with the request after; with no event before it, a cycle behind the empty one.
-    last = request + scanner.LATENCY + max(bits, 1)
+    # The end goes with the last event, or alone in its place.
+    last = request + scanner.LATENCY + max(bits, 1) - 1
     taken = last + 2  # by the lanes, behind the event FIFO
     collected = taken + 3 + timing.groups + timing.depth
-    assert layer.cycles == collected + 2
-    assert (layer.events, layer.null_events) == (bits, 1)
+    assert layer.cycles == collected + 1
+    assert (layer.events, layer.null_events) == (bits, int(bits == 0))
     assert (layer.words, layer.empty_requests) == (bits > 0, bits == 0)
     assert layer.neuron_stalls == 0
-    assert layer.scanner_stalls == layer.cycles - bits - 1
+    assert layer.scanner_stalls == layer.cycles - max(bits, 1)
 
 
 @pytest.mark.parametrize("capacity", [1, 7])
@@ -114,10 +114,10 @@ def test_a_layer_ends_when_its_planes_are_written(capacity: int) -> None:
     program = compile_network(network, smallest_for(network, lanes=4, word=8))
     timing, planes = NeuronTiming.of(program.config), capacity.bit_length()
     layer = activity(program, np.full((8, 1, 1), 255, np.uint8))[0]
-    taken = first_request(program.config, planes) + scanner.LATENCY + 8 + 2
+    taken = first_request(program.config, planes) + scanner.LATENCY + 8 - 1 + 2
     collected = taken + 3 + timing.groups + timing.depth
-    # The writer takes them a cycle later, writes from two cycles on, and all is quiet twice.
-    assert layer.cycles == collected + 1 + (planes + 1) + 2
+    # The writer takes them a cycle later, writes from two cycles on, and all is quiet.
+    assert layer.cycles == collected + 1 + (planes + 1) + 1
 
 
 def test_dense_words_take_one_cycle_per_event() -> None:

@@ -192,6 +192,14 @@ def test_an_image_of_zeros_costs_one_null_event_per_step() -> None:
     assert first.lane_cycles == first.nulls
 
 
+def test_the_end_of_a_step_rides_on_its_last_bit() -> None:
+    path = Path(source=INPUT, weight=np.ones((1, 3, 1, 1), np.int64))
+    network = made((path,), (1, 6, 7))
+    program = compile_network(network, smallest_for(network, lanes=4))
+    first = interpreter.run(program, np.full((3, 3, 6, 7), 255, np.uint8)).work[0]
+    assert (first.events > 0, first.nulls) == (True, 0)
+
+
 def test_doublings_ride_on_events_and_the_rest_are_null() -> None:
     path = Path(source=INPUT, weight=np.ones((1, 3, 1, 1), np.int64), exponent=1)
     network = made((path,), (1, 6, 7))

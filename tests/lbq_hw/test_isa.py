@@ -54,7 +54,7 @@ def test_fields_lie_side_by_side_from_bit_0(record: Record, config: CoreConfig) 
     offset = 0
     for slot in record.slots(config).values():
         assert slot.offset == offset
-        assert slot.width >= 1
+        assert (slot.width == 0) <= (slot.field.largest(config) == 0)
         offset += slot.width
     assert offset == record.width(config)
     assert record.slices(config) == -(-offset // 32)
@@ -64,6 +64,44 @@ def test_the_first_field_takes_the_lowest_bits() -> None:
     config = CoreConfig()
     record = {"path": 3, "exponent": 2, "base": 1, "weight": 0}
     assert isa.SEGMENT.encode(config, record) == 3 | 2 << 4 | 1 << 9
+
+
+def test_a_core_without_an_ability_has_no_bits_for_it() -> None:
+    config = CoreConfig(window=1, timesteps=1, layer_paths=1, identities=0, stacks=0)
+    absent = {
+        record.name: [name for name, slot in record.slots(config).items() if not slot.width]
+        for record in isa.TABLES.values()
+    }
+    assert absent == {
+        "layer": [
+            "static",
+            "time_last",
+            "window_rows_last",
+            "window_columns_last",
+            "window_row_init",
+            "window_column_init",
+            "window_row_step",
+            "window_column_step",
+            "conv_rows_last",
+            "conv_columns_last",
+            "out_frame",
+            "partial_in",
+            "partial_out",
+        ],
+        "path": [
+            "identity",
+            "stacked",
+            "row_window",
+            "column_window",
+            "increment",
+            "frame_words",
+            "lanes",
+        ],
+        "segment": ["path"],
+        "run": ["rows_last"],
+    }
+    with pytest.raises(ValueError, match=r"^path\.row_window must be 0\.\.0, not 1$"):
+        isa.PATH.encode(config, dict.fromkeys(isa.PATH.slots(config), 0) | {"row_window": 1})
 
 
 def test_a_negative_value_is_kept_in_twos_complement() -> None:

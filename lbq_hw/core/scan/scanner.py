@@ -22,8 +22,11 @@ class Scanner(wiring.Component):
 
     Set bits leave lowest first, words by ascending address, requests in order. Going down d
     exponents, d - 1 null events (no lane) and the next event itself double; the first event of a
-    step clears; END doubles down to exponent 0 and closes the step with a null event that has
-    ``end``. A request whose words are all zero, or have no set bit in range, makes no event.
+    step clears; its last event has ``end``. That is the last one of the request with ``end``, if it
+    has exponent 0. If its exponent is higher, or the last word of the request has no set bit in
+    range, or no word of it a flag, null events double down to exponent 0, one of them at least, and
+    the last has ``end``. Other requests whose words are all zero, or have no set bit in range, make
+    no event.
 
     Timing. One request, one plane word and one event per cycle. A queue behind each stage lets it
     run ahead of the next: a word or request without events takes a cycle of the stage that drops

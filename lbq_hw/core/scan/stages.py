@@ -50,16 +50,18 @@ def encode(lowest: Value) -> Value:
 
 
 class Word(data.StructLayout):
-    """A word with events to make: set bits of a row, the lanes of an identity, or a step's end.
+    """A word with events to make: set bits of a row, or the lanes of an identity.
 
-    `many` tells that there are several set bits to make events of; `lo` and `identity` are there
-    if there are `identities`.
+    With `end` it is the last of its step. `many` tells that there are several events to make, among
+    them the doublings from the exponent of a last word down to 0. So one with `end` and without
+    `many` has exponent 0: where the lowest bit of its exponent is set, it has no bits, and is an
+    end alone. `lo` and `identity` are there if there are `identities`.
     """
 
     def __init__(self, *, word: int, row_bits: int, exponent_bits: int, identities: bool):
         lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
-        common = {"bits": word, "row": row_bits, "exponent": exponent_bits, "end": 1, "many": 1}
-        super().__init__(common | lanes)
+        common = {"bits": word, "row": row_bits, "exponent": exponent_bits}
+        super().__init__(common | {"end": 1, "many": 1} | lanes)
 
     @property
     def identities(self) -> bool:
@@ -69,10 +71,11 @@ class Word(data.StructLayout):
 class FlagFetch(wiring.Component):
     """Reads the summary word of each request, one per cycle, and drops requests without a flag.
 
-    Other requests are passed on, with ``want`` reduced to the words that are not zero.
+    Other requests are passed on, with ``want`` reduced to the words that are not zero. One that
+    ends its step becomes an END instead of being dropped.
 
     Timing. A request is offered in the cycle after it was taken, or two cycles after it, if
-    ``late``. One that is dropped sets ``empty`` in that cycle, or later if ``o`` is not ready.
+    ``late``. One without a flag sets ``empty`` in that cycle, or later if ``o`` is not ready.
 
     Parameters
     ----------
@@ -111,13 +114,16 @@ class FlagFetch(wiring.Component):
         if self._late:
             flagged = flagged.later(m, "kept")
 
-        empty = (flagged.payload.kind != ScanKind.END) & ~flagged.payload.want.any()
+        empty, end = Signal(), flagged.payload.kind == ScanKind.END
         m.d.comb += [
+            empty.eq(~end & ~flagged.payload.want.any()),
             self.empty.eq(flagged.valid & empty & self.o.ready),
             self.o.payload.eq(flagged.payload),
-            self.o.valid.eq(flagged.valid & ~empty),
+            self.o.valid.eq(flagged.valid & (flagged.payload.end | ~empty)),
             flagged.free.eq(self.o.ready),
         ]
+        with m.If(empty):
+            m.d.comb += self.o.payload.kind.eq(ScanKind.END)
         return m
 
 
@@ -151,14 +157,15 @@ class _Stage:
 class WordFetch(wiring.Component):
     """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
 
-    A request is taken in the cycle in which the last of its words is chosen.
+    A request is taken in the cycle in which the last of its words is chosen. The last word of a
+    step is not dropped.
 
     Timing. A word is read in the cycle in which it is chosen, and offered two cycles later, as is
-    the end of a step.
+    an END.
 
     With a memory that is ``far``, its address comes from a register, so that a word is read a cycle
-    after it was chosen, and offered ``far`` + 2 cycles after that, as is the end of a step. Nothing
-    waits on that way: words are chosen only if there is ``room`` for all that are on it.
+    after it was chosen, and offered ``far`` + 2 cycles after that, as is an END. Nothing waits on
+    that way: words are chosen only if there is ``room`` for all that are on it.
 
     Parameters
     ----------
@@ -221,13 +228,16 @@ class WordFetch(wiring.Component):
         chosen = _Stage("chosen", data.StructLayout(members | {"index": ceil_log2(words)}))
         seen, want = Signal(words), Signal(words)
         lowest, rest = Signal(words), Signal(words)
+        last = Signal()
         m.d.comb += [
             want.eq(request.want & ~seen),
             Cat(lowest, rest).eq(Cat(*take_lowest(want))),
             chosen.valid.eq(self.i.valid),
             chosen.payload.index.eq(encode(lowest)),
+            last.eq((request.kind == ScanKind.END) | ~at_least(m, 2, want)),
             *(chosen.payload[name].eq(request[name]) for name in members),
-            self.i.ready.eq(chosen.free & ((request.kind == ScanKind.END) | ~at_least(m, 2, want))),
+            chosen.payload.end.eq(request.end & last),
+            self.i.ready.eq(chosen.free & last),
         ]
         with m.If(chosen.valid & chosen.free):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
@@ -248,14 +258,14 @@ class WordFetch(wiring.Component):
             m.d.comb += keep_low.eq(ones << asked.lo)
         with m.If(cut_high):
             m.d.comb += keep_high.eq(ones >> ~asked.hi)
-        return keep_low & keep_high
+        here = asked.kind != ScanKind.END
+        return keep_low & keep_high & here.replicate(len(ones))
 
     def _offer(self, m, chosen, read, in_range):
         """What was read is held for a cycle, and offered if there is something in it."""
         asked, held = read.payload, Signal(self.o.payload.shape())
-        valid, empty = Signal(), Signal()
+        valid, there, several = Signal(), Signal(), Signal()
         identity = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
-        end = asked.kind == ScanKind.END
         offset = Signal.like(asked.row)
         with m.If(~identity):
             stacks = "stacked" in asked.shape().members
@@ -267,32 +277,38 @@ class WordFetch(wiring.Component):
                 valid.eq(read.valid),
                 held.bits.eq(self.word.data & in_range),
                 held.row.eq(asked.row + offset),
-                held.exponent.eq(Mux(end, 0, asked.exponent)),
-                held.end.eq(end),
+                held.exponent.eq(asked.exponent),
+                held.end.eq(asked.end),
             ]
             if self._identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
 
-        single = held.end | held.identity if self._identities else held.end
+        bits_many = at_least(m, 2, held.bits)
         m.d.comb += [
-            empty.eq(~held.end & ~held.bits.any()),
+            there.eq(held.bits.any()),
+            several.eq(~held.identity & bits_many if self._identities else bits_many),
             read.free.eq(~valid | self.o.ready),
         ]
         offers = m.d.sync if self._far else m.d.comb
         offers += [
             self.o.payload.eq(held),
-            self.o.payload.many.eq(~single & at_least(m, 2, held.bits)),
-            self.o.valid.eq(valid & ~empty),
+            self.o.payload.many.eq(several | (there & held.end & held.exponent.any())),
+            self.o.valid.eq(valid & (there | held.end)),
         ]
+        with m.If(~there):
+            offers += self.o.payload.exponent.eq(1)
         if self._far:
             owed, dropped = Signal(range(self._room + 1)), Signal()
-            m.d.sync += dropped.eq(valid & empty)
+            m.d.sync += dropped.eq(valid & ~(there | held.end))
             m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - self.left - dropped)
             m.d.comb += chosen.free.eq(owed != self._room)
 
 
 class EventMaker(wiring.Component):
     """Turns words into events, one per cycle, with the doublings that lead to each exponent.
+
+    The last event of a step has ``end``. It is that of the last bit, if that has exponent 0; else
+    the last doubling, or an event for the end alone.
 
     Timing. The first event of a word is offered two cycles after the word was taken. The next word
     is taken as many cycles later as the word has events.
@@ -317,11 +333,22 @@ class EventMaker(wiring.Component):
         clear = Signal()
         double = Signal()
         null = Signal()
+        alone, next_alone = Signal(), Signal()  # an end without bits
+        next_exponent = Signal.like(word.exponent)
 
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
         last = ~doubling & ~word.many
+        several, identity = at_least(m, 2, word.bits), Const(0)
+        if layout.identities:
+            identity = word.identity
+        # The doublings that end a step are due once no bit is left but the one of this event.
+        tail = word.end & word.exponent.any()
+        falls = tail & (identity | ~several)
+        given = self.i.payload
         m.d.comb += [
+            next_alone.eq(given.end & ~given.many & given.exponent[0]),
+            next_exponent.eq(Mux(next_alone, 0, given.exponent)),
             made_free.eq(~made_valid | self.o.ready),
             word_free.eq(~word_valid | (made_free & last)),
             self.i.ready.eq(word_free),
@@ -338,28 +365,31 @@ class EventMaker(wiring.Component):
         with m.If(word_free):
             m.d.sync += word_valid.eq(self.i.valid)
             with m.If(self.i.valid):
-                m.d.sync += [word.eq(self.i.payload), first.eq(word.end)]
+                m.d.sync += [word.eq(given), first.eq(word.end)]
+                m.d.sync += [word.exponent.eq(next_exponent), alone.eq(next_alone)]
                 with m.If(word.end):
                     m.d.sync += due.eq(0)
                 with m.Else():
-                    m.d.sync += due.eq(word.exponent - self.i.payload.exponent)
+                    m.d.sync += due.eq(word.exponent - next_exponent)
         with m.Elif(made_free):
             with m.If(doubling):
                 m.d.sync += due.eq(due - 1)
             with m.Else():
                 m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
                 # At least three bits set now means at least two remain.
-                m.d.sync += word.many.eq(at_least(m, 3, word.bits))
+                m.d.sync += word.many.eq(Mux(tail, several & ~identity, at_least(m, 3, word.bits)))
+                with m.If(falls):
+                    m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),
                 made.eq(word),
                 clear.eq(first),
                 double.eq(due.any()),
-                null.eq(doubling | word.end),
-                made.end.eq(word.end & ~doubling),
+                null.eq(doubling | alone),
+                made.end.eq(word.end & last),
             ]
-            with m.If(~word.identity if layout.identities else 1):
+            with m.If(~identity):
                 m.d.sync += made.bits.eq(lowest)
         return m
 

@@ -61,20 +61,18 @@ class FieldsOfView(wiring.Component):
         col_a, col_b = Signal.like(old.col), Signal.like(old.col)
         frame_a, frame_b = Signal.like(old.frame), Signal.like(path.frame_words)
         tile_a, tile_b = Signal.like(old.tile), Signal.like(old.tile)
-        row0, col0 = Signal.like(old.row0), Signal.like(old.col0)
+        pools = c.window > 1
+        # Without pool windows, each of them has one position.
+        old_row0, old_col0 = (old.row0, old.col0) if pools else (old.row, old.col)
 
         def is_(*kinds):
             return Cat(self.kind == kind for kind in kinds).any()
 
-        new_row0 = is_(Advance.START, Advance.ROW)
-        new_col0 = is_(Advance.START, Advance.ROW, Advance.COLUMN)
         m.d.comb += [
             port.en.eq(self.go),
             port.path.eq(self.path),
             new.row.eq(row_a + row_b),
-            new.row0.eq(Mux(new_row0, new.row, row0)),
             new.col.eq(col_a + col_b),
-            new.col0.eq(Mux(new_col0, new.col, col0)),
             new.frame.eq(further(frame_a, frame_b) if c.timesteps > 1 else 0),
             new.tile.eq(tile_a + tile_b),
         ]
@@ -87,8 +85,6 @@ class FieldsOfView(wiring.Component):
         ]
         operands = m.d.comb if self._holds else m.d.sync
         operands += [
-            row0.eq(old.row0),
-            col0.eq(old.col0),
             row_a.eq(old.row),
             row_b.eq(0),
             col_a.eq(old.col),
@@ -98,23 +94,32 @@ class FieldsOfView(wiring.Component):
             tile_a.eq(old.tile),
             tile_b.eq(0),
         ]
+        if pools:
+            row0, col0 = Signal.like(old.row0), Signal.like(old.col0)
+            operands += [row0.eq(old.row0), col0.eq(old.col0)]
+            new_row0 = is_(Advance.START, Advance.ROW)
+            new_col0 = is_(Advance.START, Advance.ROW, Advance.COLUMN)
+            m.d.comb += [
+                new.row0.eq(Mux(new_row0, new.row, row0)),
+                new.col0.eq(Mux(new_col0, new.col, col0)),
+            ]
         with m.Switch(self.kind):
             with m.Case(Advance.START):
                 operands += [row_a.eq(0), row_b.eq(path.row_init), tile_a.eq(0)]
                 operands += [col_a.eq(0), col_b.eq(path.column_init)]
             with m.Case(Advance.TIMESTEP):
                 operands += [frame_a.eq(old.frame), frame_b.eq(path.frame_words)]
-            if c.window > 1:
+            if pools:
                 with m.Case(Advance.WINDOW_COLUMN):
                     operands += col_b.eq(path.column_window)
                 with m.Case(Advance.WINDOW_ROW):
-                    operands += [row_b.eq(path.row_window), col_a.eq(old.col0)]
+                    operands += [row_b.eq(path.row_window), col_a.eq(old_col0)]
             with m.Case(Advance.TILE):
-                operands += [row_a.eq(old.row0), col_a.eq(old.col0), tile_b.eq(path.tile_rows)]
+                operands += [row_a.eq(old_row0), col_a.eq(old_col0), tile_b.eq(path.tile_rows)]
             with m.Case(Advance.COLUMN):
-                operands += [row_a.eq(old.row0), tile_a.eq(0)]
-                operands += [col_a.eq(old.col0), col_b.eq(path.column_step)]
+                operands += [row_a.eq(old_row0), tile_a.eq(0)]
+                operands += [col_a.eq(old_col0), col_b.eq(path.column_step)]
             with m.Case(Advance.ROW):
-                operands += [row_a.eq(old.row0), row_b.eq(path.row_step), tile_a.eq(0)]
+                operands += [row_a.eq(old_row0), row_b.eq(path.row_step), tile_a.eq(0)]
                 operands += [col_a.eq(0), col_b.eq(path.column_init)]
         return m

@@ -19,10 +19,10 @@ class PathLoader(wiring.Component):
 
     So the table is narrow, however wide a record is.
 
-    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until all is loaded: for ``paths
-    * Q + 2`` cycles, where a PATH has Q slices. Path number n of the layer is on ``o`` in cycle
-    ``c + (n + 1) * Q + 2``, and the last one stays until the next ``start``. An illegal record ends
-    the load at once.
+    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
+    for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is
+    illegal. Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last
+    one stays until the next ``start``. An illegal record ends the load at once.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class PathLoader(wiring.Component):
             self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(asking | there | complete),
+            self.loading.eq(asking | there | illegal),
         ]
         m.d.sync += [
             there.eq(asking),

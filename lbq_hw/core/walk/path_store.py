@@ -134,7 +134,7 @@ class OnePath(wiring.Component):
     tile : in
         Number of the tile that a field of view moves to, in the cycle of ``done``.
     free : out
-        There is a slot for another step.
+        There is a slot for another step, if only from the next cycle on.
     open : in
         The field of view is where the next step wants it: with ``done``, or later.
     fetch : `FetchPort`, seen from the other side
@@ -164,7 +164,7 @@ class OnePath(wiring.Component):
         full = Signal()
         pending = Signal()  # the next step is open, its state still that of the field of view
         take = pending & (~full | fetch.release)
-        m.d.comb += self.free.eq(~(full & pending))
+        m.d.comb += self.free.eq(~(full & pending) | fetch.release)
         m.d.sync += [
             full.eq(take | (full & ~fetch.release)),
             pending.eq(self.open | (pending & ~take)),
@@ -226,7 +226,7 @@ class ManyPaths(wiring.Component):
         slot = Signal()
         kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read
         m.d.comb += [
-            self.free.eq(kept < SLOTS),
+            self.free.eq((kept < SLOTS) | fetch.release),
             write.en.eq(move.done),
             write.addr.eq(Cat(slot, move.done_path)),
             read.en.eq(fetch.en),

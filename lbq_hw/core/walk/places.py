@@ -108,21 +108,15 @@ class FieldOfView(data.StructLayout):
     Members
     -------
     row, col, frame, tile : as in `PathState`
-    row0, col0 : signed
+    row0, col0 : signed, if there are pool windows
         ``row`` and ``col`` at that position.
     """
 
     def __init__(self, config: CoreConfig):
-        super().__init__(
-            {
-                "row0": signed(config.row_offset_bits),
-                "row": signed(config.row_offset_bits),
-                "col0": signed(config.column_bits),
-                "col": signed(config.column_bits),
-                "frame": offset_bits(config),
-                "tile": config.weight_address_bits,
-            }
-        )
+        row, col = signed(config.row_offset_bits), signed(config.column_bits)
+        members: dict[str, ShapeLike] = {"row": row, "col": col}
+        members |= {"frame": offset_bits(config), "tile": config.weight_address_bits}
+        super().__init__(members | ({"row0": row, "col0": col} if config.window > 1 else {}))
 
 
 class PathState(data.StructLayout):
@@ -149,12 +143,14 @@ class PathState(data.StructLayout):
 
 
 class FetchedSegment(data.StructLayout):
-    """A segment of a step with what its runs need to know; or, with ``end``, the end of the step.
+    """A segment of a step with what its runs need to know.
 
     Members
     -------
     end : bit
-        Nothing else has a meaning.
+        The step has no more segments.
+    none : bit, never without ``end``
+        Nor has it this one: nothing else has a meaning.
     base, weight, exponent : unsigned
         Of the SEGMENT record.
     state : `PathState`
@@ -164,6 +160,7 @@ class FetchedSegment(data.StructLayout):
     def __init__(self, config: CoreConfig):
         members = {
             "end": 1,
+            "none": 1,
             "base": config.plane_address_bits,
             "weight": config.weight_address_bits,
             "exponent": config.exponent_bits,
@@ -173,12 +170,14 @@ class FetchedSegment(data.StructLayout):
 
 
 class PlacedRun(data.StructLayout):
-    """A run at its place in a plane, not yet clipped; or, with ``end``, the end of a step.
+    """A run at its place in a plane, not yet clipped.
 
     Members
     -------
     end : bit
-        Nothing else has a meaning.
+        The step has no more runs.
+    none : bit, never without ``end``
+        Nor has it this one: nothing else has a meaning.
     base : unsigned
         First word of the plane, of this timestep.
     top, left, rows_last, length_last
@@ -195,6 +194,7 @@ class PlacedRun(data.StructLayout):
         run = isa.RUN.slots(config)
         members = {
             "end": 1,
+            "none": 1,
             "base": offset_bits(config) + 1,
             "top": signed(config.row_offset_bits + 1),
             "left": signed(config.column_bits + 1),

@@ -18,8 +18,8 @@ def layout(
     slots = record.slots(config)
     return data.StructLayout(
         {
-            name: (signed if slots[name].field.signed else unsigned)(slots[name].width)
-            for name in names or slots
+            name: (signed if slot.field.signed and slot.width else unsigned)(slot.width)
+            for name, slot in ((name, slots[name]) for name in names or slots)
         }
     )
 

@@ -24,13 +24,14 @@ __all__ = ["Requests"]
 class Requests(wiring.Component):
     """Turns placed runs into scan requests, one for each summary word that a run touches.
 
-    A run of which nothing counts has none; the end of a step becomes an END.
+    A run of which nothing counts has none. The end of a step goes with the last request of its last
+    run; where that has none, with an END.
 
     Timing. One request per cycle; a run that has none takes a cycle. The first request of a run is
     offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
 
     Errors. Where a run reaches beyond the plane memory, ``outside`` rises and stays until
-    ``clear``; this run and all that follow are dropped, but ENDs are not.
+    ``clear``; this run and all that follow are dropped, but the ends of steps are not.
 
     Members
     -------
@@ -40,7 +41,7 @@ class Requests(wiring.Component):
         layer runs.
     o : stream of `ScanRequest`
     closed : out
-        An END is taken.
+        The end of a step is taken.
     outside : out
     clear : in
     stop : in
@@ -91,7 +92,7 @@ class Requests(wiring.Component):
         row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
-        token = {"valid": 1, "end": 1, "exponent": c.exponent_bits}
+        token = {"valid": 1, "end": 1, "none": 1, "exponent": c.exponent_bits}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
         spans = {
             "span": c.summary_address_bits,
@@ -100,8 +101,12 @@ class Requests(wiring.Component):
             "hi_at": c.summary_log2,
             "row": row_bits,
         }
-        clipped = {"base": len(placed.base), "first": word_bits, "last": word_bits}
-        clipped |= {"low": bit_bits, "high": bit_bits, "top": row_bits, "row": row_bits}
+        clipped = {"low": bit_bits, "high": bit_bits, "row": row_bits}
+        if c.stacks:
+            clipped |= {"base": len(placed.base), "first": word_bits, "last": word_bits}
+            clipped |= {"top": row_bits}
+        else:
+            clipped |= {"place": len(placed.base) + 1}
         stages = (
             token | clipped,
             token | spans | bits | {"offset": row_bits},
@@ -127,12 +132,15 @@ class Requests(wiring.Component):
         path, kind = path_of(placed, self.only), self._kind(placed)
         bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
-        above, beside, beyond = Signal(), Signal(), Signal()
+        above, below, beside = Signal(), Signal(), Signal()
+        beyond, none = Signal(), Signal()
+        astray = above | beside | (placed.left > path.column_high)
         lane_0 = placed.left + (placed.number << c.lane_log2)
         m.d.comb += [
             bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
             above.eq(placed.top < path.row_low),
+            below.eq(bottom > path.row_high),
             beside.eq(placed.left < path.column_low),
             beyond.eq(
                 bottom[-1]
@@ -140,55 +148,77 @@ class Requests(wiring.Component):
                 | (~above & placed.top[len(path.row_low) :].any())
                 | (~beside & placed.left[len(path.column_low) :].any())
             ),
+            none.eq(placed.none | beyond | self.stop | (kind.identity & astray)),
         ]
+        if not c.stacks:
+            with m.If(above | below):
+                m.d.comb += none.eq(1)
         with m.If(move):
-            self._follow(m, clipped, placed, "base")
+            self._follow(m, clipped, placed)
+            self._place(m, clipped, above, below, bottom)
             m.d.sync += [
-                clipped.valid.eq(self.i.valid & (placed.end | ~(beyond | self.stop))),
-                clipped.first.eq(Mux(above, path.row_low, placed.top)),
-                clipped.last.eq(Mux(bottom > path.row_high, path.row_high, bottom)),
+                clipped.valid.eq(self.i.valid & (placed.end | ~none)),
+                clipped.none.eq(none),
                 clipped.low.eq(Mux(beside, path.column_low, placed.left)),
                 clipped.high.eq(Mux(right > path.column_high, path.column_high, right)),
-                clipped.top.eq(placed.base + placed.top),
                 clipped.row.eq(placed.weight - Mux(kind.identity, 0, placed.left)),
             ]
             with m.If(kind.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
-                with m.If((above | beside | (placed.left > path.column_high)) & ~placed.end):
-                    m.d.sync += clipped.valid.eq(0)
+
+    def _place(self, m, clipped, above, below, bottom):
+        """The rows of a run that count, and where they are. Where it has one row, that is either
+        there or not, and its place is all that is needed.
+        """
+        placed, path = self.i.payload, path_of(self.i.payload, self.only)
+        place = placed.base + placed.top
+        if not self._config.stacks:
+            m.d.sync += clipped.place.eq(place)
+            return
+        m.d.sync += [
+            clipped.base.eq(placed.base),
+            clipped.first.eq(Mux(above, path.row_low, placed.top)),
+            clipped.last.eq(Mux(below, path.row_high, bottom)),
+            clipped.top.eq(place),
+        ]
 
     def _range(self, m, move, clipped, ranged):
         """Find the spans of a run: their number, and how far the first begins from its row."""
         c, kind = self._config, self._kind(clipped)
-        address = max(len(clipped.base), len(clipped.low) - c.word_log2) + 2
-        empty, outside = Signal(), Signal()
+        address = max(len(self.i.payload.base), len(clipped.low) - c.word_log2) + 2
+        empty, outside, none = Signal(), Signal(), Signal()
         first, last = Signal(address), Signal(address)
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
         first_span, last_span = first[c.summary_log2 :], last[c.summary_log2 :]
+        if c.stacks:
+            no_row = clipped.first > clipped.last
+            first_row, last_row = clipped.base + clipped.first, clipped.base + clipped.last
+            offset = (first_span << c.summary_log2) - clipped.top
+        else:
+            no_row, first_row, last_row = 0, clipped.place, clipped.place
+            offset = low_word - first[: c.summary_log2]
         m.d.comb += [
-            empty.eq((clipped.first > clipped.last) | (clipped.low > clipped.high)),
-            first.eq(clipped.base + clipped.first + low_word),
-            last.eq(clipped.base + clipped.last + high_word),
+            empty.eq(no_row | (clipped.low > clipped.high)),
+            first.eq(first_row + low_word),
+            last.eq(last_row + high_word),
             outside.eq(last >= c.plane_words),
+            none.eq(clipped.none | empty | outside | self.outside | self.stop),
         ]
         with m.If(move):
             self._follow(m, ranged, clipped, "row")
             m.d.sync += [
-                ranged.valid.eq(
-                    clipped.valid & (clipped.end | ~(empty | outside | self.outside | self.stop))
-                ),
+                ranged.valid.eq(clipped.valid & (clipped.end | ~none)),
+                ranged.none.eq(none),
                 ranged.lo.eq(low_bit),
                 ranged.hi.eq(Mux(kind.identity, low_bit + kind.lanes - 1, high_bit)),
                 ranged.span.eq(first_span),
                 ranged.more.eq(last_span - first_span),
                 ranged.lo_at.eq(first[: c.summary_log2]),
                 ranged.hi_at.eq(last[: c.summary_log2]),
-                ranged.offset.eq((first_span << c.summary_log2) - clipped.top),
+                ranged.offset.eq(offset),
             ]
-            with m.If(clipped.end):
-                m.d.sync += ranged.more.eq(0)
-            with m.If(clipped.valid & ~clipped.end & ~empty & outside & ~self.stop):
+            with m.If(clipped.valid & ~clipped.none & ~empty & outside & ~self.stop):
                 m.d.sync += self.outside.eq(1)
         with m.If(self.clear):
             m.d.sync += self.outside.eq(0)
@@ -196,18 +226,18 @@ class Requests(wiring.Component):
     def _cut(self, m, move, ranged, cut):
         """Offer a run span by span.
 
-        `goes_on` tells that `more` is not 0. It is a register, since a comparison in the same cycle
-        would delay all that depends on it.
+        `goes_on` tells that there is a run and `more` is not 0. It is a register, since a
+        comparison in the same cycle would delay all that depends on it.
         """
         kind = self._kind(ranged)
         ahead = (ranged.offset << kind.increment)[: len(ranged.row)]
         with m.If(move):
-            names = ("span", "more", "lo_at", "hi_at", "lo", "hi")
+            names = ("none", "span", "more", "lo_at", "hi_at", "lo", "hi")
             self._follow(m, cut, ranged, *names)
             m.d.sync += [
                 cut.valid.eq(ranged.valid),
                 cut.fresh.eq(1),
-                cut.goes_on.eq(ranged.more != 0),
+                cut.goes_on.eq(~ranged.none & (ranged.more != 0)),
                 cut.row.eq(ranged.row + Mux(kind.identity, 0, ahead)),
             ]
         with m.Elif(self.o.ready):
@@ -227,7 +257,8 @@ class Requests(wiring.Component):
         to_high = Mux(cut.goes_on, every, (2 << cut.hi_at) - 1)
         m.d.comb += [
             self.o.valid.eq(cut.valid),
-            self.closed.eq(cut.valid & cut.end & self.o.ready),
+            request.end.eq(cut.end & ~cut.goes_on),
+            self.closed.eq(cut.valid & request.end & self.o.ready),
             request.kind.eq(Mux(kind.identity, ScanKind.IDENTITY, ScanKind.CONV)),
             request.want.eq(from_low & to_high),
             request.lo_en.eq(cut.fresh),
@@ -237,5 +268,5 @@ class Requests(wiring.Component):
             m.d.comb += [request.stacked.eq(kind.stacked), request.inc.eq(kind.increment)]
         for name in ("span", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
-        with m.If(cut.end):
+        with m.If(cut.none):
             m.d.comb += request.kind.eq(ScanKind.END)

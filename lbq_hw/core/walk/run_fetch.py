@@ -22,13 +22,14 @@ __all__ = ["RunFetch"]
 
 
 class RunFetch(wiring.Component):
-    """Turns a segment into its placed runs, and an end into an end.
+    """Turns a segment into its placed runs; the end of a step goes with the last of them.
 
-    Timing. One run or end per cycle; the first run of a segment is offered 2 cycles after it was
+    Timing. One run per cycle; the first run of a segment is offered 2 cycles after it was
     taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
 
     Errors. An illegal RUN, or one of several rows in a path that is not stacked, is dropped,
-    together with all that follow but ends; ``dropping`` says so until ``clear``.
+    together with all that follow; every step still has its end. ``dropping`` says so until
+    ``clear``.
 
     Members
     -------
@@ -66,7 +67,13 @@ class RunFetch(wiring.Component):
         run_bits, placed = address_bits(c.runs), PlacedRun(c)
         # The runs of a segment are asked for one by one, then there, and offered.
         carried = ("base", "number", "exponent")
-        members = {"valid": 1, "end": 1, "run": run_bits, "weight": c.weight_address_bits}
+        members = {
+            "valid": 1,
+            "end": 1,
+            "none": 1,
+            "run": run_bits,
+            "weight": c.weight_address_bits,
+        }
         members |= {"row": signed(c.row_offset_bits), "col": signed(c.column_bits)}
         members |= {name: placed[name].shape for name in carried}
         asked = Signal(data.StructLayout(item_members(c, members, (*RUN_FIELDS, "run_last"))))
@@ -75,16 +82,18 @@ class RunFetch(wiring.Component):
         given_path, asked_path = path_of(self.i.payload, self.only), path_of(asked, self.only)
         identity = PathKind.of(c, asked_path).identity
         stacked = PathKind.of(c, path_of(offer, self.only)).stacked
-        last, next_run, illegal = Signal(), Signal(run_bits), Signal()
+        last, next_run, illegal, none = Signal(), Signal(run_bits), Signal(), Signal()
         m.d.comb += [
-            last.eq(~asked.valid | asked.end | (asked.run == asked_path.run_last)),
+            last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last)),
             self.i.ready.eq(move & last),
             next_run.eq(Mux(last, given_path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
             self.runs.addr.eq(next_run),
             illegal.eq(offered.bad | (~stacked & (offer.rows_last != 0))),
-            self.o.valid.eq(offered.valid & (offer.end | ~(illegal | self.dropping))),
+            none.eq(offer.none | illegal | self.dropping),
+            self.o.valid.eq(offered.valid & (offer.end | ~none)),
             self.o.payload.eq(offer),
+            self.o.payload.none.eq(none),
         ]
         self._take(m, asked, given_path)
         with m.If(move):
@@ -93,7 +102,8 @@ class RunFetch(wiring.Component):
                 offered.valid.eq(asked.valid),
                 offered.bad.eq(records.illegal(isa.RUN, c, run)),
                 offered.index.eq(asked.run),
-                offer.end.eq(asked.end),
+                offer.end.eq(asked.end & last),
+                offer.none.eq(asked.none),
                 offer.top.eq(asked.row + run.row),
                 offer.left.eq(asked.col + run.column),
                 offer.rows_last.eq(run.rows_last),
@@ -102,7 +112,7 @@ class RunFetch(wiring.Component):
             ]
             m.d.sync += [offer[name].eq(asked[name]) for name in carried]
             m.d.sync += carry(offer, asked_path)
-        self._drop(m, move & offered.valid & ~offer.end & illegal, offered.index)
+        self._drop(m, move & offered.valid & ~offer.none & illegal, offered.index)
         return m
 
     def _take(self, m, asked, path):
@@ -112,6 +122,7 @@ class RunFetch(wiring.Component):
             m.d.sync += [
                 asked.valid.eq(self.i.valid),
                 asked.end.eq(given.end),
+                asked.none.eq(given.none),
                 asked.row.eq(state.row),
                 asked.col.eq(state.col),
                 asked.number.eq(state.number),

@@ -16,12 +16,12 @@ __all__ = ["SegmentFetch"]
 class SegmentFetch(wiring.Component):
     """Goes through the SEGMENT records of the layer once for every step that is open.
 
-    Timing. One segment or end per cycle. The first of a step is offered 3 cycles after that of
+    Timing. One segment per cycle. The first of a step is offered 3 cycles after that of
     ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
 
     Errors. An illegal SEGMENT, one of a path that the layer does not have, or one whose exponent is
-    above that of the segment before it in the layer, is dropped, together with all that follow but
-    ends; ``dropping`` says so until ``clear``.
+    above that of the segment before it in the layer, is dropped, together with all that follow;
+    every step still has its end. ``dropping`` says so until ``clear``.
 
     Members
     -------
@@ -29,7 +29,7 @@ class SegmentFetch(wiring.Component):
     segments : read port of a SEGMENT record, seen from the other side
     paths : `FetchPort`
     failed : in
-        An error was found, here or behind: only ends are made.
+        An error was found, here or behind: steps have nothing but ends.
     o : stream of `FetchedSegment`
     dropping : out
     bad, bad_at : out
@@ -63,42 +63,46 @@ class SegmentFetch(wiring.Component):
         c, out, segment = self._config, self.o.payload, self.segments.data
         # A segment is asked for, then there and looked at, then offered with its path and state.
         there = Signal(
-            data.StructLayout({"valid": 1, "end": 1, "slot": 1, "index": address_bits(c.segments)})
+            data.StructLayout(
+                {"valid": 1, "end": 1, "none": 1, "slot": 1, "index": address_bits(c.segments)}
+            )
         )
         offered = Signal(
             data.StructLayout(
                 {
                     "valid": 1,
                     "end": 1,
+                    "none": 1,
                     "base": c.plane_address_bits,
                     "weight": c.weight_address_bits,
                     "exponent": c.exponent_bits,
                 }
             )
         )
-        feed, illegal, rising = self.o.ready, Signal(), Signal()
+        feed, illegal, rising, none = self.o.ready, Signal(), Signal(), Signal()
         m.d.comb += [
             self.paths.en.eq(feed),
             self.paths.slot.eq(there.slot),
             self.paths.path.eq(segment.path),
-            self.paths.release.eq(feed & there.valid & there.end),
+            self.paths.release.eq(feed & offered.valid & offered.end),
             # The segment before it in its step is the one that is offered.
             rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
             illegal.eq(
                 records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last) | rising
             ),
-            self.bad.eq(feed & there.valid & ~there.end & illegal & ~self.failed),
+            none.eq(there.none | illegal | self.dropping),
+            self.bad.eq(feed & there.valid & ~there.none & illegal & ~self.failed),
             self.bad_at.eq(there.index),
             self.o.valid.eq(offered.valid),
             out.state.eq(self.paths.state),
         ]
         m.d.comb += carry(out, self.paths.fields)
         names = ("base", "weight", "exponent")
-        m.d.comb += [out[name].eq(offered[name]) for name in ("end", *names)]
+        m.d.comb += [out[name].eq(offered[name]) for name in ("end", "none", *names)]
         self._ask(m, there)
         with m.If(feed):
-            m.d.sync += offered.valid.eq(there.valid & (there.end | ~(illegal | self.dropping)))
-            m.d.sync += offered.end.eq(there.end)
+            m.d.sync += offered.valid.eq(there.valid & (there.end | ~none))
+            m.d.sync += [offered.end.eq(there.end), offered.none.eq(none)]
             m.d.sync += [offered[name].eq(segment[name]) for name in names]
         with m.If(self.bad):
             m.d.sync += self.dropping.eq(1)
@@ -107,24 +111,24 @@ class SegmentFetch(wiring.Component):
         return m
 
     def _ask(self, m, there):
-        """Ask for the layer's segments in turn, then for nothing: the step's end."""
+        """Ask for the layer's segments in turn, or for nothing but the step's end."""
         feed = self.o.ready
         at = Signal.like(self.segment_first)
-        at_end, closing, issue, slot = Signal(), Signal(), Signal(), Signal()
+        closing, issue, slot = Signal(), Signal(), Signal()
         waiting = Signal(range(SLOTS + 1))  # steps whose end was not issued yet
         m.d.comb += [
             issue.eq(waiting != 0),
-            closing.eq(at_end | self.failed),
+            closing.eq((at == self.segment_last) | self.failed),
             self.segments.en.eq(feed),
             self.segments.addr.eq(at),
         ]
         m.d.sync += waiting.eq(waiting + self.open - (feed & issue & closing))
         with m.If(feed):
-            m.d.sync += [there.valid.eq(issue), there.end.eq(closing)]
+            m.d.sync += [there.valid.eq(issue), there.end.eq(closing), there.none.eq(self.failed)]
             m.d.sync += [there.slot.eq(slot), there.index.eq(at)]
             with m.If(issue & closing):
-                m.d.sync += [at.eq(self.segment_first), at_end.eq(0), slot.eq(~slot)]
+                m.d.sync += [at.eq(self.segment_first), slot.eq(~slot)]
             with m.Elif(issue):
-                m.d.sync += [at.eq(at + 1), at_end.eq(at == self.segment_last)]
+                m.d.sync += at.eq(at + 1)
         with m.If(self.begin):
             m.d.sync += at.eq(self.segment_first)

@@ -14,18 +14,19 @@ __all__ = ["Segments"]
 
 
 class Segments(wiring.Component):
-    """Turns every step into its runs: those of each segment in turn, then an end.
+    """Turns every step into its runs: those of each segment in turn, the last with ``end``.
 
     Blocks: `SegmentFetch` -> `RunFetch`.
 
-    Timing. One run per cycle, and one cycle for an end, while steps are open and ``o`` is ready.
-    The first run of a step is offered 5 cycles after that of ``open`` if nothing is ahead of it.
-    ``o.ready`` enables all of the block.
+    Timing. One run per cycle while steps are open and ``o`` is ready. The first run of a step is
+    offered 5 cycles after that of ``open`` if nothing is ahead of it. ``o.ready`` enables all of
+    the block.
 
-    Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, except the
-    end of every step that was or will be opened; ``error`` tells the first in program order, once
-    all that is before it has been offered. A run of several rows in a path that is not stacked is
-    illegal, too, and so is a segment that `SegmentFetch` refuses. ``stop`` drops in the same way.
+    Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, but every
+    step that was or will be opened has its end, as a run with ``none``; ``error`` tells the first
+    in program order, once all that is before it has been offered. A run of several rows in a path
+    that is not stacked is illegal, too, and so is a segment that `SegmentFetch` refuses. ``stop``
+    drops in the same way.
 
     Members
     -------

@@ -35,13 +35,13 @@ class Walker(wiring.Component):
     is written: the next layer may read it. ``o_done`` rises, and ``o_busy`` falls, when all of the
     last layer has been taken.
 
-    Timing. One request per cycle in the steady state, and one cycle for a run that has none. Two
-    steps are prepared ahead. Each takes ``paths + 2`` cycles, as does a position of a pool window
-    above or left of all that exist, while those below or right cost nothing. So this is seen only
-    where steps have fewer runs than that. The first request of a layer is offered
-    ``L + paths + 10 + max(paths * Q + 5, planes_last + 4)`` cycles after that of ``i_start`` or
-    ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer, `planes_last` counts
-    ``time_last`` more.
+    Timing. One request per cycle in the steady state, one cycle for a run that has none, and at
+    most one between two steps. Two steps are prepared ahead. Each takes ``paths + 2`` cycles, as
+    does a position of a pool window above or left of all that exist, while those below or right
+    cost nothing. So this is seen only where steps have fewer runs than that. The first request of a
+    layer is offered ``L + paths + 10 + max(paths * Q + 4, planes_last + 4)`` cycles after that of
+    ``i_start`` or ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer,
+    `planes_last` counts ``time_last`` more.
 
     Errors. The walk stops at the first error in program order, which ``o_error`` and ``o_error_at``
     tell when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,

@@ -59,8 +59,7 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     events: list[int] = []
     level: int | None = None
     for request in requests:
-        end = request["kind"] is ScanKind.END
-        found = [[0]] if end else spots(request, words, sizes)
+        found = [] if request is END else spots(request, words, sizes)
         if far:
             accepted = max(accepted, asked[-2] if len(asked) > 1 else -1) + 1
             asked.append(max(accepted + 1, asked[-1] + 1 if asked else -1, flags_read))
@@ -71,9 +70,11 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
             flags_left = accepted + 1
         if len(span_taken) >= span_queue:
             flags_left = max(flags_left, span_taken[-span_queue] + 1)
-        if not found:
+        if not found and not request["end"]:
             continue
-        for places in found:
+        found = found or [[]]
+        for number, places in enumerate(found):
+            end = request["end"] and number == len(found) - 1
             word_issued = max(word_issued + 1, flags_left + 1, word_read)
             if far:
                 if len(made_room) >= word_queue:
@@ -84,16 +85,17 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
                 word_left = word_read + 1
                 if len(word_offered) >= word_queue - 1:
                     word_left = max(word_left, word_offered[1 - word_queue] + 1)
-            if not places:
+            if not places and not end:
                 made_room.append(word_left)
                 continue
             word_offered.append(max(word_left + 1, word_taken))
             word_taken = max(word_offered[-1] + 1, event_made)
             made_room.append(word_taken)
-            exponent = 0 if end else request["exponent"]
-            nulls = max(0, level - exponent - 1) if level is not None else 0
+            exponent = request["exponent"] if places else 0
+            count = max(0, level - exponent - 1) if level is not None else 0
+            count += len(places) if places and request["kind"] is ScanKind.CONV else 1
+            count += exponent if end else 0
             level = None if end else exponent
-            count = nulls + (len(places) if request["kind"] is ScanKind.CONV else 1)
             for _ in range(count):
                 event_made = max(event_made + 1, word_taken + 1)
                 events.append(event_made + 1)
@@ -198,6 +200,18 @@ def test_words_with_one_bit_each_take_one_cycle_per_event() -> None:
 def test_requests_with_one_bit_each_take_one_cycle_per_event() -> None:
     requests = [conv(span=span % 16, want=1 << span % 4) for span in range(40)] + [END]
     assert last_cycle(requests, [0x10] * 64) == LATENCY + 40 + 1 - 1
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_the_end_of_a_step_goes_with_its_last_event(levels: int) -> None:
+    step = [conv(span=0, want=15, exponent=level) for level in reversed(range(levels))]
+    step[-1]["end"] = 1
+    assert last_cycle(step * 5, [0x0F] * 4) == LATENCY + 5 * levels * 16 - 1
+
+
+def test_a_last_event_above_exponent_0_is_followed_by_its_doublings() -> None:
+    requests = [conv(span=0, want=1, exponent=3, end=1)] * 2
+    assert last_cycle(requests, [1]) == LATENCY + 2 * (1 + 3) - 1
 
 
 def test_steps_without_events_take_one_cycle_each() -> None:

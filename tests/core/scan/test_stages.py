@@ -31,6 +31,8 @@ SIZES = [
 ]
 QUEUED = 2  # cycles that a word is in an empty queue
 FAR = SpreadMemory.LATENCY
+ALONE = {"bits": 0, "exponent": 1, "end": 1, "many": 0}
+"""A `Word` that is the end of a step and no more."""
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
@@ -77,11 +79,12 @@ def stream(
 
 
 def flagged(requests: list[dict], flags: list[int]) -> list[dict]:
-    """Requests with the wanted words that are not zero; one without is None."""
+    """Requests with the wanted words that are not zero; one without is END or None."""
     found = []
     for request in requests:
         want = 0 if request is END else request["want"] & flags[request["span"]]
-        found.append(request if request is END else dict(request, want=want) if want else None)
+        kept = END if request["end"] else None
+        found.append(dict(request, want=want) if want else kept)
     return found
 
 
@@ -130,14 +133,18 @@ def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(
     assert driver.cycles == list(range(first, first + len(requests)))
     there = first + 1 + late
     assert taken.cycles == [there + i for i, keep in enumerate(kept) if keep]
-    assert ones(seen["empty"]) == [there + i for i, keep in enumerate(kept) if not keep]
+    found = zip(requests, flagged(requests, flags), strict=True)
+    empty = [request is not END and item in (END, None) for request, item in found]
+    assert ones(seen["empty"]) == [there + i for i, one in enumerate(empty) if one]
     assert not all(kept)
+    assert sum(empty) > kept.count(False)
 
 
 def test_a_request_is_dropped_only_while_there_is_room_behind() -> None:
     sizes = SIZES[0]
     requests, _, flags = work(sizes, 2)
-    kept = [item is not None for item in flagged(requests, flags)]
+    found = zip(requests, flagged(requests, flags), strict=True)
+    empty = [request is not END and item in (END, None) for request, item in found]
     block = flag_fetch(sizes)
     bench = Bench(block)
     bench.store(block.summary, flags)
@@ -145,7 +152,7 @@ def test_a_request_is_dropped_only_while_there_is_room_behind() -> None:
     bench.monitor(block.o, stall=stalls(2, 0.6))
     seen = bench.probe(empty=block.empty, ready=block.o.ready)
     bench.run(extra=60)
-    dropped = [cycle for cycle, keep in zip(driver.cycles, kept, strict=True) if not keep]
+    dropped = [cycle for cycle, one in zip(driver.cycles, empty, strict=True) if one]
     free = ones(seen["ready"])
     told = [next(c for c in free if c > cycle) for cycle in dropped]
     assert ones(seen["empty"]) == told
@@ -153,9 +160,12 @@ def test_a_request_is_dropped_only_while_there_is_room_behind() -> None:
 
 
 def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
-    """A `Word` for each word that a request wants, with no bits where none is in range."""
+    """A `Word` for each word that a request wants, with no bits where none is in range.
+
+    The last one of a step has its end.
+    """
     if request is END:
-        return [{"end": 1}]
+        return [dict(ALONE)]
     identity = request["kind"] is ScanKind.IDENTITY
     found = []
     for index in range(sizes["summary"]):
@@ -172,13 +182,15 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
         inc = request.get("inc", sizes["word"].bit_length() - 1)
         row = request["row"] + (0 if identity else index << inc)
         lanes = {"lo": request["lo"], "identity": int(identity)}
+        end = request["end"] and not request["want"] >> index + 1
+        many = (not identity and kept.bit_count() > 1) or (kept and end and request["exponent"])
         found.append(
             {
                 "bits": kept,
                 "row": row % (1 << address_bits(sizes["rows"])),
-                "exponent": request["exponent"],
-                "end": 0,
-                "many": int(not identity and kept.bit_count() > 1),
+                "exponent": request["exponent"] if kept else 1,
+                "end": int(end),
+                "many": int(bool(many)),
             }
             | (lanes if sizes.get("identities", True) else {})
         )
@@ -232,6 +244,13 @@ def full(parts: list[list[dict]]) -> list[dict]:
     return [entry for part in parts for entry in part if entry["end"] or entry["bits"]]
 
 
+def without_rows_of_ends(entries: list[dict]) -> list[dict]:
+    """An end alone has no row, and no place."""
+    return [
+        {name: entry[name] for name in ALONE} if not entry["bits"] else entry for entry in entries
+    ]
+
+
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
 @pytest.mark.parametrize("room", [None, 3, 17])
@@ -241,10 +260,8 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
     requests, words, parts = spans(sizes, 3)
     block = word_fetch(sizes) if room is None else Queued(sizes, room)
     _, taken, reads = stream(block, block.word, words, requests, rates)
-    found = [{"end": 1} if entry["end"] else entry for entry in taken.payloads]
-    assert found == full(parts)
-    assert all(entry["exponent"] == 0 for entry in taken.payloads if entry["end"])
-    assert len(reads.reads) == sum(len(part) for part in parts if not part[0]["end"])
+    assert without_rows_of_ends(taken.payloads) == without_rows_of_ends(full(parts))
+    assert len(reads.reads) == sum(len(part) for part in parts if part != [ALONE])
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -259,7 +276,7 @@ def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_seven_if
     later = FAR + 3 + QUEUED if far else 2
     for part in parts:
         for entry in part:
-            asked += [] if entry["end"] else [cycle + far]
+            asked += [] if entry == ALONE else [cycle + far]
             offered += [cycle + later] if entry["end"] or entry["bits"] else []
             cycle += 1
         last.append(cycle - 1)
@@ -291,10 +308,10 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
     expected = golden(requests, words, sizes)
     counts, level = [], None
     for entry in given:
-        exponent = 0 if entry["end"] else entry["exponent"]
+        exponent = entry["exponent"] if entry["bits"] else 0
         nulls = 0 if level is None else max(0, level - exponent - 1)
-        made = 1 if entry["end"] or entry.get("identity") else entry["bits"].bit_count()
-        counts.append(nulls + made)
+        made = 1 if not entry["bits"] or entry.get("identity") else entry["bits"].bit_count()
+        counts.append(nulls + made + (exponent if entry["end"] else 0))
         level = None if entry["end"] else exponent
     assert sum(counts) == len(expected)
     return given, expected, counts
@@ -335,5 +352,6 @@ def test_an_identity_takes_its_lanes_from_its_lowest_bit_on() -> None:
     word = {"bits": 0b1011 << 8, "lo": 8, "row": 7, "exponent": 0, "identity": 1}
     _, entry, event = layouts(sizes)
     block = EventMaker(entry=entry, event=event, granule=8)
-    _, taken, _ = stream(block, None, [], [word, {"end": 1}], (0.0, 0.0))
-    assert taken.payloads[0] == {"row": 7, "mask": 0b1011, "clear": 1, "double": 0, "end": 0}
+    _, taken, _ = stream(block, None, [], [word, word | {"end": 1}], (0.0, 0.0))
+    event = {"row": 7, "mask": 0b1011, "clear": 1, "double": 0, "end": 0}
+    assert taken.payloads == [event, event | {"clear": 0, "end": 1}]

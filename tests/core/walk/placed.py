@@ -13,7 +13,7 @@ from lbq_hw.core.walk.places import RUN_FIELDS, SCAN_FIELDS, PathState, paths_ri
 from sim.models.programs import Tables, draw_tables
 from sim.models.traffic import Stall, never
 
-END = {"end": 1}
+END = {"end": 1, "none": 1}
 
 
 def decoded(config: CoreConfig, tables: Tables) -> dict[str, list[dict[str, int]]]:
@@ -59,10 +59,11 @@ def scan_words(paths: Iterable[dict[str, int]], layout: Any) -> list[int]:
 def fetched(
     records: dict[str, list[dict[str, int]]], states: list[dict[str, int]]
 ) -> list[dict[str, Any]]:
-    """The `FetchedSegment`s of a step without its end, from the layer's paths and segments."""
-    return [
+    """The `FetchedSegment`s of a step, from the layer's paths and segments."""
+    found = [
         {
             "end": 0,
+            "none": 0,
             "base": segment["base"],
             "weight": segment["weight"],
             "exponent": segment["exponent"],
@@ -71,6 +72,12 @@ def fetched(
         }
         for segment in records["segments"]
     ]
+    return closed(found)
+
+
+def closed(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Items of a step: the last has its end."""
+    return [*items[:-1], items[-1] | {"end": 1}]
 
 
 def placed(
@@ -84,6 +91,7 @@ def placed(
         found.append(
             {
                 "end": 0,
+                "none": 0,
                 "base": segment["base"] + state["frame"],
                 "top": state["row"] + run["row"],
                 "left": state["col"] + run["column"],
@@ -95,7 +103,7 @@ def placed(
                 "path": {name: path[name] for name in RUN_FIELDS},
             }
         )
-    return found
+    return closed(found) if segment["end"] else found
 
 
 def riding(config: CoreConfig, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -114,8 +122,8 @@ def only_path(config: CoreConfig, paths: list[dict[str, int]]) -> dict[str, int]
 
 
 def only_ends(payloads: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of an end, nothing else has a meaning."""
-    return [END if payload["end"] else payload for payload in payloads]
+    """Of an end alone, nothing else has a meaning."""
+    return [END if payload["none"] else payload for payload in payloads]
 
 
 class Store:

@@ -61,7 +61,7 @@ def test_the_paths_of_a_layer_are_loaded_in_the_cycles_that_are_stated(
     count = config.layer_paths
     wait = count * parts + 5
     seen, [start] = load(config, records, [(first, first + count - 1)], wait)
-    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 2))
+    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1))
     assert ones(seen["bad"]) == []
     complete = [start + (number + 1) * parts + 2 for number in range(count)]
     assert ones(seen["en"]) == complete

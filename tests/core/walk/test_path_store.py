@@ -200,7 +200,7 @@ def test_a_state_is_there_in_the_cycle_after_it_is_asked_for_and_stays(
     assert steps.checked > 60
     kept = 0
     for free, opens, released in zip(seen["free"], seen["open"], seen["release"], strict=True):
-        assert free == (kept < SLOTS)
+        assert free == (kept < SLOTS or released)
         kept += opens - released
     assert len(ones(seen["free"])) < len(seen["free"])
 

@@ -18,8 +18,8 @@ from lbq_hw.core.walk.requests import Requests
 from sim.models.programs import SHAPES, SMALL, without_rest
 from sim.models.traffic import Stall, never, stalls
 
-END = {"end": 1}
-CLOSE = {"kind": ScanKind.END}
+END = {"end": 1, "none": 1}
+CLOSE = {"kind": ScanKind.END, "end": 1}
 
 
 def random_run(source: random.Random, config: CoreConfig) -> dict[str, int]:
@@ -28,7 +28,8 @@ def random_run(source: random.Random, config: CoreConfig) -> dict[str, int]:
     stacked = int(not identity and source.random() < 0.4) * config.stacks
     top_low, left_low = source.randint(0, 5), source.randint(0, 20)
     return {
-        "end": 0,
+        "end": int(source.random() < 0.3),
+        "none": 0,
         "base": source.randrange(100),
         "top": source.randint(-6, 20),
         "left": source.randint(-20, 50),
@@ -79,6 +80,7 @@ def cut(config: CoreConfig, run: dict[str, int]) -> list[dict[str, Any]] | None:
         found.append(
             {
                 "kind": ScanKind.IDENTITY if run["identity"] else ScanKind.CONV,
+                "end": int(run["end"] and span == end // size),
                 "span": span,
                 "want": sum(1 << word % size for word in words),
                 "lo": lo,
@@ -99,9 +101,10 @@ def model(config: CoreConfig, runs: Iterable[dict]) -> list[list[dict[str, Any]]
     """The requests of each run or end; after the first beyond the memory, of ends alone."""
     found, outside = [], False
     for run in runs:
-        requests = [CLOSE] if run["end"] else cut(config, run)
+        requests = [] if run["none"] else cut(config, run)
         outside |= requests is None
-        found.append([] if requests is None or (outside and not run["end"]) else requests)
+        requests = [] if outside or requests is None else requests
+        found.append(requests or [CLOSE] * run["end"])
     return found
 
 
@@ -123,7 +126,7 @@ def random_runs(config: CoreConfig, seed: int, count: int = 60) -> list[dict]:
 def payload(config: CoreConfig, run: dict[str, int]) -> dict[str, Any]:
     """A run or end as the stream has it: its path apart, and only where paths ride along."""
     members = {name: value for name, value in run.items() if name not in RUN_FIELDS}
-    if run["end"] or not paths_ride(config):
+    if run["none"] or not paths_ride(config):
         return members
     return members | {"path": {name: run[name] for name in RUN_FIELDS}}
 
@@ -136,7 +139,7 @@ def run(
     bench = Bench(requests)
     bench.hold((requests.stop, stop))
     if not paths_ride(config):
-        only = next(run for run in runs if not run["end"])
+        only = next(run for run in runs if not run["none"])
         bench.hold((requests.only, {name: only[name] for name in RUN_FIELDS}))
     if clear_at is not None:
         bench.script({"clear": requests.clear}, [{}] * clear_at + [{"clear": 1}])
@@ -160,7 +163,7 @@ def test_runs_are_clipped_and_cut_under_random_stalls(shape: int, seed: int) -> 
     _, taken, seen = run(config, runs, i_stall=i_stall, o_stall=o_stall)
     assert without_rest(taken.payloads) == flat(model(config, runs))
     ends = [c for c, p in zip(taken.cycles, taken.payloads, strict=True)
-            if p["kind"] == ScanKind.END]  # fmt: skip
+            if p["end"]]  # fmt: skip
     assert ones(seen["closed"]) == ends
     assert not any(seen["outside"])
 
@@ -183,8 +186,8 @@ def test_one_request_per_cycle_the_first_three_cycles_after_its_run(shape: int) 
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_a_run_beyond_the_memory_is_dropped_with_all_that_follow(shape: int, rate: float) -> None:
     config = SHAPES[shape]
-    runs = random_runs(config, 5)
-    number = next(i for i in range(20, 60) if not runs[i]["end"] and cut(config, runs[i]))
+    runs = random_runs(config, 9)
+    number = next(i for i in range(20, 60) if not runs[i]["none"] and cut(config, runs[i]))
     end = cut(config, runs[number])[-1]
     beyond = end["span"] * config.summary + end["hi_at"]
     farther = config.plane_words - beyond

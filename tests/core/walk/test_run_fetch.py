@@ -28,7 +28,7 @@ from sim.models.traffic import Stall, never, stalls
 
 
 def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list[dict], list[dict]]:
-    """Packed runs, segments and ends to drive, and what must come out, each with its path."""
+    """Packed runs, segments to drive, and what must come out, each with its path."""
     source = random.Random(seed)
     tables = random_tables(config, seed)
     records = decoded(config, tables)
@@ -36,10 +36,9 @@ def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list
     expected: list[dict] = []
     for _ in range(steps):
         segments = fetched(records, random_states(config, source, len(records["paths"])))
-        given += [*segments, END]
+        given += segments
         for segment in segments:
             expected += placed(config, segment, records["runs"])
-        expected.append(END)
     return tables["runs"], given, expected
 
 
@@ -86,22 +85,20 @@ def test_one_run_per_cycle_the_first_two_cycles_after_its_segment(shape: int) ->
 def spoiled(config: CoreConfig, seed: int) -> tuple[list[int], list[dict], list[dict], int]:
     """Work with an illegal run in the last segment of a step, what comes out, and which it is."""
     runs, given, expected = work(config, seed)
-    [*_, segment] = [item for item in given if not item["end"]]
-    at = segment["path"]["run_last"]
-    field = isa.RUN.slots(config)["rows_last"]
+    at = given[-1]["path"]["run_last"]
+    slots = isa.RUN.slots(config)
+    field = slots["rows_last"] if config.stacks else slots["weight"]
     number = next(
         i for i, item in enumerate(given)
-        if not item["end"] and item["path"]["run_first"] <= at <= item["path"]["run_last"]
+        if item["path"]["run_first"] <= at <= item["path"]["run_last"]
     )  # fmt: skip
     records = [isa.RUN.decode(config, word) for word in runs]
-    before = [run for item in given[:number] if not item["end"]
-              for run in placed(config, item, records)]  # fmt: skip
+    before = [run for item in given[:number] for run in placed(config, item, records)]
     before += placed(config, given[number], records)[:-1]
     assert not any(item["end"] for item in given[:number])
     runs = list(runs)
     runs[at] |= (1 << field.width) - 1 << field.offset
-    ends = [item for item in expected if item["end"]]
-    return runs, given, before + ends, at
+    return runs, given, before + [END] * sum(item["end"] for item in expected), at
 
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
@@ -119,14 +116,14 @@ def test_an_illegal_run_is_dropped_with_all_that_follow_but_ends(shape: int, rat
 def test_a_run_of_several_rows_needs_a_stacked_path() -> None:
     runs, given, _ = work(SMALL, 3)
     path = dict(given[0]["path"], run_first=0, run_last=0, identity=0)
-    segment = dict(given[0], path=path | {"stacked": 0})
+    segment = dict(given[0], end=1, path=path | {"stacked": 0})
     run_of_two = isa.RUN.decode(SMALL, runs[0]) | {"rows_last": 1}
     word = isa.RUN.encode(SMALL, run_of_two)
-    _, taken, seen = run(SMALL, [word], [segment, END])
+    _, taken, seen = run(SMALL, [word], [segment])
     assert (only_ends(taken.payloads), len(ones(seen["bad"]))) == ([END], 1)
     segment["path"] = path | {"stacked": 1}
-    _, taken, seen = run(SMALL, [word], [segment, END])
-    assert only_ends(taken.payloads) == [*placed(SMALL, segment, [run_of_two]), END]
+    _, taken, seen = run(SMALL, [word], [segment])
+    assert only_ends(taken.payloads) == placed(SMALL, segment, [run_of_two])
 
 
 def test_a_stop_keeps_an_error_quiet_and_a_clear_ends_the_dropping() -> None:
