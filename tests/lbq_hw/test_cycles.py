@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.memory.spread import SpreadMemory
+from lbq_hw.core.neurons import partial_sums
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.scan import scanner
 from lbq_hw.core.walk import layer_loader, path_store, step_infos
@@ -278,6 +280,8 @@ def test_the_constants_are_those_of_the_core() -> None:
     queues = inspect.signature(scanner.Scanner).parameters
     assert queues["span_queue"].default == stages.SPAN_QUEUE
     assert queues["word_queue"].default == stages.WORD_QUEUE
+    assert stages.FAR_CYCLES == SpreadMemory.LATENCY
+    assert stages.PARTIAL_CYCLES == partial_sums.LATENCY - 1
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
     assert model.SLOTS == path_store.SLOTS
 

@@ -18,7 +18,7 @@ from core.harness import Bench
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.scan.scanner import LATENCY, Scanner
+from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
 from sim.models.scanner import END, conv, golden, random_work, spots
 from sim.models.traffic import never, stalls
 from sim.verilog import ports
@@ -179,17 +179,19 @@ def test_an_identity_whose_places_are_multiples_of_a_granule(granule: int) -> No
 SMALL = {"lanes": 8, "word": 8, "summary": 4, "words": 64, "rows": 256}
 
 
-def last_cycle(requests: list[dict], words: list[int]) -> int:
+def last_cycle(requests: list[dict], words: list[int], *, far: bool = False) -> int:
     """Cycle of the last event, which the events themselves are checked to be right for."""
     words = words + [0] * (SMALL["words"] - len(words))
-    events, cycles, _ = scan(requests, words, SMALL)
+    events, cycles, _ = scan(requests, words, SMALL | {"far": far})
     assert events == golden(requests, words, SMALL)
     return cycles[-1]
 
 
-def test_a_dense_stream_takes_one_cycle_per_event() -> None:
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_a_dense_stream_takes_one_cycle_per_event(far: bool) -> None:
     requests = [conv(span=span, want=15, inc=3) for span in range(4)] + [END]
-    assert last_cycle(requests, [0xFF] * 16) == LATENCY + 16 * 8 + 1 - 1
+    first = LATENCY + FAR if far else LATENCY
+    assert last_cycle(requests, [0xFF] * 16, far=far) == first + 16 * 8 + 1 - 1
 
 
 def test_words_with_one_bit_each_take_one_cycle_per_event() -> None:
