@@ -231,7 +231,7 @@ class Accelerator(wiring.Component):
         # comes first. Without external memory, nothing that follows looks at the planes so soon.
         drained, settled, was_quiet = Signal(), Signal(), Signal()
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
-        m.d.comb += drained.eq(quiet & settled)
+        m.d.sync += drained.eq(quiet & settled)
         return drained
 
     def _run_layers(self, m, host, walker, drained):

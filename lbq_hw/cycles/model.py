@@ -90,8 +90,8 @@ def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
         walk.run(block)
         for total in totals:
             totals[total] += getattr(block, total)
-    # A core with external memory counts as idle once it has been idle for two cycles.
-    cycles = walk.neurons.idle() + (2 if work.config.external else 0)
+    # A core with external memory counts as idle once it has been idle for three cycles.
+    cycles = walk.neurons.idle() + (3 if work.config.external else 0)
     lane_cycles = totals["events"] + totals["nulls"]
     return LayerCycles(
         name=name,

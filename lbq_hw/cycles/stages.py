@@ -236,6 +236,6 @@ class Scanner:
             if count:
                 taken = max(max(left + 1, taken) + 1, made)
                 made = word(taken, count)
-            heapreplace(room, taken if count else left)
+            heapreplace(room, taken + 1 if count else left)
         self._issued, self._taken, self._made = issued, taken, made
         return issued

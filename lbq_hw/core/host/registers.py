@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.memory.spread import copies
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import COUNTERS
@@ -37,7 +38,8 @@ class Registers(wiring.Component):
     begin : in
         Start a run; never while busy.
     clear : in
-        Forget the error, that a run is done, and what was counted.
+        Forget the error, that a run is done, and what was counted; with external memory, the latter
+        a cycle later.
     refused : in
         Error of a request that is refused in this cycle, or 0.
     calibrated, aligned : in, with external memory
@@ -130,10 +132,13 @@ class Registers(wiring.Component):
         ticks = Signal(self.ticks.shape())
         m.d.sync += ticks.eq(self.ticks.as_value() & running.replicate(len(COUNTERS)))
         c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))
-        for name in COUNTERS[: c.counters]:
+        clears = [self.clear] * (len(COUNTERS) + 1)
+        if c.external:  # what they count is far apart, and they lie near it
+            clears = copies(m, self.clear, len(clears), name="clear")
+        for name, clear in zip(COUNTERS[: c.counters], clears, strict=False):
             width = c.counter_bits if name == "cycles" else min(c.counter_bits, SLICE)
             counters[name] = counter = Signal(unsigned(width), name=f"count_{name}")
-            with m.If(self.clear):
+            with m.If(clear):
                 m.d.sync += counter.eq(0)
             with m.Elif(ticks[name]):
                 m.d.sync += counter.eq(counter + 1)
@@ -141,7 +146,7 @@ class Registers(wiring.Component):
         if c.external:
             waited, tick = Signal(min(c.counter_bits, SLICE)), Signal()
             m.d.sync += tick.eq(self.waits & running)
-            with m.If(self.clear):
+            with m.If(clears[-1]):
                 m.d.sync += waited.eq(0)
             with m.Elif(tick):
                 m.d.sync += waited.eq(waited + 1)

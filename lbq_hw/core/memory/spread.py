@@ -1,6 +1,6 @@
 """Memories that fill a good part of a chip."""
 
-from amaranth import Module, Signal, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -8,17 +8,32 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["SpreadMemory", "SpreadRows", "copies", "slices"]
+__all__ = ["SpreadMemory", "SpreadRows", "banks", "copies", "slices"]
 
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024
 _WIDEST = 36
+_LEAST_BANK = 512
 
 
 def slices(width: int, depth: int) -> list[slice]:
     """Bits of a word that lie in block RAMs near each other, as many as these hold in whole."""
     bits = _RAMS * max(1, min(_WIDEST, _RAM_BITS >> ceil_log2(depth)))
     return [slice(i, min(i + bits, width)) for i in range(0, width, bits)]
+
+
+def banks(depth: int) -> list[tuple[int, int]]:
+    """First word and size of each part that is a power of two of words, largest first; the last may
+    be smaller than it could be.
+    """
+    found, first = [], 0
+    while first < depth:
+        size = 1 << (depth - first).bit_length() - 1
+        if size < _LEAST_BANK:
+            size = depth - first
+        found.append((first, size))
+        first += size
+    return found
 
 
 def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
@@ -89,23 +104,42 @@ class SpreadMemory(wiring.Component):
         read_en = copies(m, read.en, count, name="read_en")
         write_en = copies(m, write.en, count, name="write_en") if len(write.en) == 1 else None
         for i, bits in enumerate(self._slices):
-            m.submodules[f"slice_{i}"] = part = memory.Memory(
-                shape=bits.stop - bits.start, depth=self._depth, init=[], attrs=APART
-            )
-            put, get = part.write_port(), part.read_port()
-            came = Signal.like(get.data, name=f"came_{i}", reset_less=True)
-            m.d.sync += put.data.eq(write.data[bits])
-            m.d.sync += [came.eq(get.data), read.data[bits].eq(came)]
-            m.d.comb += [
-                put.addr.eq(write_addr[i]),
-                get.addr.eq(read_addr[i]),
-                get.en.eq(read_en[i]),
-            ]
-            if write_en:
-                m.d.comb += put.en.eq(write_en[i])
-            else:
-                m.d.sync += put.en.eq(write.en[i])
+            width = bits.stop - bits.start
+            given = Signal(width, name=f"given_{i}", reset_less=True)
+            writes = write_en[i] if write_en else Signal(name=f"write_en_{i}")
+            m.d.sync += given.eq(write.data[bits])
+            if not write_en:
+                m.d.sync += writes.eq(write.en[i])
+            came = []
+            for first, depth in banks(self._depth):
+                m.submodules[f"slice_{i}_{first}"] = part = memory.Memory(
+                    shape=width, depth=depth, init=[], attrs=APART
+                )
+                put, get = part.write_port(), part.read_port()
+                came.append(Signal(width, name=f"came_{i}_{first}", reset_less=True))
+                low = ceil_log2(depth)
+                m.d.comb += [
+                    put.addr.eq(write_addr[i]),
+                    put.data.eq(given),
+                    put.en.eq(writes & (write_addr[i][low:] == first >> low)),
+                    get.addr.eq(read_addr[i]),
+                    get.en.eq(read_en[i] & (read_addr[i][low:] == first >> low)),
+                ]
+                m.d.sync += came[-1].eq(get.data)
+            m.d.sync += read.data[bits].eq(self._choose(m, read_addr[i], came))
         return m
+
+    def _choose(self, m, asked, came):
+        """What came from the bank that was asked two cycles ago."""
+        for cycle in range(2):
+            later = Signal.like(asked, name=f"asked_{cycle}", reset_less=True)
+            m.d.sync += later.eq(asked)
+            asked = later
+        chosen = came[0]
+        for (first, depth), word in list(zip(banks(self._depth), came, strict=True))[1:]:
+            low = ceil_log2(depth)
+            chosen = Mux(asked[low:] == first >> low, word, chosen)
+        return chosen
 
 
 class SpreadRows(wiring.Component):

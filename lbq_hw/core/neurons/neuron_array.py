@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.memory.spread import copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
@@ -15,6 +16,8 @@ from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["NeuronArray"]
+
+_UNITS_A_COPY = 4
 
 
 class NeuronArray(wiring.Component):
@@ -272,16 +275,13 @@ class NeuronArray(wiring.Component):
         )
         connect(m, flipped(self.params), parameters.write)
         bias, thresholds = parameters.bias, parameters.thresholds
-        decay = Signal(positions.decay_bits + 1)
+        decays = self._decays(m, at, len(units))
         m.d.comb += [
             bias.en.eq(1),
             bias.addr.eq(at[0].param),
             thresholds.en.eq(1),
             thresholds.addr.eq(at[positions.theta - 1].param),
         ]
-        for bit, factor in enumerate(decay):
-            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
-            m.d.comb += factor.eq(kept & ~at[positions.decay(bit)].fresh)
         for i, unit in enumerate(units):
             m.submodules[f"unit_{i}"] = unit
             m.d.comb += [
@@ -289,11 +289,29 @@ class NeuronArray(wiring.Component):
                 unit.bias.eq(bias.data[i]),
                 unit.theta.eq(thresholds.data[i].theta),
                 unit.reset.eq(thresholds.data[i].reset if self._resets else unit.theta),
-                unit.decay.eq(decay),
+                unit.decay.eq(decays[i]),
                 unit.shift.eq(layer.shift),
                 unit.capacity.eq(layer.capacity),
                 unit.fire.eq(~layer.readout),
             ]
+
+    def _decays(self, m, at, units):
+        """What each unit multiplies with; with partial sums, units are many and far apart, and
+        some of them have a copy of their own.
+        """
+        layer, bits = self.layer, self._positions.decay_bits + 1
+        decay, by_unit = Signal(bits), [[] for _ in range(units)]
+        for bit, factor in enumerate(decay):
+            position = self._positions.decay(bit)
+            early = bool(self._partial) and position > 0
+            kept = Mux(layer.readout, int(bit == bits - 1), layer.decay[bit])
+            m.d.comb += factor.eq(kept & ~at[position - early].fresh)
+            factors = [factor]
+            if early:
+                factors = copies(m, factor, -(-units // _UNITS_A_COPY), name=f"decay_{bit}")
+            for unit, own in enumerate(by_unit):
+                own.append(factors[unit // _UNITS_A_COPY] if early else factor)
+        return [Cat(own) for own in by_unit]
 
     def _keep_levels(self, m, at, units):
         """The largest levels of each timestep over the positions of the pool window so far."""

@@ -46,7 +46,7 @@ class PartialSums(wiring.Component):
         A group is given, its number in the tile, its sums.
     add, leave : in
         Begin with what the pass before has left; leave the sums for the next. Both hold from the
-        first group of a pass until its last one is in ``o``.
+        cycle before the first group of a pass until its last one is in ``o``.
     o : out, ``units`` signed sums
     """
 
@@ -74,11 +74,13 @@ class PartialSums(wiring.Component):
         number = Signal(ceil_log2(self._words // self._groups), init=-1)  # of the step
         layout = data.StructLayout({"sums": self.sums.shape(), "leave": 1, "at": len(read.addr)})
         given = [Signal(layout, name=f"given_{i}", reset_less=True) for i in range(LATENCY)]
+        leaves = Signal()
+        m.d.sync += leaves.eq(self.leave)
         m.d.comb += [
             read.addr.eq(Cat(self.group, number)),
             read.en.eq(self.valid & self.add),
             given[0].sums.eq(self.sums),
-            given[0].leave.eq(self.valid & self.leave),
+            given[0].leave.eq(self.valid & leaves),
             given[0].at.eq(read.addr),
         ]
         m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]

@@ -180,7 +180,7 @@ class WordFetch(wiring.Component):
     o : stream of `Word`, with ``far`` always ready
     word : the read port of the words, seen from the other side
     left : in, with ``far``
-        One of the words that were taken has left, and makes room.
+        One of the words that were taken leaves, and makes room from the next cycle but one on.
     """
 
     def __init__(
@@ -298,9 +298,9 @@ class WordFetch(wiring.Component):
         with m.If(~there):
             offers += self.o.payload.exponent.eq(1)
         if self._far:
-            owed, dropped = Signal(range(self._room + 1)), Signal()
-            m.d.sync += dropped.eq(valid & ~(there | held.end))
-            m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - self.left - dropped)
+            owed, dropped, left = Signal(range(self._room + 1)), Signal(), Signal()
+            m.d.sync += [dropped.eq(valid & ~(there | held.end)), left.eq(self.left)]
+            m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - left - dropped)
             m.d.comb += chosen.free.eq(owed != self._room)
 
 

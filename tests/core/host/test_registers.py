@@ -129,7 +129,7 @@ def test_waits_of_a_run_on_a_tape_are_counted_and_its_passes_are_told() -> None:
     assert ones(seen["start"]) == [start]
     ticks = [step["waits"] for step in script]
     assert seen["wait_cycles"] == [
-        sum(ticks[start + 1 : min(max(cycle, 1) - 1, end + 1)]) if cycle <= clear else 0
+        sum(ticks[start + 1 : min(max(cycle, 1) - 1, end + 1)]) if cycle <= clear + 1 else 0
         for cycle in range(80)
     ]
     assert max(seen["wait_cycles"]) > 10

@@ -15,7 +15,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows, copies, slices
+from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows, banks, copies, slices
 from sim.models.traffic import stalls
 from sim.verilog import ports
 
@@ -40,20 +40,35 @@ def test_a_slice_is_what_eight_block_rams_hold(
     assert (found[0].stop, len(found)) == (first, count)
 
 
-def accesses(source: random.Random, depth: int, count: int) -> list[dict]:
+def accesses(source: random.Random, places: list[int], count: int) -> list[dict]:
     """Writes and reads in any order, at few words, none of a word in the cycle of its write."""
     steps = []
     for _ in range(count):
-        put, get = source.sample(range(depth), 2)
+        put, get = source.sample(places, 2)
         steps.append({"write_addr": put, "read_addr": get, "read_en": int(source.random() < 0.7)})
     return steps
 
 
+@pytest.mark.parametrize(
+    ("depth", "parts"),
+    [
+        (5, [(0, 5)]),
+        (2048, [(0, 2048)]),
+        (12288, [(0, 8192), (8192, 4096)]),
+        (1700, [(0, 1024), (1024, 512), (1536, 164)]),
+    ],
+)
+def test_a_bank_is_a_power_of_two_of_words(depth: int, parts: list[tuple[int, int]]) -> None:
+    assert banks(depth) == parts
+
+
 @pytest.mark.parametrize("granule", [None, 8])
-def test_what_was_written_before_is_read_four_cycles_later(granule: int | None) -> None:
-    memory = SpreadMemory(width=24, depth=5, granule=granule)
+@pytest.mark.parametrize("depth", [5, 1700])
+def test_what_was_written_before_is_read_four_cycles_later(depth: int, granule: int | None) -> None:
+    memory = SpreadMemory(width=24, depth=depth, granule=granule)
     source = random.Random(granule)
-    steps, held, expected = accesses(source, 5, 300), [0] * 5, {}
+    places = source.sample(range(depth), 5)
+    steps, held, expected = accesses(source, places, 300), [0] * depth, {}
     for cycle, step in enumerate(steps):
         step |= {"write_data": source.randrange(1 << 24), "write_en": source.randrange(8)}
         if granule is None:

@@ -90,7 +90,7 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
                 continue
             word_offered.append(max(word_left + 1, word_taken))
             word_taken = max(word_offered[-1] + 1, event_made)
-            made_room.append(word_taken)
+            made_room.append(word_taken + 1)
             exponent = request["exponent"] if places else 0
             count = max(0, level - exponent - 1) if level is not None else 0
             count += len(places) if places and request["kind"] is ScanKind.CONV else 1
