@@ -67,7 +67,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(prog=prog)
-    parser.add_argument("--board", metavar="NAME", help="see --list-boards")
+    parser.add_argument(
+        "--board", metavar="NAME", help="see --list-boards; or the file of a board of one's own, F.py"
+    )
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
     core = parser.add_argument_group("the core (sized for the board unless given)")
@@ -163,7 +165,10 @@ def _show_result(job: flow.Job, console: Console) -> None:
     for heading in ("", *known):
         table.add_column(heading, justify="right" if heading else "left")
     for row, *numbers in zip(rows, *known.values(), strict=True):
-        table.add_row(row.name, *("" if value is None else _figure(value) for value in numbers))
+        cells = ["" if value is None else _figure(value) for value in numbers]
+        if row.name == flow.FMAX and row.estimate is None:
+            cells[0] = "not measured"  # on devices of this series, by whoever made the model
+        table.add_row(row.name, *cells)
     console.print(table)
 
 

@@ -55,7 +55,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
     cores = parser.add_mutually_exclusive_group()
     cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
-    cores.add_argument("--board", metavar="NAME", help="the core that a build sizes for a board")
+    cores.add_argument(
+        "--board", metavar="NAME", help="the core that a build sizes for a board, or for a board F.py"
+    )
     parser.add_argument(
         "--core",
         type=Path,

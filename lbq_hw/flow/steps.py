@@ -143,7 +143,7 @@ def simulate(job: Job, work: Path) -> str:
     for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
         command += [f"--{option}", str(job.folder / name)]
     if job.config.external:
-        command += ["--board", job.board.name, "--freq", f"{job.clock_hz / 1e6:.6f}"]
+        command += ["--board", job.board.spelled, "--freq", f"{job.clock_hz / 1e6:.6f}"]
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
