@@ -23,7 +23,9 @@ def check(board: Board) -> None:
     for role in _ROLES:
         for pin, signal in pins(board, role).items():
             if pin in taken:
-                mend = "give led=None, or another light" if role == "led" else f"give another {role}"
+                mend = (
+                    "give led=None, or another light" if role == "led" else f"give another {role}"
+                )
                 raise BoardError(f"{taken[pin]} and {signal} are both on pin {pin}: {mend}")
             taken[pin] = signal
 
@@ -39,7 +41,9 @@ def pins(board: Board, role: str) -> dict[str, str]:
         port = platform.request(*resource, dir="-")
     except ResourceError:
         known = ", ".join(f"{name} {number}" for name, number in platform.resources)
-        raise BoardError(f"{role} must be a resource of its platform ({known}), not {words}") from None
+        raise BoardError(
+            f"{role} must be a resource of its platform ({known}), not {words}"
+        ) from None
     group = isinstance(port, PortGroup)
     if role in ("clock", "led") and group:
         raise BoardError(f"{role} must be one signal, but {words} has several")

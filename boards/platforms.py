@@ -9,7 +9,8 @@ from amaranth_boards.resources import LEDResources, SDRAMResource, UARTResource
 
 __all__ = [
     "ColorlightI5Platform", "ColorlightI9Platform", "ECPIX545BoardPlatform",
-    "ECPIX585BoardPlatform", "ICESugarProBoardPlatform", "OrangeCrabPlatform", "TangNano20kPlatform",
+    "ECPIX585BoardPlatform", "ICESugarProBoardPlatform", "OrangeCrabPlatform",
+    "TangNano20kPlatform",
 ]  # fmt: skip
 
 _CMOS = {"IO_TYPE": "LVCMOS33"}

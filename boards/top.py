@@ -20,7 +20,7 @@ whatever they hold. Lattice does not document it; Amaranth's platform waits as l
 
 class Top(Elaboratable):
     """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
-    ``bus`` on those of its SDRAM, if it has external memory. ``busy`` is the LED's, if there is one.
+    ``bus`` on those of its SDRAM, if it has external memory. ``busy`` is the LED's, if it has one.
 
     Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
     iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.

@@ -15,8 +15,8 @@ from lbq_hw.tools import MissingToolError
 from lbq_hw.tools.process import ToolError
 
 __all__ = [
-    "FMAX", "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
-    "names", "next_commands", "plan", "results", "run",
+    "FMAX", "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step",
+    "ToolError", "names", "next_commands", "plan", "results", "run",
 ]  # fmt: skip
 
 _SOURCE = ("dataset", "data", "raw")

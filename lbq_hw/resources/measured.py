@@ -23,7 +23,8 @@ def measured() -> list[dict[str, Any]]:
 def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     """Join a finished build to the measurements; one of the same core and board is replaced.
 
-    `small` gives the price of the memories that became logic. ValueError for a board of one's own: the model could not find it again.
+    `small` gives the price of the memories that became logic. ValueError for a board of one's own:
+    the model could not find it again.
     """
     core, placed = (
         json.loads((folder / name).read_text(encoding="utf-8"))

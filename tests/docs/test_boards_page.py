@@ -1,4 +1,4 @@
-"""The page on boards: its files are boards, its commands run, its tables are those of the boards."""
+"""The page on boards: its files are boards, its commands run, its tables are of today."""
 
 from __future__ import annotations
 
