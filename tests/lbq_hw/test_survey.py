@@ -8,9 +8,11 @@ import pytest
 
 import boards
 from lbq_hw import board_tables, build, sizing, zoo
+from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
 from lbq_hw.flow import Options
 from lbq_hw.network import Network
+from lbq_hw.resources import Estimate
 from lbq_hw.sizing import Refusal, SizedCore, on_tape, survey
 from lbq_hw.sizing.activity import Activity, activity
 
@@ -24,8 +26,9 @@ def fake(network: Network, board: boards.Board, **options: object) -> SizedCore 
     assert (network.name, options["lanes"]) == ("digits", 8)
     if board.name not in ("ulx3s-85f", "icebreaker"):
         return Refusal([f"{board.title} is full"])
-    config = sizing.CoreConfig(lanes=8, external=16 if board.sdram else 0, partial_words=1)
-    guess = sizing.Estimate(luts=4000, block_rams=20, sprams=0, fmax_hz=0.0)
+    memory = {"external": 16 if board.sdram else 0, "layers": 8}
+    config = CoreConfig(lanes=16, word=16, summary=8, **memory)
+    guess = Estimate(luts=4000, block_rams=20, sprams=0, fmax_hz=0.0)
     busy = of("digits")
     return SizedCore(
         config=config,
@@ -52,7 +55,7 @@ def test_every_board_with_a_fabric_has_a_line() -> None:
     found = {line.board: line for line in lines}
     assert found["orangecrab"].short == ("OrangeCrab r0.2 25F is full",)
     assert found["ulx3s-85f"].cells == [
-        "ulx3s-85f", "8", "80 MHz", "4,000", "20", "SDRAM", "100 us", "10,000"
+        "ulx3s-85f", "16", "80 MHz", "4,000", "20", "SDRAM", "100 us", "10,000"
     ]  # fmt: skip
     assert found["icebreaker"].cells[5] == "chip"
 
@@ -65,7 +68,7 @@ def test_the_table_fits_a_terminal_and_says_what_is_short(
     assert build.main(arguments) == 0
     out = capsys.readouterr().out
     assert "versa-ecp5 does not hold it: Versa ECP5 is full\n" in out
-    (row,) = [line for line in out.splitlines() if line.startswith("ulx3s-85f ")]
+    (row,) = [line for line in out.splitlines() if line.strip().startswith("ulx3s-85f ")]
     assert row.split() == [
         "ulx3s-85f",
         "8",
