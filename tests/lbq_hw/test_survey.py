@@ -71,7 +71,7 @@ def test_the_table_fits_a_terminal_and_says_what_is_short(
     (row,) = [line for line in out.splitlines() if line.strip().startswith("ulx3s-85f ")]
     assert row.split() == [
         "ulx3s-85f",
-        "8",
+        "16",
         "80",
         "MHz",
         "4,000",
