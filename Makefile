@@ -38,7 +38,8 @@ lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff format --check .
 	$(VENV)/basedpyright
 
-docs: $(STAMP) ## write the generated pages anew: records, block diagram, table of blocks
+docs: $(STAMP) ## write the generated pages anew: records, block diagram, tables of blocks and boards
+	$(VENV)/python -m boards docs
 	$(VENV)/python -m lbq_hw.isa > docs/isa.md
 	$(VENV)/python -m lbq_hw.diagram docs
 

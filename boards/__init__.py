@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+import os
 import pkgutil
-from dataclasses import dataclass, fields
+import re
+from dataclasses import dataclass, fields, replace
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lbq_hw.external.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
-_HELPERS = ("clocks", "platforms", "top")
+_HELPERS = ("__main__", "clocks", "pages", "pins", "platforms", "top")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
 
 
 class BoardError(ValueError):
-    """A board that does not exist; one sentence with the nearest names."""
+    """A board that does not exist, or cannot be built for; one sentence that says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +33,8 @@ class Board:
 
     `name`, as given to ``--board``; `title`; `device`, as its maker calls it; `family`, one of
     `FAMILIES`, or None for a board without a fabric, which is only simulated. `platform` is
-    ``module:Class``, imported when it is first asked for.
+    ``module:Class``, imported when it is first asked for; ``:Class`` is in the board's own file.
+    `file` is that file, for a board that was found by its path; empty for those that ship.
 
     Resources that nextpnr can place into: `luts` of four inputs, `block_rams`, and `sprams` of
     16 K x 16 bits.
@@ -38,10 +45,12 @@ class Board:
     Memory: `sdram` names a chip of `lbq_hw.external.chips`, at the resource ``sdram``; empty: there
     is none that a core can read.
 
-    Link: the resource `uart`, at `baud`; `led` lights while the core is busy.
+    Link: the resource `uart`, at `baud`; `led` lights while the core is busy; None: there is no
+    light, or its pin has another use.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
-    `program`, the command that loads a bitstream, which replaces ``{}``.
+    `program`, the command that loads a bitstream, which replaces ``{}``. `usb` is what the board
+    is on the bus, and `light` the colour of its LED: for the page about first light.
     """
 
     name: str
@@ -58,13 +67,21 @@ class Board:
     target_hz: int
     sdram: str = ""
     uart: tuple[str, int] = ("uart", 0)
-    led: tuple[str, int] = ("led", 0)
+    led: tuple[str, int] | None = ("led", 0)
     baud: int
     place: tuple[str, ...] = ()
     pack: tuple[str, ...] = ()
     program: str = ""
+    usb: str = ""
+    light: str = ""
+    file: str = ""
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"name must be letters, digits and . _ + -, and not begin with one of these, "
+                f"not {self.name!r}"
+            )
         if self.family is not None and self.family not in FAMILIES:
             raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {self.family!r}")
         for name in _COUNTS:
@@ -77,18 +94,28 @@ class Board:
                     raise ValueError(f"{name} must be given for a board with a fabric")
 
     @property
+    def spelled(self) -> str:
+        """What ``--board`` takes to find this board again."""
+        return self.file or self.name
+
+    @property
     def chip(self) -> Chip | None:
         """The external memory, if there is one."""
         from lbq_hw.external.chips import CHIPS
 
-        return next((chip for chip in CHIPS if chip.name == self.sdram), None)
+        if not self.sdram:
+            return None
+        chips = {chip.name: chip for chip in CHIPS}
+        if self.sdram not in chips:
+            raise BoardError(f"sdram must be one of {', '.join(chips)}, not {self.sdram!r}")
+        return chips[self.sdram]
 
     def make_platform(self) -> Any:
         """A fresh Amaranth platform; it serves one build."""
         if self.family is None:
             raise ValueError(f"board {self.name!r} has no platform: it is only simulated")
         module, _, kind = self.platform.partition(":")
-        made = getattr(importlib.import_module(module), kind)
+        made = getattr(importlib.import_module(module) if module else _module(self.file), kind)
         return made(toolchain="Apicula") if self.family == "gowin" else made()
 
     def facts(self) -> dict[str, Any]:
@@ -112,10 +139,54 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Board:
-    """The board of this name; BoardError with the nearest names if there is none."""
+    """The board of this name, or in this file, which ends with ``.py``.
+
+    BoardError with the nearest names if there is none, or with what is wrong with the file.
+    """
+    if name.endswith(".py"):
+        return _load(name)
     known = _boards()
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise BoardError(f"no board {name!r}: {hint}")
+
+
+@cache
+def _load(path: str) -> Board:
+    """The board of a file of one's own, whose pins are looked up at once."""
+    from boards import pins
+
+    if not Path(path).is_file():
+        raise BoardError(f"no board {path!r}: there is no such file")
+    board = getattr(_module(path), "BOARD", None)
+    if not isinstance(board, Board):
+        raise BoardError(f"{path} must set BOARD to a Board, as docs/boards.md shows")
+    if board.name in _boards():
+        raise BoardError(f"{path} must give its board another name: {board.name} is one that ships")
+    board = replace(board, file=os.path.abspath(path))
+    try:
+        _ = board.chip
+        if board.family is not None:
+            pins.check(board)
+    except ValueError as error:
+        raise BoardError(f"{path}: {error}") from error
+    return board
+
+
+@cache
+def _module(path: str) -> ModuleType:
+    """A file of one's own as a module, which is not among those that can be imported by name."""
+    spec = importlib.util.spec_from_file_location(f"board_{Path(path).stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # whatever a user's file does
+        kind = type(error).__name__
+        raise BoardError(f"{path} cannot be read as a board: {kind}: {error}") from error
+    return module

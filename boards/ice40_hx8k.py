@@ -17,4 +17,5 @@ BOARD = Board(
     baud=1_000_000,
     place=("--hx8k", "--package", "ct256"),
     program="iceprog -S {}",
+    usb="0403:6010, channel B",
 )

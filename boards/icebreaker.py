@@ -18,4 +18,6 @@ BOARD = Board(
     baud=1_000_000,
     place=("--up5k", "--package", "sg48"),
     program="iceprog {}",
+    usb="0403:6010, channel B",
+    light="red",
 )

@@ -19,4 +19,6 @@ BOARD = Board(
     place=("--25k", "--package", "CABGA256", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -c cmsisdap --vid 0x1d50 --pid 0x602b {}",
+    usb="1d50:602b",
+    light="green",
 )

@@ -18,4 +18,6 @@ BOARD = Board(
     place=("--25k", "--package", "CSFBGA285", "--speed", "8"),
     pack=("--compress", "--freq", "38.8"),
     program="openFPGALoader -b orangeCrab {}",
+    usb="1209:5af0, only to program",
+    light="green",
 )

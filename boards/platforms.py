@@ -1,14 +1,80 @@
 """Platforms that amaranth-boards does not have, or not with a serial port."""
 
 from amaranth.build import Attrs, Clock, Pins, Resource
-from amaranth.vendor import GowinPlatform
+from amaranth.vendor import GowinPlatform, LatticeECP5Platform
+from amaranth_boards.ecpix5 import ECPIX545Platform, ECPIX585Platform
 from amaranth_boards.icesugar_pro import ICESugarProPlatform
 from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform
 from amaranth_boards.resources import LEDResources, SDRAMResource, UARTResource
 
-__all__ = ["ICESugarProBoardPlatform", "OrangeCrabPlatform", "TangNano20kPlatform"]
+__all__ = [
+    "ColorlightI5Platform", "ColorlightI9Platform", "ECPIX545BoardPlatform",
+    "ECPIX585BoardPlatform", "ICESugarProBoardPlatform", "OrangeCrabPlatform",
+    "TangNano20kPlatform",
+]  # fmt: skip
 
 _CMOS = {"IO_TYPE": "LVCMOS33"}
+
+
+def _colorlight(led):
+    """Pins of both modules, as https://github.com/wuxx/Colorlight-FPGA-Projects lists them; the
+    serial port is the one that MuseLab's extension board has on its USB socket. Clock enable, chip
+    select and masks of the SDRAM are fixed on the module.
+    """
+    return (
+        Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), Attrs(**_CMOS)),
+        *LEDResources(pins=led, invert=True, attrs=Attrs(**_CMOS)),
+        UARTResource(0, rx="H18", tx="J17", attrs=Attrs(**_CMOS)),
+        SDRAMResource(
+            0,
+            clk="B9",
+            ras_n="B10",
+            cas_n="A9",
+            we_n="A10",
+            ba="B11 C8",
+            a="B13 C14 A16 A17 B16 B15 A14 A13 A12 A11 B12",
+            dq="B6 A5 A6 A7 C7 B8 B5 A8 D8 D7 E8 D6 C6 D5 E7 C5 "
+            "C10 D9 E11 D11 C11 D12 E9 C12 E14 C15 E13 D15 E12 B17 D14 D13",
+            attrs=Attrs(SLEWRATE="FAST", **_CMOS),
+        ),
+    )
+
+
+class ColorlightI5Platform(LatticeECP5Platform):
+    """Colorlight i5, revision 7.0."""
+
+    device = "LFE5U-25F"
+    package = "BG381"
+    speed = "6"
+    default_clk = "clk25"
+    resources = _colorlight(led="U16")
+    connectors = ()
+
+
+class ColorlightI9Platform(LatticeECP5Platform):
+    """Colorlight i9, revision 7.2: as the i5, but for the chip and the light."""
+
+    device = "LFE5U-45F"
+    package = "BG381"
+    speed = "6"
+    default_clk = "clk25"
+    resources = _colorlight(led="L2")
+    connectors = ()
+
+
+_ECPIX_GREEN = LEDResources(pins="R21", invert=True, attrs=Attrs(**_CMOS))
+
+
+class ECPIX545BoardPlatform(ECPIX545Platform):
+    """With the green of its first light as LED 0."""
+
+    resources = (*ECPIX545Platform.resources, *_ECPIX_GREEN)
+
+
+class ECPIX585BoardPlatform(ECPIX585Platform):
+    """The same with the larger chip."""
+
+    resources = (*ECPIX585Platform.resources, *_ECPIX_GREEN)
 
 
 class ICESugarProBoardPlatform(ICESugarProPlatform):

@@ -19,4 +19,5 @@ BOARD = Board(
     place=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
     pack=("-d", "GW2A-18C", "--sspi_as_gpio", "--mspi_as_gpio"),
     program="openFPGALoader -b tangnano20k {}",
+    usb="0403:6010, channel B",
 )

@@ -18,4 +18,5 @@ BOARD = Board(
     place=("--device", "GW1NR-LV9QN88PC6/I5", "--vopt", "family=GW1N-9C"),
     pack=("-d", "GW1N-9C", "--sspi_as_gpio", "--mspi_as_gpio"),
     program="openFPGALoader -b tangnano9k {}",
+    usb="0403:6010, channel B",
 )

@@ -20,7 +20,7 @@ whatever they hold. Lattice does not document it; Amaranth's platform waits as l
 
 class Top(Elaboratable):
     """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
-    ``bus`` on those of its SDRAM, if it has external memory.
+    ``bus`` on those of its SDRAM, if it has external memory. ``busy`` is the LED's, if it has one.
 
     Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
     iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.
@@ -45,11 +45,13 @@ class Top(Elaboratable):
         if self._setting is not None:
             self._clock(m, platform)
         uart = platform.request(*self._board.uart, dir="-")
-        led = platform.request(*self._board.led, dir="-")
         m.submodules.rx = rx = io.Buffer("i", uart.rx)
         m.submodules.tx = tx = io.Buffer("o", uart.tx)
-        m.submodules.led = light = io.Buffer("o", led)
-        m.d.comb += [system.rx.eq(rx.i), tx.o.eq(system.tx), light.o.eq(system.busy)]
+        m.d.comb += [system.rx.eq(rx.i), tx.o.eq(system.tx)]
+        if self._board.led is not None:
+            led = platform.request(*self._board.led, dir="-")
+            m.submodules.led = light = io.Buffer("o", led)
+            m.d.comb += light.o.eq(system.busy)
         if "bus" in system.signature.members:
             port = platform.request("sdram", dir="-")
             m.submodules.sdram = pins = SdramPins(chip=self._board.chip, port=port)

@@ -19,4 +19,5 @@ BOARD = Board(
     place=("--85k", "--package", "CABGA381", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -b ulx3s {}",
+    usb="0403:6015",
 )

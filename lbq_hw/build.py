@@ -15,13 +15,14 @@ from rich.table import Table
 
 import boards
 from boards.clocks import ClockError
-from lbq_hw import file, flow, units, zoo
+from lbq_hw import board_tables, extras, file, flow, units, zoo
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+ANY = "any"
 _EPILOG = """
 examples:
   python -m lbq_hw.build --board icebreaker --model mnist-4bit --data folder/of/mnist
@@ -32,6 +33,8 @@ examples:
       does it fit, and how fast would it be? answers in seconds
   python -m lbq_hw.build --board icebreaker --model net.lbq --from place --seed 7
       place and route again, from the saved products of the earlier steps
+  python -m lbq_hw.build --board any --report --model net.lbq
+      one table of all boards: what fits where, and how fast
 
 Steps whose inputs have not changed are not repeated. Exit codes: 0 done, 1 a step failed, 2 bad
 input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
@@ -41,11 +44,16 @@ input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build") -> int:
     args = _parser(prog).parse_args(argv)
     if args.list_boards:
-        _list_boards(as_json=args.json)
+        board_tables.list_boards(as_json=args.json)
         return 0
     if args.board is None or args.model is None:
         return _fail("give --board and --model, or --list-boards", BAD_INPUT)
+    if (args.board == ANY) != args.report:
+        return _fail("--board any goes with --report, and --report with --board any", BAD_INPUT)
     try:
+        if args.report:
+            board_tables.what_fits(_options(args), as_json=args.json)
+            return 0
         job = _job(args)
         if args.dry_run:
             _show_plan(job, as_json=args.json)
@@ -53,6 +61,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
         return _build(job, args)
     except (ValueError, DatasetError) as error:  # of the model, the board, the options, the data
         return _fail(str(error), BAD_INPUT)
+    except ModuleNotFoundError as error:
+        return _fail(extras.remedy(error), BAD_INPUT)
     except OSError as error:
         return _fail(_reason(error), FAILED)
     except KeyboardInterrupt:
@@ -67,9 +77,18 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(prog=prog)
-    parser.add_argument("--board", metavar="NAME", help="see --list-boards")
+    parser.add_argument(
+        "--board",
+        metavar="NAME",
+        help="see --list-boards; or F.py, a board of one's own",
+    )
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="with --board any: size the core for every board, print one table, and end",
+    )
     core = parser.add_argument_group("the core (sized for the board unless given)")
     core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
     core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
@@ -98,10 +117,15 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 def _job(args: argparse.Namespace) -> flow.Job:
     board = boards.find(args.board)
-    model = zoo.find(args.model)
-    name = file.load(model).name
-    options = flow.Options(
-        model=model,
+    options = _options(args)
+    name = file.load(options.model).name
+    folder = args.build_dir or Path("build") / f"{board.name}-{name}"
+    return flow.Job(options, board, folder.resolve())
+
+
+def _options(args: argparse.Namespace) -> flow.Options:
+    return flow.Options(
+        model=zoo.find(args.model),
         lanes=args.lanes,
         weight_bits=args.weight_bits,
         memory=args.memory,
@@ -113,8 +137,6 @@ def _job(args: argparse.Namespace) -> flow.Job:
         raw=args.raw,
         images=args.images,
     )
-    folder = args.build_dir or Path("build") / f"{board.name}-{name}"
-    return flow.Job(options, board, folder.resolve())
 
 
 def _build(job: flow.Job, args: argparse.Namespace) -> int:
@@ -163,7 +185,10 @@ def _show_result(job: flow.Job, console: Console) -> None:
     for heading in ("", *known):
         table.add_column(heading, justify="right" if heading else "left")
     for row, *numbers in zip(rows, *known.values(), strict=True):
-        table.add_row(row.name, *("" if value is None else _figure(value) for value in numbers))
+        cells = ["" if value is None else _figure(value) for value in numbers]
+        if row.name == flow.FMAX and row.estimate is None:
+            cells[0] = "not measured"  # on devices of this series, by whoever made the model
+        table.add_row(row.name, *cells)
     console.print(table)
 
 
@@ -200,26 +225,6 @@ def _reason(error: OSError) -> str:
 def _fail(message: str, code: int) -> int:
     print(f"build: {message}", file=sys.stderr)
     return code
-
-
-def _list_boards(*, as_json: bool) -> None:
-    found = [boards.find(name) for name in boards.names()]
-    if as_json:
-        print(json.dumps([board.facts() for board in found]))
-        return
-    table = Table(box=box.SIMPLE)
-    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "MHz in", "core"):
-        left = heading in ("name", "device")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
-    for board in found:
-        counts = (board.luts, board.block_rams, board.sprams)
-        table.add_row(
-            board.name,
-            board.device,
-            *(f"{count:,}" if count else "" for count in counts),
-            *(f"{hertz / 1e6:g}" for hertz in (board.clock_hz, board.target_hz)),
-        )
-    Console().print(table)
 
 
 def _show_plan(job: flow.Job, *, as_json: bool) -> None:

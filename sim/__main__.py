@@ -55,7 +55,11 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
     cores = parser.add_mutually_exclusive_group()
     cores.add_argument("--lanes", type=int, default=16, metavar="P", help="4 to 256 (16)")
-    cores.add_argument("--board", metavar="NAME", help="the core that a build sizes for a board")
+    cores.add_argument(
+        "--board",
+        metavar="NAME",
+        help="the core that a build sizes for a board (or F.py)",
+    )
     parser.add_argument(
         "--core",
         type=Path,
@@ -88,7 +92,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         help=f"seconds that icarus may run ({icarus.LIMIT:g})",
     )
     parser.add_argument(
-        "--waves", type=Path, metavar="F", help="write waves: VCD from verilator, FST from icarus"
+        "--waves", type=Path, metavar="F", help="write waves as FST, for GTKWave or Surfer"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)

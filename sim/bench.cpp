@@ -17,7 +17,7 @@
 #include "Vaccelerator.h"
 #include "verilated.h"
 #if VM_TRACE
-#include "verilated_vcd_c.h"
+#include "verilated_fst_c.h"
 #endif
 
 // Verilator spells a double underscore so.
@@ -27,7 +27,7 @@ static VerilatedContext context;
 static Vaccelerator top(&context);
 static FILE* answers;
 #if VM_TRACE
-static VerilatedVcdC waves;
+static VerilatedFstC waves;
 #endif
 
 // Only a core with external memory has this input.

@@ -1,7 +1,9 @@
 // A board's pins behind a pseudo-terminal: the UART is bit-banged, clock by clock.
 //
-//   bench FD CLOCK_HZ ONCE [+sdram_file=F]
-//       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v
+//   bench FD CLOCK_HZ ONCE [+sdram_file=F] [+waves=W]
+//       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v; W: waves
+//
+// Ends at SIGTERM, and closes the waves.
 //
 // The bit rate is the one that the host has set on the terminal, as with a real port.
 //
@@ -16,11 +18,15 @@
 
 #include <asm/termbits.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 
 #include "Vsystem.h"
 #include "verilated.h"
+#if VM_TRACE
+#include "verilated_fst_c.h"
+#endif
 
 static VerilatedContext context;
 static Vsystem top(&context);
@@ -31,12 +37,26 @@ static uint64_t cycles;
 static struct winsize window;
 static const int IDLE_LOOK = 5;  // milliseconds
 
+static volatile sig_atomic_t ended;
+#if VM_TRACE
+static VerilatedFstC waves;
+#endif
+
+static void end(int) { ended = 1; }
+
+static void edge(bool level) {
+    top.clk = level;
+    top.eval();
+#if VM_TRACE
+    if (waves.isOpen()) waves.dump(context.time());
+#endif
+    context.timeInc(1);
+}
+
 static void cycle() {
     ++cycles;
-    top.clk = 0;
-    top.eval();
-    top.clk = 1;
-    top.eval();
+    edge(0);
+    edge(1);
 }
 
 static void set_rate() {
@@ -128,6 +148,15 @@ int main(int argc, char** argv) {
     static Sender sender;
     static Receiver receiver;
     bool met = false;
+    signal(SIGTERM, end);
+#if VM_TRACE
+    const std::string file = context.commandArgsPlusMatch("waves=");
+    if (!file.empty()) {
+        context.traceEverOn(true);
+        top.trace(&waves, 99);
+        waves.open(file.c_str() + sizeof("+waves=") - 1);
+    }
+#endif
     set_rate();
     ioctl(line, TIOCGWINSZ, &window);
     top.rx = 1;
@@ -135,7 +164,7 @@ int main(int argc, char** argv) {
     cycle();
     cycle();
     top.rst = 0;
-    for (uint64_t quiet = 0;; ++quiet) {
+    for (uint64_t quiet = 0; !ended; ++quiet) {
         sender.step();
         cycle();
         receiver.step();
@@ -164,6 +193,9 @@ int main(int argc, char** argv) {
             cycles += clock_hz * IDLE_LOOK / 1000;
         }
     }
+#if VM_TRACE
+    if (waves.isOpen()) waves.close();
+#endif
     top.final();
     return 0;
 }

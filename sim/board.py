@@ -18,6 +18,7 @@ import boards
 from lbq_hw import package
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
+from lbq_hw.external.chips import CHIPS, Chip
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
 from lbq_hw.package import Package
@@ -27,6 +28,12 @@ from sim.verilog import convert_large
 from sim.with_memory import Memory, SystemWithMemory
 
 BENCH = Path(__file__).with_name("board.cpp")
+WAVES = Path("build/waves/board.fst")
+"""Where waves go of a run that differed."""
+DIFFERS = 1
+"""The host's exit code then."""
+GRACE = 10.0
+"""Seconds in which a simulation must end when it is told to."""
 _EPILOG = """
 examples:
   python -m sim.board --package build/demo/icebreaker/package
@@ -40,19 +47,28 @@ through the terminal: seconds of time-outs are simulated ones, however slow this
 """
 
 
-def build(packed: Package, *, cache: Path = CACHE) -> Path:
-    """Compile the simulation of a package's board."""
+def build(packed: Package, *, waves: bool = False, cache: Path = CACHE) -> Path:
+    """Compile the simulation of a package's board; `waves`: one that can write them."""
+    made = {"top": "system", "waves": waves, "cache": cache}
     if packed.config.external:
-        chip = boards.find(packed.board).chip
-        if chip is None:
-            raise ValueError(f"board {packed.board} has no external memory")
+        chip = _chip(packed)
         memory = Memory(chip=chip, clock_hz=packed.clock_hz)
         system = SystemWithMemory(packed.config, memory, baud=packed.baud)
         text = convert_large(system, name="system") + MODEL.read_text(encoding="utf-8")
-        return build_bench(text, BENCH, top="system", cache=cache)
+        return build_bench(text, BENCH, **made)
     image = compile_network(packed.network, packed.config).image() if packed.baked else None
     system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
-    return build_bench(convert_large(system, name="system"), BENCH, top="system", cache=cache)
+    return build_bench(convert_large(system, name="system"), BENCH, **made)
+
+
+def _chip(packed: Package) -> Chip:
+    """The external memory of a package's board, which may be one of the user's own."""
+    if packed.memory is not None:
+        return next(chip for chip in CHIPS if chip.name == packed.memory.chip)
+    chip = boards.find(packed.board).chip
+    if chip is None:
+        raise ValueError(f"board {packed.board} has no external memory")
+    return chip
 
 
 def preloaded(packed: Package) -> bytes:
@@ -63,11 +79,18 @@ def preloaded(packed: Package) -> bytes:
 class Board:
     """A running simulation; `name` is the terminal to open as a serial port.
 
-    `memory` is what the external memory holds when it begins, as the model's file has it.
+    `memory` is what the external memory holds when it begins, as the model's file has it. `waves`
+    go to a file, if the program was built with them.
     """
 
     def __init__(
-        self, program: Path, *, clock_hz: int, once: bool = False, memory: bytes = b""
+        self,
+        program: Path,
+        *,
+        clock_hz: int,
+        once: bool = False,
+        memory: bytes = b"",
+        waves: Path | None = None,
     ) -> None:
         master, slave = os.openpty()
         try:
@@ -84,6 +107,7 @@ class Board:
             self._file.write(memory)
             self._file.flush()
             command.append(f"+sdram_file={self._file.name}")
+        command += [] if waves is None else [f"+waves={waves.resolve()}"]
         self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
         os.close(master)
 
@@ -97,9 +121,13 @@ class Board:
         return self._process.wait()
 
     def stop(self) -> None:
-        """End the simulation, as if the power went away."""
-        self._process.kill()
-        self._process.wait()
+        """End the simulation, as if the power went away; waves are closed."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         if self._file is not None:
             self._file.close()
 
@@ -127,13 +155,34 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--once", action="store_true", help="end when the host hangs up")
     parser.add_argument("--json", action="store_true", help='print {"port": NAME}')
     parser.add_argument(
+        "--waves",
+        type=Path,
+        metavar="F",
+        help=f"write waves as FST; without it, --host writes them to {WAVES} when a run differs",
+    )
+    parser.add_argument(
         "--host", nargs=argparse.REMAINDER, metavar="...", help="run lbq_hw.host on it, and end"
     )
     args = parser.parse_args(argv)
+    code = _run(args, args.waves)
+    if code == DIFFERS and args.host is not None and args.waves is None:
+        WAVES.parent.mkdir(parents=True, exist_ok=True)
+        print(f"sim.board: the same again with waves, to {WAVES}", file=sys.stderr)
+        _run(args, WAVES)
+    return code
+
+
+def _run(args: argparse.Namespace, waves: Path | None) -> int:
+    """Simulate until the end of the host or of the simulation; an exit code."""
     try:
         packed = package.read(args.package)
+        program = build(packed, waves=waves is not None)
         board = Board(
-            build(packed), clock_hz=packed.clock_hz, once=args.once, memory=preloaded(packed)
+            program,
+            clock_hz=packed.clock_hz,
+            once=args.once,
+            memory=preloaded(packed),
+            waves=waves,
         )
     except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:
         print(f"sim.board: {error}", file=sys.stderr)

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from sim import reports
 from sim.benches import BENCHES
 from sim.benches.harness import Settings
+from sim.reports import Result
 from sim.runner import CACHE, LIMIT, Run, compile_design, missing, simulate
 from sim.verilog import SimulatorError, convert
 
 SIMULATORS = ("icarus", "verilator")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """One testbench of one shape on one simulator."""
-
-    bench: str
-    shape: int
-    simulator: str
-    run: Run
-    seconds: float
+WAVES = Path("build/waves")
+"""Where waves of failures go."""
 
 
 def block(bench: str, shape: int) -> Any:
@@ -74,7 +66,9 @@ def run_bench(
         limit=limit,
     )
     seconds = time.perf_counter() - began
-    return Result(bench=bench, shape=shape, simulator=simulator, run=run, seconds=seconds)
+    return Result(
+        bench=bench, shape=shape, simulator=simulator, run=run, seconds=seconds, waves=waves
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -92,8 +86,14 @@ def main(argv: list[str] | None = None) -> int:
         "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds per testbench ({LIMIT:g})"
     )
     parser.add_argument(
-        "--waves", type=Path, metavar="DIR", help="write waves, one file per testbench"
+        "--waves",
+        type=Path,
+        metavar="DIR",
+        help="write waves as FST, one file per testbench; without it, only of those that fail, to "
+        f"{WAVES}",
     )
+    parser.add_argument("--junit", type=Path, metavar="F", help="write the results as JUnit XML")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     for bench in args.bench:
         if bench not in BENCHES:
@@ -106,42 +106,50 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run_all(args: argparse.Namespace) -> int:
-    console = Console()
+    console = Console(stderr=args.json)
     simulators = [args.simulator] if args.simulator else [s for s in SIMULATORS if not missing(s)]
     for simulator in SIMULATORS if args.simulator is None else ():
         if reason := missing(simulator):
             console.print(f"not on {simulator}: {reason}")
     if not simulators:
         raise SimulatorError("no simulator can run the testbenches")
-    if args.waves is not None:
-        args.waves.mkdir(parents=True, exist_ok=True)
+    if args.simulator and (reason := missing(args.simulator)):
+        raise SimulatorError(reason)
     results = []
     with console.status("running") as status:
         for simulator in simulators:
             for bench in args.bench or BENCHES:
                 for shape in shapes(bench) if args.all_shapes else (0,):
                     status.update(f"{bench}, shape {shape}, {simulator}")
-                    kind = "fst" if simulator == "icarus" else "vcd"
-                    waves = args.waves and args.waves / f"{bench}-{shape}.{kind}"
-                    options = {"seed": args.seed, "length": args.length, "waves": waves}
-                    options |= {"limit": args.limit}
-                    results.append(run_bench(bench, simulator=simulator, shape=shape, **options))
-    _show(results, console)
+                    results.append(_run_one(bench, shape, simulator, args))
+    if args.junit is not None:
+        args.junit.parent.mkdir(parents=True, exist_ok=True)
+        args.junit.write_text(reports.junit(results), encoding="utf-8")
+    if args.json:
+        print(json.dumps(reports.facts(results)))
+    else:
+        reports.show(results, console)
+    if any(result.error for result in results):
+        return 2
     return int(any(result.run.failures for result in results))
 
 
-def _show(results: list[Result], console: Console) -> None:
-    table = Table(title="regression")
-    for heading in ("bench", "shape", "simulator", "tests", "failed", "seconds"):
-        table.add_column(heading, justify="left" if heading in ("bench", "simulator") else "right")
-    for result in results:
-        counts = (len(result.run.tests), len(result.run.failures))
-        numbers = (*(str(count) for count in counts), f"{result.seconds:.1f}")
-        table.add_row(result.bench, str(result.shape), result.simulator, *numbers)
-    console.print(table)
-    for result in results:
-        for name, text in result.run.failures.items():
-            console.print(f"{result.bench}, {name}: {text}", markup=False)
+def _run_one(bench: str, shape: int, simulator: str, args: argparse.Namespace) -> Result:
+    """One testbench; if it fails and no waves were asked for, once more with waves."""
+    options = {"simulator": simulator, "shape": shape, "seed": args.seed, "length": args.length}
+    options |= {"limit": args.limit}
+    waves = (args.waves or WAVES) / f"{bench}-{shape}-{simulator}.fst"
+    try:
+        if args.waves is None:
+            result = run_bench(bench, **options)
+            if not result.run.failures:
+                return result
+        waves.parent.mkdir(parents=True, exist_ok=True)
+        return run_bench(bench, waves=waves, **options)
+    except SimulatorError as error:
+        none = Run(tests=(), failures={}, seconds={})
+        place = {"bench": bench, "shape": shape, "simulator": simulator}
+        return Result(**place, run=none, seconds=0.0, error=str(error))
 
 
 def _module(bench: str) -> ModuleType:

@@ -30,6 +30,7 @@ LIMIT = 600.0
 TIMESCALE = ("1ns", "1ns")
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
+_WAVES = {"icarus": (), "verilator": ("--trace-fst",)}
 
 _BARE = re.compile(r"always @\*\n(?!\s*begin)")
 _TRIGGER = re.compile(r"^(  reg (\S+) ) = 0;$", re.MULTILINE)
@@ -51,10 +52,13 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the tests of a testbench did: names of all, and the failures' texts by name."""
+    """What the tests of a testbench did: names of all, the failures' texts by name, and how many
+    seconds each took.
+    """
 
     tests: tuple[str, ...]
     failures: Mapping[str, str]
+    seconds: Mapping[str, float]
 
 
 @cache
@@ -92,7 +96,8 @@ def compile_design(
         raise SimulatorError(reason)
     if simulator == "icarus":
         text = awake(text)
-    parts = (text, top, simulator, str(waves), *_ARGUMENTS[simulator])
+    arguments = (*_ARGUMENTS[simulator], *(_WAVES[simulator] if waves else ()))
+    parts = (text, top, simulator, str(waves), *arguments)
     folder = cache / hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     design = Design(folder=folder.resolve(), top=top, simulator=simulator, waves=waves)
     if folder.is_dir():
@@ -107,7 +112,7 @@ def compile_design(
                 sources=[source],
                 hdl_toplevel=top,
                 build_dir=work / "built",
-                build_args=_ARGUMENTS[simulator],
+                build_args=arguments,
                 timescale=TIMESCALE,
                 waves=waves,
                 log_file=log,
@@ -134,8 +139,7 @@ def simulate(
 ) -> Run:
     """Run all tests of a testbench; failures are in the result, a simulator that dies raises.
 
-    `waves` gets an FST file from Icarus, a VCD file from Verilator. A run that takes `limit`
-    seconds is killed, and raises.
+    `waves` gets an FST file. A run that takes `limit` seconds is killed, and raises.
     """
     if not limit > 0:
         raise ValueError(f"limit must be a positive number of seconds, not {limit!r}")
@@ -168,7 +172,7 @@ def simulate(
         if time.monotonic() - began >= limit:
             raise SimulatorError(f"{design.simulator} did not end {module} within {limit:g} s")
         # A module that cannot be imported leaves no results, or results without a test.
-        run = _read(results) if results.is_file() else Run(tests=(), failures={})
+        run = _read(results) if results.is_file() else Run(tests=(), failures={}, seconds={})
         if not run.tests:
             told = log.read_text(encoding="utf-8", errors="replace")[-3000:]
             raise SimulatorError(f"{design.simulator} ran no test of {module}:\n{told}")
@@ -178,10 +182,12 @@ def simulate(
 def _read(results: Path) -> Run:
     tests: list[str] = []
     failures: dict[str, str] = {}
+    seconds: dict[str, float] = {}
     for case in ElementTree.parse(results).getroot().iter("testcase"):
         name = case.get("name", "")
         tests.append(name)
+        seconds[name] = float(case.get("time") or 0.0)
         for kind in ("failure", "error"):
             for found in case.iter(kind):
                 failures[name] = found.get("message") or found.text or kind
-    return Run(tests=tuple(tests), failures=failures)
+    return Run(tests=tuple(tests), failures=failures, seconds=seconds)

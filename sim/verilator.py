@@ -70,7 +70,7 @@ def build_bench(
         command = [verilator, "--cc", "--exe", "--build", *FLAGS]
         command += ["--top-module", top, "-o", "bench"]
         command += ["--Mdir", str(work), str(source), str(bench.resolve())]
-        command += ["--trace"] if waves else []
+        command += ["--trace-fst"] if waves else []
         if runtime.is_dir():
             shutil.copytree(runtime, work)
             for (
@@ -78,6 +78,8 @@ def build_bench(
             ) in runtime.iterdir():  # else its makefile would compile them again for every design
                 command += ["-MAKEFLAGS", f"--old-file={compiled.name}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if waves and "zlib.h" in done.stderr:
+            raise SimulatorError("waves need the headers of zlib: sudo apt install zlib1g-dev")
         if done.returncode:
             raise SimulatorError(f"verilator does not build the core:\n{done.stderr[-2000:]}")
         program.parent.mkdir(exist_ok=True)

@@ -14,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from torch import nn
 
-from lbq_hw import datasets, file, numeric
+from lbq_hw import datasets, extras, file, numeric
 from lbq_hw.arguments import spoken
 from lbq_hw.network import Network
+
+try:
+    from torch import nn
+except ModuleNotFoundError as error:
+    if __name__ != "__main__":
+        raise
+    extras.leave(error, command="export")
 from train import checkpoint
 from train import config as configurations
 from train.config import Config

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--model", default="cifar10-resnet20", help="an .lbq file or a name of the zoo")
-    add("--board", default="ulx3s-85f", help="whose memory and block RAMs (default: ulx3s-85f)")
+    add("--board", default="ulx3s-85f", help="whose memory and block RAMs, or F.py (ulx3s-85f)")
     add("--lanes", type=positive, default=128, metavar="P")
     add("--units", type=positive, metavar="L", help="neuron units (default: a quarter of P)")
     add("--weight-bits", type=positive, metavar="N", help="default: those of the model")

@@ -7,7 +7,9 @@ of them.
 
 from dataclasses import dataclass, fields
 
-__all__ = ["CHIPS", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"]
+__all__ = [
+    "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"
+]  # fmt: skip
 
 _SECOND = 10**12
 _LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
@@ -115,6 +117,11 @@ class Chip:
         return 1 << self.address_bits
 
     @property
+    def size_bytes(self) -> int:
+        """Bytes of the memory."""
+        return self.words * self.data_bits // 8
+
+    @property
     def page_words(self) -> int:
         """Words of a row in one bank: what is read at once."""
         return 1 << self.column_bits
@@ -188,19 +195,18 @@ ULX3S = Chip(name="ULX3S", **_SLOWEST_16)
 ICESUGAR_PRO = Chip(name="iCESugar-pro", **_SLOWEST_16)
 # In the package of a GW2AR-18. Its maker gives no more than the clock and the geometry: timings are
 # those of chips of that geometry in their slower grade (AS4C2M32SA-7, M12L64322A).
-TANG_NANO_20K = Chip(
-    name="Tang Nano 20K",
-    **_SLOWEST_16
-    | {
-        "data_bits": 32,
-        "row_bits": 11,
-        "column_bits": 8,
-        "refresh": 15_625_000,
-        "rc": 66_000,
-        "rfc": 66_000,
-    },
-)
-CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K)
+_SLOWEST_32 = _SLOWEST_16 | {
+    "data_bits": 32,
+    "row_bits": 11,
+    "column_bits": 8,
+    "refresh": 15_625_000,
+    "rc": 66_000,
+    "rfc": 66_000,
+}
+TANG_NANO_20K = Chip(name="Tang Nano 20K", **_SLOWEST_32)
+# EM638325BK-6H on the i5, M12L64322A on the i9: the same geometry, and no slower.
+COLORLIGHT = Chip(name="Colorlight", **_SLOWEST_32)
+CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K, COLORLIGHT)
 """The chips of every board."""
 
 

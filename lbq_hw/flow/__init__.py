@@ -8,15 +8,15 @@ changed, and says how long each will take.
 from __future__ import annotations
 
 from lbq_hw.flow import closing, families, steps
-from lbq_hw.flow.closing import next_commands, results
+from lbq_hw.flow.closing import FMAX, next_commands, results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
 from lbq_hw.flow.runner import Step, plan, run
 from lbq_hw.tools import MissingToolError
 from lbq_hw.tools.process import ToolError
 
 __all__ = [
-    "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step", "ToolError",
-    "names", "next_commands", "plan", "results", "run",
+    "FMAX", "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step",
+    "ToolError", "names", "next_commands", "plan", "results", "run",
 ]  # fmt: skip
 
 _SOURCE = ("dataset", "data", "raw")

@@ -27,6 +27,7 @@ _ESTIMATED = {
     "gowin": {"LUT": "luts", "EBR": "block_rams"},
 }
 _LIBRARIES = ("amaranth", "amaranth-boards")
+FMAX = "Fmax (MHz)"
 
 
 def write_report(job: Job, work: Path) -> str:
@@ -115,8 +116,8 @@ def results(job: Job) -> list[Row]:
         for kind, name in _ESTIMATED[job.board.family].items()
     ]
     clock = Row(
-        name="Fmax (MHz)",
-        estimate=guess["fmax_hz"] / 1e6,
+        name=FMAX,
+        estimate=guess["fmax_hz"] / 1e6 or None,
         result=fmax,
         available=job.clock_hz / 1e6,
     )

@@ -34,6 +34,7 @@ def key_of(
     facts = {
         "step": name,
         "board": job.board.facts(),
+        "board file": digest(Path(job.board.file)) if job.board.file else None,
         "options": {option: _option(job, option) for option in options},
         "needs": {
             product: digest(job.folder / product)

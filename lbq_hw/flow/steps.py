@@ -61,6 +61,12 @@ def compile_program(job: Job, work: Path) -> str:
     """Compile the network for that core."""
     (work / "program.txt").write_text(listing.text(job.program), encoding="utf-8")
     _write(work / "program.json", listing.summary(job.program))
+    chip, size = job.board.chip, len(job.program.tape)
+    if chip is not None and size > chip.size_bytes:
+        raise FlowError(
+            f"the tape has {size:,} bytes, the memory of {job.board.title} {chip.size_bytes:,}: "
+            "take a board with more of it, or train with fewer weight_bits"
+        )
     used = job.program.usage
     return f"{used['weight_rows']:,} weight rows, {used['plane_words']:,} plane words"
 
@@ -143,12 +149,13 @@ def simulate(job: Job, work: Path) -> str:
     for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
         command += [f"--{option}", str(job.folder / name)]
     if job.config.external:
-        command += ["--board", job.board.name, "--freq", f"{job.clock_hz / 1e6:.6f}"]
+        command += ["--board", job.board.spelled, "--freq", f"{job.clock_hz / 1e6:.6f}"]
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         command,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        env=env,
         capture_output=True,
         text=True,
         check=False,
@@ -160,7 +167,10 @@ def simulate(job: Job, work: Path) -> str:
         raise FlowError(f"the simulation failed; its log is {log}\n{done.stderr.strip()[-1500:]}")
     facts = json.loads(done.stdout)
     if not facts["bit_exact"]:
-        raise FlowError(f"the RTL differs from the golden model: {facts['difference']}")
+        waves = job.folder / "logs" / "simulate.fst"
+        subprocess.run([*command, "--waves", str(waves)], env=env, capture_output=True, check=False)
+        kept = f"; its waves are {waves}" if waves.is_file() else ""
+        raise FlowError(f"the RTL differs from the golden model: {facts['difference']}{kept}")
     _write(work / "simulate.json", facts)
     time = units.seconds(facts["cycles"] / job.clock_hz)
     mean = f"{facts['cycles']:,.0f} cycles per image ({time})"
@@ -229,8 +239,12 @@ def package(job: Job, work: Path) -> str:
         bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
         images=job.selftest.raw,
         tape=job.program.tape,
+        chip=board.chip,
     )
-    return str(job.folder / "package")
+    if not (size := len(job.program.tape)) or board.chip is None:
+        return str(job.folder / "package")
+    memory = f"{size / 1e6:,.1f} of {board.chip.size_bytes / 1e6:,.1f} MB of external memory"
+    return f"{job.folder / 'package'}, whose tape takes {memory}"
 
 
 def _critical(timing: logs.Timing) -> list[str]:

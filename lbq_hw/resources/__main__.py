@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lbq_hw.resources import add, compare, measured
+from lbq_hw.resources.model import small_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,15 +25,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="join finished builds to the measurements",
     )
-    for folder in parser.parse_args(argv).add:
-        add(folder)
+    try:
+        for folder in parser.parse_args(argv).add:
+            add(folder, small_of)
+    except (OSError, ValueError) as error:
+        print(f"resources: {error}", file=sys.stderr)
+        return 2
     print("board          lanes     LUTs est. / seen  block RAMs   Fmax est. / seen, MHz")
     for row in compare(measured()):
         guess = row["estimate"]
+        guessed = f"{guess['fmax_hz'] / 1e6:6.1f}" if guess["fmax_hz"] else "not measured"
         print(
             f"{row['board']:14} {row['lanes']:5} {guess['luts']:10,} / {row['luts']:6,}  "
             f"{guess['block_rams']:4} / {row['block_rams']:3}   "
-            f"{guess['fmax_hz'] / 1e6:6.1f} / {row['fmax_mhz'] or 'not placed'}"
+            f"{guessed} / {row['fmax_mhz'] or 'not placed'}"
         )
     return 0
 

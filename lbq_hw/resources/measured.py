@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import boards
 from lbq_hw.tools import logs
 
 MEASURED = Path(__file__).with_name("measured.json")
@@ -18,12 +20,18 @@ def measured() -> list[dict[str, Any]]:
     return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
 
 
-def add(folder: Path) -> None:
-    """Join a finished build to the measurements; one of the same core and board is replaced."""
+def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
+    """Join a finished build to the measurements; one of the same core and board is replaced.
+
+    `small` gives the price of the memories that became logic. ValueError for a board of one's own:
+    the model could not find it again.
+    """
     core, placed = (
         json.loads((folder / name).read_text(encoding="utf-8"))
         for name in ("core.json", "place.json")
     )
+    if core["board"] not in boards.names():
+        raise ValueError(f"{folder} must be a build for a board that ships, not {core['board']!r}")
     used = {resource.kind: resource.used for resource in logs.resources(placed)}
     clocks = logs.timing(placed).clocks
     point = {
@@ -33,6 +41,7 @@ def add(folder: Path) -> None:
         "block_rams": used.get("EBR", 0),
         "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
     }
+    point["small"] = small(point)
     known = [
         other
         for other in measured()

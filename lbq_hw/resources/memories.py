@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,10 @@ _SHAPES = {
     "ecp5": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
     "gowin": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
 }
+# Letters of a device's name that decide what a core is made of: iCE40UP has single-port RAMs.
+_KIND = {"ice40": 7, "ecp5": 4, "gowin": 2}
+_OF_UNITS = ("core.neurons.", "core.logits")
+_FIXED: dict[tuple[CoreConfig, tuple[Any, ...]], tuple[Memory, ...]] = {}
 _GRANULE = {"ice40": 1, "ecp5": 9, "gowin": 9}
 _BLOCK_COST = {
     "ice40": 64,
@@ -45,12 +49,45 @@ class Memory:
     style: str = ""
 
 
-@lru_cache(maxsize=512)
 def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
     """Every memory of the design on a board, from its elaboration: what Yosys will see.
 
-    Single-port RAMs are instances already, and not among them.
+    Single-port RAMs are instances already, and not among them. Boards whose device begins with the
+    same letters and whose SDRAMs have the same geometry have the same memories, so that the design
+    is elaborated for one of them alone: it takes most of the time of sizing.
     """
+    found = _elaborated(config, _Board(kind=_kind(config, board), board=board))
+    _FIXED[config.with_(units=1), _kind(config, board)] = tuple(
+        memory for memory in found if not memory.name.startswith(_OF_UNITS)
+    )
+    return found
+
+
+def fixed_blocks(config: CoreConfig, board: Board) -> int:
+    """Block RAMs, at least, by what a core with another number of neuron units was found to have
+    beside those of its neurons; 0 if none was elaborated yet.
+    """
+    known = _FIXED.get((config.with_(units=1), _kind(config, board)), ())
+    return sum(blocks(memory, board.family or "") for memory in known)
+
+
+def _kind(config: CoreConfig, board: Board) -> tuple[Any, ...]:
+    """What the memories of a core depend on beside the core."""
+    chip = board.chip if config.external else None
+    geometry = chip and (chip.data_bits, chip.row_bits, chip.column_bits, chip.bank_bits)
+    return board.device[: _KIND[board.family or ""]], geometry
+
+
+@dataclass(frozen=True)
+class _Board:
+    """A board that is equal to every other of its kind."""
+
+    kind: tuple[Any, ...]
+    board: Board = field(compare=False)
+
+
+@lru_cache(maxsize=2048)
+def _elaborated(config: CoreConfig, any_board: _Board) -> tuple[Memory, ...]:
     from amaranth.hdl import Fragment, Shape
     from amaranth.hdl._mem import MemoryInstance
 
@@ -78,6 +115,7 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
         for inner, name, *_ in fragment.subfragments:
             walk(inner, (*path, str(name)))
 
+    board = any_board.board
     chip = board.chip if config.external else None
     system = System(config, clock_hz=board.target_hz, baud=board.baud, chip=chip)
     walk(Fragment.get(system, board.make_platform()), ())

@@ -94,6 +94,13 @@ def _fmax(config: CoreConfig, board: Board) -> float:
     return 0.0 if period is None else 1e9 / float(_speed(config) @ period)
 
 
+def small_of(point: Mapping[str, Any]) -> float:
+    """The price of the memories that became logic in a build of `measured`, which keeps it as
+    ``small``: so many designs need not be elaborated to estimate one.
+    """
+    return _small(CoreConfig.from_dict(point["config"]), boards.find(point["board"]))
+
+
 def _small(config: CoreConfig, board: Board) -> float:
     """The price of the memories that become logic."""
     family = board.family or ""
@@ -147,7 +154,7 @@ def _luts(family: str) -> NDArray[np.float64]:
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [
-            _logic(config, _small(config, boards.find(point["board"])))
+            _logic(config, point["small"] if "small" in point else small_of(point))
             for config, point in zip(configs, points, strict=True)
         ],
         [p["luts"] + _spared(config) for p, config in zip(points, configs, strict=True)],

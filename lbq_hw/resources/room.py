@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from boards import Board
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 from lbq_hw.network import Network
-from lbq_hw.resources.memories import sprams
+from lbq_hw.resources.memories import fixed_blocks, sprams
 from lbq_hw.resources.model import Estimate, estimate, least
 
 FULL = 0.98  # of a fabric's LUTs; 0.957 of a UP5K was seen to route
@@ -21,13 +23,19 @@ def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
     A core whose lower bound is already too much counts as the farthest. The bound is quick, so the
     slower estimate is made only where the bound fits.
     """
-    for far, guess in ((1, least), (0, estimate)):
+    for far, guess in ((1, least), (1, _with_fixed), (0, estimate)):
         found = guess(config, board)
         luts = found.luts - int(FULL * board.luts)
         rams = found.block_rams - board.block_rams
         if short(config, found, board):
             return far, max(0, luts) + 100 * max(0, rams)
     return None
+
+
+def _with_fixed(config: CoreConfig, board: Board) -> Estimate:
+    """The lower bound, with the small memories of a core that differs in its neuron units."""
+    bound = least(config, board)
+    return replace(bound, block_rams=max(bound.block_rams, fixed_blocks(config, board)))
 
 
 def short(config: CoreConfig, guess: Estimate, board: Board) -> list[str]:

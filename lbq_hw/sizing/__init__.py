@@ -88,17 +88,43 @@ def size(
     memory. `images` or else `evaluation` tell the activity. FitError names what is short, and what
     would fit, if there is none; ClockError if the clock cannot be made.
     """
-    if memory == "external" and not board.sdram:
-        raise FitError(f"{board.title} has no external memory that a core can read")
     busy = activity(network, images=images, evaluation=evaluation)
-    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy)
-    found = None if memory == "external" else _on_chip(ask)
-    if not isinstance(found, SizedCore) and board.sdram and memory != "internal":
-        found = _on_tape(ask)
+    found = attempt(
+        network,
+        board,
+        lanes=lanes,
+        weight_bits=weight_bits,
+        target_hz=target_hz,
+        memory=memory,
+        busy=busy,
+    )
     if isinstance(found, SizedCore):
         return found
-    assert found is not None
+    if memory == "external" and not board.sdram:
+        raise FitError(found.reasons[0])
     raise _refused(network, board, lanes, found.reasons, found.nearest)
+
+
+def attempt(
+    network: Network,
+    board: Board,
+    *,
+    busy: Activity,
+    lanes: int | None = None,
+    weight_bits: int | None = None,
+    target_hz: int | None = None,
+    memory: Weights | None = None,
+) -> SizedCore | Refusal:
+    """As `size`, but a network that does not fit is answered with the reasons alone."""
+    if memory == "external" and not board.sdram:
+        return Refusal([f"{board.title} has no external memory that a core can read"])
+    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy)
+    if memory == "external":
+        return _on_tape(ask)
+    found = _on_chip(ask)
+    if isinstance(found, SizedCore) or not board.sdram or memory == "internal":
+        return found
+    return _on_tape(ask)
 
 
 @dataclass(frozen=True)
@@ -126,18 +152,18 @@ class _Ask:
 
 
 @dataclass(frozen=True)
-class _Refusal:
+class Refusal:
     """Why no core fits, and the one that was nearest to it, if any was near."""
 
     reasons: Sequence[str]
     nearest: CoreConfig | None = None
 
 
-def _on_chip(ask: _Ask) -> SizedCore | _Refusal:
+def _on_chip(ask: _Ask) -> SizedCore | Refusal:
     """The core with all weights on the chip."""
     board = ask.board
     if hopeless := resources.hopeless(ask.network, board):
-        return _Refusal([hopeless])
+        return Refusal([hopeless])
     problems: list[str] = []
     candidates = sorted(
         _candidates(ask, problems),
@@ -157,13 +183,20 @@ def _on_chip(ask: _Ask) -> SizedCore | _Refusal:
     if found:
         return _economical(found, board)
     if nearest is None:
-        return _Refusal(problems)
+        return Refusal(problems)
     short = resources.short(nearest[1], resources.estimate(nearest[1], board), board)
-    return _Refusal(short, nearest[1])
+    return Refusal(short, nearest[1])
 
 
-def _on_tape(ask: _Ask) -> SizedCore | _Refusal:
+def _on_tape(ask: _Ask) -> SizedCore | Refusal:
     """The core that reads its weights from the board's memory."""
+    assert ask.board.chip is not None
+    needed, have = (
+        -(-ask.network.parameters * ask.network.weight_bits // 8),
+        ask.board.chip.size_bytes,
+    )
+    if needed > have:
+        return Refusal([f"the weights need {needed:,} bytes, its external memory has {have:,}"])
     problems: list[str] = []
     candidates = on_tape.candidates(
         ask.network,
@@ -176,7 +209,7 @@ def _on_tape(ask: _Ask) -> SizedCore | _Refusal:
     found = [ask.sized(config, cycles) for config, cycles in candidates]
     if found:
         return _economical(found, ask.board)
-    return _Refusal([f"with external memory: {text}" for text in problems])
+    return Refusal([f"with external memory: {text}" for text in problems])
 
 
 def _economical(found: Sequence[SizedCore], board: Board) -> SizedCore:
@@ -236,6 +269,7 @@ def _clock(board: Board, guess: Estimate | None, target_hz: int | None) -> int:
     if guess is None:
         return aim
     if target_hz is None and guess.fmax_hz:
-        aim = max(board.clock_hz, min(aim, int(MARGIN * guess.fmax_hz)))
+        slowest = min(board.clock_hz, board.target_hz)  # what every PLL here can make
+        aim = max(slowest, min(aim, int(MARGIN * guess.fmax_hz)))
     setting = clocks.solve(board.pll, board.clock_hz, aim)
     return board.clock_hz if setting is None else setting.output_hz

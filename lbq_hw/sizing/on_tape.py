@@ -27,6 +27,7 @@ TILES = 4
 """Tiles, at least, whose parameters are on the chip together."""
 _LANES = (256, 128, 64, 32, 16, 8)
 _WIDTHS = 2
+_SOONEST = (16, 8, 64)  # lanes with which a core fits, if any does
 _ROWS = (4096, 2048, 1024, 512, 256, 128)
 _SUMS = (8192, 4096, 2048, 1024, 512, 256)
 _LEAST = {"weight_rows": _ROWS[-1], "partial_words": _SUMS[-1]}
@@ -62,6 +63,19 @@ def candidates(
         fitting += bool(made)
         if fitting == _WIDTHS:
             return
+
+
+def holds(network: Network, board: Board) -> bool:
+    """Whether there is any such core: found sooner than the best one."""
+    assert board.chip is not None
+    if network.parameters * network.weight_bits > 8 * board.chip.size_bytes:
+        return False
+    events = [1.0] * len(network.layers)
+    for count in _SOONEST:
+        fixed = {"lanes": count, "weight_bits": None, "busy": events, "problems": []}
+        if next(candidates(network, board, **fixed), None) is not None:
+            return True
+    return False
 
 
 def _fitting(

@@ -14,6 +14,7 @@ from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer, Network, Path
 from lbq_hw.numeric import Integers
+from lbq_hw.sizing import on_tape
 
 FEW_BITS = 4  # bits of a weight with which networks train about as well
 _SECOND, _POOLS = "a second path into a layer", "max-pooling"
@@ -24,10 +25,12 @@ def advice(
     network: Network, board: Board, *, lanes: int | None, config: CoreConfig | None
 ) -> list[str]:
     """Sentences that follow a refusal: the costs of `config`, the core that was nearest to fit, the
-    first change of the network that fits the board, and the first board that holds it as it is.
+    first change of the network that fits the board, the first board that holds it as it is, and
+    the boards whose external memory would, where the weights are more than this board's memories.
     """
     found = [] if config is None else _costs(config, board)
-    return [*found, _change(network, board, lanes), _board(network, board, lanes)]
+    found += [_change(network, board, lanes), _board(network, board, lanes)]
+    return [*found, *_external(network, board)] if resources.hopeless(network, board) else found
 
 
 def _costs(config: CoreConfig, board: Board) -> list[str]:
@@ -131,6 +134,14 @@ def _board(network: Network, board: Board, lanes: int | None) -> str:
         if found := _smallest(network, other, lanes):
             return f"nearest board that holds it: {other.name}; {found}"
     return "no other board holds it"
+
+
+def _external(network: Network, board: Board) -> list[str]:
+    """Boards that hold the network in external memory, smallest first."""
+    others = [boards.find(name) for name in boards.names() if name != board.name]
+    able = sorted((b for b in others if b.sdram), key=lambda b: b.luts)
+    holding = [b.name for b in able if on_tape.holds(network, b)]
+    return [f"boards whose external memory holds it: {', '.join(holding)}"] if holding else []
 
 
 def _smallest(network: Network, board: Board, lanes: int | None, **fields: int) -> str | None:

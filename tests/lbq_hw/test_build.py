@@ -224,7 +224,7 @@ def test_a_missing_tool_is_found_before_anything_runs(
         1,
         [
             "build: packing for ECP5 needs ecppack, but ECPPACK=/nowhere/ecppack is no program: "
-            "pip install -e '.[hw]'"
+            "pip install 'lbq-hw[hw]'"
         ],
     )
     assert not (tmp_path / "out").exists()

@@ -17,6 +17,12 @@ from lbq_hw import extras
 from lbq_hw.arguments import COMMANDS, spoken
 
 ROOT = Path(__file__).parents[2]
+AS_MODULE = """
+import runpy, sys
+sys.modules[{library!r}] = None
+sys.argv = ["x", *{arguments!r}]
+runpy.run_module({module!r}, run_name="__main__", alter_sys=True)
+"""
 WITHOUT = """
 import sys
 sys.modules[{library!r}] = None
@@ -125,6 +131,33 @@ def test_without_torch_lbq_names_the_extra(name: str, tmp_path: Path) -> None:
 def test_without_torch_the_module_names_the_extra_too(tmp_path: Path) -> None:
     sentence = "train: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
     assert without("torch", "train.__main__", ["--list"], tmp_path) == (2, "", sentence)
+
+
+@pytest.mark.parametrize(
+    ("module", "library", "arguments", "sentence"),
+    [
+        (
+            "train.export",
+            "torch",
+            ["--help"],
+            "export: PyTorch is not installed: pip install 'lbq-hw[train]'\n",
+        ),
+        (
+            "lbq_hw.build",
+            "amaranth",
+            ["--board", "icebreaker", "--model", "mnist-4bit", "--until", "fit"],
+            "build: Amaranth is not installed: pip install 'lbq-hw[hw]'\n",
+        ),
+    ],
+)
+def test_a_module_that_is_run_names_the_extra_instead_of_a_traceback(
+    module: str, library: str, arguments: list[str], sentence: str, tmp_path: Path
+) -> None:
+    code = AS_MODULE.format(library=library, module=module, arguments=arguments)
+    done = run(["-c", code], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(sentence)
+    assert "Traceback" not in done.stderr
 
 
 def test_without_amaranth_a_build_names_the_extra(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_an_old_tool_is_refused_with_the_remedy(
     with pytest.raises(MissingToolError) as error:
         tools.need("yosys")
     assert str(error.value) == (
-        f"synthesis needs yosys 0.40 or newer, not 0.23 ({path}): pip install -e '.[hw]'"
+        f"synthesis needs yosys 0.40 or newer, not 0.23 ({path}): pip install 'lbq-hw[hw]'"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_missing_tool_fails_the_examination_and_a_build(
         tools.need("icepack")
     assert str(error.value) == (
         "packing for iCE40 needs icepack, but ICEPACK=/nowhere/icepack is no program: "
-        "pip install -e '.[hw]'"
+        "pip install 'lbq-hw[hw]'"
     )
     monkeypatch.delenv("ICEPACK")
     monkeypatch.setattr(tools.sys, "executable", "/nowhere/python")

@@ -12,9 +12,10 @@ from tapes import drawn
 from lbq_hw import file, package, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
+from lbq_hw.external.chips import ULX3S
 from lbq_hw.isa import tape
 from lbq_hw.isa.tape import TapeItem
-from lbq_hw.package import Package, PackageError
+from lbq_hw.package import ExternalMemory, Package, PackageError
 
 
 def packed(folder: Path, **changes: Any) -> Package:
@@ -170,6 +171,35 @@ def on_tape(folder: Path, taped: tuple[Path, Program], **changes: Any) -> Packag
     return packed(
         folder, **{"model": model, "config": program.config, "tape": program.tape} | changes
     )
+
+
+def test_a_package_says_which_memory_its_tape_is_for_and_how_large(
+    tmp_path: Path, taped: tuple[Path, Program]
+) -> None:
+    written = on_tape(tmp_path / "a", taped, chip=ULX3S)
+    size = len(taped[1].tape)
+    wanted = {"chip": "ULX3S", "bytes": 32 << 20, "tape_bytes": size}
+    assert json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))["memory"] == wanted
+    assert written.memory == ExternalMemory(**wanted)
+    assert on_tape(tmp_path / "b", taped).memory is None
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"chip": "DDR3"}, "memory.chip = 'DDR3'"),
+        ({"bytes": 100, "tape_bytes": 101}, "memory.tape_bytes = 101"),
+        ({"tape_bytes": 0}, "memory.tape_bytes = 0"),
+    ],
+)
+def test_a_memory_that_cannot_be_is_refused(
+    change: dict[str, Any], text: str, tmp_path: Path, taped: tuple[Path, Program]
+) -> None:
+    folder = tmp_path / "a"
+    on_tape(folder, taped, chip=ULX3S)
+    edit(folder, memory={"chip": "ULX3S", "bytes": 1000, "tape_bytes": 10} | change)
+    manifest = folder / "package.json"
+    refused(folder, f"{manifest} has {text}, which it cannot be: build it again")
 
 
 def test_a_package_carries_its_tape(tmp_path: Path, taped: tuple[Path, Program]) -> None:

@@ -11,7 +11,7 @@ from lbq_hw import resources, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
 from lbq_hw.resources import Estimate
-from lbq_hw.sizing import FitError, refusal
+from lbq_hw.sizing import FitError, on_tape, refusal
 
 LANES = r"\d+ lanes take about [\d,]+ of [\d,]+ LUTs and \d+ of \d+ block RAMs"
 
@@ -69,3 +69,26 @@ def test_every_feature_that_takes_cells_is_named_with_what_it_takes() -> None:
 def test_a_core_without_features_has_no_costs_to_name() -> None:
     config = CoreConfig(layer_paths=1, timesteps=1, window=1, weight_bits=4)
     assert refusal._costs(config, boards.find("icebreaker")) == []
+
+
+def test_weights_beyond_all_chips_are_sent_to_boards_with_external_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The boards are asked one after the other, smallest first; the board itself is not."""
+    asked: list[str] = []
+
+    def holds(_network: object, board: boards.Board) -> bool:
+        asked.append(board.name)
+        return board.name in ("ulx3s-45f", "ulx3s-85f")
+
+    monkeypatch.setattr(refusal.on_tape, "holds", holds)
+    *_, nearest, external = refused("cifar10-resnet20", "icebreaker")
+    assert nearest == "- no other board holds it"
+    assert external == "- boards whose external memory holds it: ulx3s-45f, ulx3s-85f"
+    with_memory = {name for name in boards.names() if boards.find(name).sdram}
+    assert set(asked) == with_memory
+
+
+def test_a_board_with_external_memory_is_found_to_hold_a_network() -> None:
+    network = load(zoo.find("digits"))
+    assert on_tape.holds(network, boards.find("ulx3s-12f"))

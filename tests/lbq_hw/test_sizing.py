@@ -15,7 +15,7 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
 from lbq_hw.network import Input, Layer, Network, Path
-from lbq_hw.resources import Estimate, Memory, model
+from lbq_hw.resources import Estimate, Memory, memories, model
 from lbq_hw.sizing import FitError, SizedCore
 from lbq_hw.sizing.activity import Activity
 
@@ -191,3 +191,35 @@ def test_blocks_take_the_best_shape(
     memory = Memory(name="m", depth=depth, width=width, granule=granule)
     assert resources.blocks(memory, family) == blocks
     assert resources.blocks(replace(memory, clocked=False), family) == 0
+
+
+def test_a_core_is_never_faster_than_the_board_aims_at_however_fast_its_oscillator() -> None:
+    board = replace(boards.find("ulx3s-12f"), clock_hz=100_000_000)
+    guess = Estimate(luts=1, block_rams=1, sprams=0, fmax_hz=60e6)
+    assert sizing._clock(board, guess, None) <= board.target_hz
+
+
+def test_memories_beside_the_neurons_do_not_depend_on_the_units() -> None:
+    """So that a core that is too large without its neurons is not elaborated for other units."""
+    board, config = boards.find("tang-nano-9k"), CoreConfig(lanes=16, units=1)
+    found = []
+    for units in (1, 4):
+        stores = memories.memories(config.with_(units=units), board)
+        found.append([store for store in stores if not store.name.startswith(memories._OF_UNITS)])
+    assert found[0] == found[1]
+    fixed = memories.fixed_blocks(config.with_(units=8), board)
+    assert fixed == sum(resources.blocks(store, "gowin") for store in found[0]) > 0
+
+
+def test_boards_of_one_kind_have_the_same_memories() -> None:
+    config = CoreConfig(lanes=8)
+    kinds = {}
+    for name in ("ulx3s-85f", "versa-ecp5", "icebreaker", "ice40-hx8k"):
+        kinds[name] = memories._kind(config, boards.find(name))
+    assert kinds["ulx3s-85f"] == kinds["versa-ecp5"]
+    assert kinds["icebreaker"] != kinds["ice40-hx8k"]
+
+
+@pytest.mark.slow
+def test_the_price_of_small_memories_is_kept_with_each_measurement() -> None:
+    assert [point["small"] for point in POINTS] == [model.small_of(point) for point in POINTS]

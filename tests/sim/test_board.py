@@ -402,3 +402,26 @@ def test_a_model_in_the_bitstream_runs_without_an_upload(
     assert board.main(["--package", str(packed.folder), "--host", *options]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["uploaded"], facts["images"], facts["equal"]) == (False, 2, True)
+
+
+def test_a_run_that_differs_is_repeated_with_waves(
+    packed: Package,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The host finds a difference where there is none; only the second run has waves."""
+    built, run = board.build, board.host.main
+
+    def differ(arguments: list[str]) -> int:
+        assert run(arguments) == 0
+        return 1
+
+    monkeypatch.setattr(board, "build", lambda *a, **o: built(*a, cache=CACHE, **o))
+    monkeypatch.setattr(board.host, "main", differ)
+    monkeypatch.chdir(tmp_path)
+    options = ["--package", str(packed.folder), "--host", "--no-load", "--images", "1"]
+    assert board.main(options) == 1
+    shown = capsys.readouterr().err
+    assert shown.count("sim.board: the same again with waves, to build/waves/board.fst\n") == 1
+    assert (tmp_path / "build" / "waves" / "board.fst").stat().st_size > 10_000

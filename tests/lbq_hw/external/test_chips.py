@@ -41,8 +41,8 @@ def test_the_latency_is_the_least_that_the_clock_allows(clock_hz: int, cas: int)
 
 
 def test_boards_have_the_memory_of_their_data_sheets() -> None:
-    sizes = {chip.name: chip.words * chip.data_bits // 8 >> 20 for chip in CHIPS}
-    assert sizes == {"ULX3S": 32, "iCESugar-pro": 32, "Tang Nano 20K": 8}
+    sizes = {chip.name: chip.size_bytes >> 20 for chip in CHIPS}
+    assert sizes == {"ULX3S": 32, "iCESugar-pro": 32, "Tang Nano 20K": 8, "Colorlight": 8}
     assert (ULX3S.pin_bits, TANG_NANO_20K.pin_bits) == (13, 11)
 
 

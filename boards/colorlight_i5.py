@@ -1,0 +1,23 @@
+"""Colorlight i5 on MuseLab's extension board."""
+
+from boards import Board
+
+BOARD = Board(
+    name="colorlight-i5",
+    title="Colorlight i5",
+    device="LFE5U-25F-6BG381C",
+    family="ecp5",
+    platform="boards.platforms:ColorlightI5Platform",
+    luts=24288,
+    block_rams=56,
+    clock="clk25",
+    clock_hz=25_000_000,
+    pll="ehxplll",
+    target_hz=75_000_000,
+    sdram="Colorlight",
+    baud=115_200,
+    place=("--25k", "--package", "CABGA381", "--speed", "6"),
+    pack=("--compress",),
+    program="openFPGALoader -b colorlight-i5 {}",
+    usb="0d28:0204",
+)

@@ -1,0 +1,23 @@
+"""LambdaConcept ECPIX-5 with an LFE5UM5G-85F."""
+
+from boards import Board
+
+BOARD = Board(
+    name="ecpix5-85f",
+    title="ECPIX-5 85F",
+    device="LFE5UM5G-85F-8BG554I",
+    family="ecp5",
+    platform="boards.platforms:ECPIX585BoardPlatform",
+    luts=83640,
+    block_rams=208,
+    clock="clk100",
+    clock_hz=100_000_000,
+    pll="ehxplll",
+    target_hz=80_000_000,
+    baud=1_000_000,
+    place=("--um5g-85k", "--package", "CABGA554", "--speed", "8"),
+    pack=("--compress",),
+    program="openFPGALoader -b ecpix5 {}",
+    usb="0403:6010, channel B",
+    light="green",
+)

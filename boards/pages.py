@@ -1,0 +1,82 @@
+"""Tables of the boards for the documentation, from their files and platforms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import boards
+from boards import Board, pins
+from lbq_hw.markdown import table
+
+__all__ = ["first_light", "sizes", "write"]
+
+BEGIN = "<!-- boards: python -m boards docs -->\n"
+END = "<!-- /boards -->"
+
+_BLOCK_KILOBITS = {"ice40": 4, "ecp5": 18, "gowin": 18}
+
+
+def sizes(found: list[Board]) -> str:
+    """What each board's fabric offers."""
+    rows = [
+        [
+            f"`{board.name}`",
+            board.device,
+            f"{board.luts:,}" if board.luts else "",
+            _memory(board),
+            "" if board.chip is None else f"{board.chip.size_bytes >> 20} MB",
+            *(f"{hertz / 1e6:g} MHz" for hertz in (board.clock_hz, board.target_hz)),
+        ]
+        for board in found
+    ]
+    headings = ["board", "device", "LUTs", "memory", "external", "clock in", "core"]
+    return table(headings, rows, words=(0, 1, 3))
+
+
+def first_light(found: list[Board]) -> str:
+    """How each board with a fabric is programmed and spoken to."""
+    rows = [
+        [
+            f"`{board.name}`",
+            f"`{board.program.format('FILE')}`",
+            board.usb,
+            f"{board.baud:,}",
+            _light(board),
+        ]
+        for board in found
+        if board.family is not None
+    ]
+    return table(["board", "command", "USB", "rate", "LED"], rows, words=(0, 1, 2, 4))
+
+
+TABLES = {"boards.md": sizes, "bring-up.md": first_light}
+
+
+def write(folder: Path) -> None:
+    """Put the tables into the pages of a folder, each between its two marks."""
+    found = [boards.find(name) for name in boards.names()]
+    for name, made in TABLES.items():
+        page = folder / name
+        text = with_table(page.read_text(encoding="utf-8"), made(found))
+        page.write_text(text, encoding="utf-8")
+
+
+def with_table(page: str, table: str) -> str:
+    """The page with a table between its two marks; ValueError if it has not both."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"the page must have {BEGIN.strip()!r} and then {END!r}")
+    return f"{before}{begin}{table}{end}{after}"
+
+
+def _memory(board: Board) -> str:
+    if board.family is None:
+        return ""
+    blocks = f"{board.block_rams} x {_BLOCK_KILOBITS[board.family]} Kb"
+    return f"{blocks}, {board.sprams} x 256 Kb" if board.sprams else blocks
+
+
+def _light(board: Board) -> str:
+    found = ", ".join(f"pin {pin}" for pin in pins.pins(board, "led"))
+    return ", ".join(filter(None, [found or "none", board.light]))

@@ -1,0 +1,71 @@
+"""Pins of a board: whether what the design needs is there, and that no two of it are on one pin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.build import ResourceError
+from amaranth.build.res import PortGroup
+
+from boards import Board, BoardError
+
+__all__ = ["check", "pins"]
+
+_ROLES = ("clock", "uart", "led", "sdram")
+
+
+def check(board: Board) -> None:
+    """BoardError, in one sentence, if the platform lacks what the design needs, or if two of its
+    signals are on one pin.
+    """
+    taken: dict[str, str] = {}
+    for role in _ROLES:
+        for pin, signal in pins(board, role).items():
+            if pin in taken:
+                mend = (
+                    "give led=None, or another light" if role == "led" else f"give another {role}"
+                )
+                raise BoardError(f"{taken[pin]} and {signal} are both on pin {pin}: {mend}")
+            taken[pin] = signal
+
+
+def pins(board: Board, role: str) -> dict[str, str]:
+    """The pins of a board's ``clock``, ``uart``, ``led`` or ``sdram``, with the signals on them."""
+    resource = _resource(board, role)
+    if resource is None:
+        return {}
+    words = f"{resource[0]} {resource[1]}"
+    platform = board.make_platform()
+    try:
+        port = platform.request(*resource, dir="-")
+    except ResourceError:
+        known = ", ".join(f"{name} {number}" for name, number in platform.resources)
+        raise BoardError(
+            f"{role} must be a resource of its platform ({known}), not {words}"
+        ) from None
+    group = isinstance(port, PortGroup)
+    if role in ("clock", "led") and group:
+        raise BoardError(f"{role} must be one signal, but {words} has several")
+    if role == "uart" and not (group and hasattr(port, "rx") and hasattr(port, "tx")):
+        raise BoardError(f"uart must have the signals rx and tx, which {words} has not")
+    return {pin: f"{role} ({signal})" for pin, signal in _walk(port, words)}
+
+
+def _resource(board: Board, role: str) -> tuple[str, int] | None:
+    if role == "clock":
+        return board.clock, 0
+    if role == "sdram":
+        return ("sdram", 0) if board.sdram else None
+    return board.uart if role == "uart" else board.led
+
+
+def _walk(port: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Pins and the names of the signals on them."""
+    if isinstance(port, PortGroup):
+        for part, inner in vars(port).items():
+            yield from _walk(inner, f"{name} {part}")
+        return
+    for io in [port.io] if hasattr(port, "io") else [port.p, port.n]:
+        for bit in io.metadata:
+            yield bit.name, name

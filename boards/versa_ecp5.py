@@ -1,0 +1,22 @@
+"""Lattice Versa with an LFE5UM-45F."""
+
+from boards import Board
+
+BOARD = Board(
+    name="versa-ecp5",
+    title="Versa ECP5",
+    device="LFE5UM-45F-8BG381C",
+    family="ecp5",
+    platform="amaranth_boards.versa_ecp5:VersaECP5Platform",
+    luts=43848,
+    block_rams=108,
+    clock="clk100",
+    clock_hz=100_000_000,
+    pll="ehxplll",
+    target_hz=80_000_000,
+    baud=1_000_000,
+    place=("--um-45k", "--package", "CABGA381", "--speed", "8"),
+    pack=("--compress",),
+    program="openFPGALoader -c ft2232 {}",
+    usb="0403:6010, channel B",
+)

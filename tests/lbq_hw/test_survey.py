@@ -1,0 +1,143 @@
+"""What fits where: one line per board, as sizing alone would say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import boards
+from lbq_hw import board_tables, build, sizing, zoo
+from lbq_hw.config import CoreConfig
+from lbq_hw.file import load
+from lbq_hw.flow import Options
+from lbq_hw.network import Network
+from lbq_hw.resources import Estimate
+from lbq_hw.sizing import Refusal, SizedCore, on_tape, survey
+from lbq_hw.sizing.activity import Activity, activity
+
+
+def of(network_name: str) -> Activity:
+    return activity(load(zoo.find(network_name)))
+
+
+def fake(network: Network, board: boards.Board, **options: object) -> SizedCore | Refusal:
+    """No board holds it but two; the options are what was asked for."""
+    assert (network.name, options["lanes"]) == ("digits", 8)
+    if board.name not in ("ulx3s-85f", "icebreaker"):
+        return Refusal([f"{board.title} is full"])
+    memory = {"external": 16 if board.sdram else 0, "layers": 8}
+    config = CoreConfig(lanes=16, word=16, summary=8, **memory)
+    guess = Estimate(luts=4000, block_rams=20, sprams=0, fmax_hz=0.0)
+    busy = of("digits")
+    return SizedCore(
+        config=config,
+        board=board.name,
+        clock_hz=board.target_hz,
+        estimate=guess,
+        cycles=8000.0,
+        activity=busy,
+    )
+
+
+@pytest.fixture
+def faked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "attempt", fake)
+    monkeypatch.setattr(survey.os, "cpu_count", lambda: 1)
+
+
+@pytest.mark.usefixtures("faked")
+def test_every_board_with_a_fabric_has_a_line() -> None:
+    lines = survey.survey(load(zoo.find("digits")), busy=of("digits"), options={"lanes": 8})
+    fabrics = [name for name in boards.names() if boards.find(name).family is not None]
+    assert [line.board for line in lines] == fabrics
+    assert [line.board for line in lines if line.fits] == ["icebreaker", "ulx3s-85f"]
+    found = {line.board: line for line in lines}
+    assert found["orangecrab"].short == ("OrangeCrab r0.2 25F is full",)
+    assert found["ulx3s-85f"].cells == [
+        "ulx3s-85f", "16", "80 MHz", "4,000", "20", "SDRAM", "100 us", "10,000"
+    ]  # fmt: skip
+    assert found["icebreaker"].cells[5] == "chip"
+
+
+@pytest.mark.usefixtures("faked")
+def test_the_table_fits_a_terminal_and_says_what_is_short(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    arguments = ["--board", "any", "--report", "--model", "digits", "--lanes", "8"]
+    assert build.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "versa-ecp5 does not hold it: Versa ECP5 is full\n" in out
+    (row,) = [line for line in out.splitlines() if line.strip().startswith("ulx3s-85f ")]
+    assert row.split() == [
+        "ulx3s-85f",
+        "16",
+        "80",
+        "MHz",
+        "4,000",
+        "20",
+        "SDRAM",
+        "100",
+        "us",
+        "10,000",
+    ]
+    assert len(row.rstrip()) <= 80
+    assert build.main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["model"] == "digits"
+    assert [line["board"] for line in facts["boards"] if line["fits"]] == [
+        "icebreaker",
+        "ulx3s-85f",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--board", "any"], ["--board", "sim", "--report"]])
+def test_any_and_report_go_together(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.main([*arguments, "--model", "digits"]) == 2
+    said = "build: --board any goes with --report, and --report with --board any\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_line_is_what_sizing_says() -> None:
+    network, busy = load(zoo.find("digits")), of("digits")
+    (line,) = survey._sized((network, busy, {"lanes": 8}, ["ulx3s-12f"]))
+    sized = sizing.size(network, boards.find("ulx3s-12f"), lanes=8)
+    assert (line.lanes, line.clock_hz, line.seconds) == (8, sized.clock_hz, sized.seconds)
+    assert sized.estimate is not None
+    assert (line.luts, line.block_rams) == (sized.estimate.luts, sized.estimate.block_rams)
+
+
+def test_a_clock_that_no_board_makes_is_told_for_each() -> None:
+    network, busy = load(zoo.find("digits")), of("digits")
+    (line,) = survey._sized((network, busy, {"lanes": 8, "target_hz": 900_000_000}, ["ulx3s-12f"]))
+    assert line.short == (
+        "the clock must be one that the PLL makes of 25 MHz (3.125 to 400 MHz), not 900 MHz",
+    )
+
+
+@pytest.mark.slow
+def test_several_processes_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    board_tables.what_fits(Options(model=zoo.find("mnist-4bit"), lanes=8), as_json=True)
+    facts = json.loads(capsys.readouterr().out)
+    network = load(zoo.find("mnist-4bit"))
+    evaluation = json.loads(zoo.evaluation("mnist-4bit").read_text("utf-8"))
+    busy = activity(network, evaluation=evaluation)
+    lines = survey.survey(network, busy=busy, options={"lanes": 8}, workers=1)
+    assert [line["seconds"] for line in facts["boards"]] == [line.seconds for line in lines]
+
+
+def test_weights_that_no_memory_holds_are_told_before_anything_is_planned() -> None:
+    network = load(zoo.find("cifar10-resnet20"))
+    board = boards.find("colorlight-i9")
+    busy = Activity(
+        accumulations=(1.0,) * len(network.layers),
+        share=0.5,
+        shares=(0.5,) * len(network.layers),
+        source="assumed",
+    )
+    found = sizing.attempt(network, board, busy=busy)
+    assert isinstance(found, Refusal)
+    assert found.reasons == ["the weights need 17,295,754 bytes, its external memory has 8,388,608"]
+    assert not on_tape.holds(network, board)
