@@ -128,10 +128,14 @@ def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]
     for index in range(layer["path_first"], layer["path_last"] + 1):
         path = paths[index]
         kind = "identity" if path["identity"] else "stacked" if path["stacked"] else "field of view"
+        names = ("window", "step") if config.window > 1 else ("step",)
+        down, right = (
+            " ".join(f"+{path[f'{axis}_{name}']}" for name in names) for axis in ("row", "column")
+        )
         yield (
             f"  path {index - layer['path_first']}: {kind} at row {path['row_init']} "
-            f"+{path['row_window']} +{path['row_step']} of {path['row_low']}..{path['row_high']}, "
-            f"bit {path['column_init']} +{path['column_window']} +{path['column_step']} "
+            f"{down} of {path['row_low']}..{path['row_high']}, "
+            f"bit {path['column_init']} {right} "
             f"of {path['column_low']}..{path['column_high']}"
         )
         for run in runs[path["run_first"] : path["run_last"] + 1]:

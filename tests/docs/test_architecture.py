@@ -101,11 +101,7 @@ def seen() -> dict[str, list[tuple[int, Any]]]:
 
 def of_step(name: str) -> list[tuple[int, Any]]:
     """What a stream carries in the step that is followed; its end comes last."""
-    ends = [
-        index
-        for index, (_, payload) in enumerate(seen()[name])
-        if payload.get("end") or getattr(payload.get("kind"), "name", "") == "END"
-    ]
+    ends = [index for index, (_, payload) in enumerate(seen()[name]) if payload["end"]]
     return seen()[name][ends[STEP - 1] + 1 : ends[STEP] + 1]
 
 
@@ -113,7 +109,7 @@ def test_the_requests_are_those_of_the_walker() -> None:
     program = example()["program"]
     bits = program.input_bits(example()["sample"])
     told = table("request")
-    requests = [payload for _, payload in of_step("requests")][:-1]
+    requests = [payload for _, payload in of_step("requests")]
     assert len(told) == len(requests)
     for row, request in zip(told, requests, strict=True):
         wanted = [4 * request["span"] + i for i in range(4) if request["want"] >> i & 1]

@@ -402,7 +402,7 @@ def test_the_listing_shows_every_layer_tensor_and_memory() -> None:
     text = listing.text(program)
     assert "program 'small', T = 2, for core " in text
     assert "layer 0 'first': 6x5x5, N = 5, static current" in text
-    assert "  path 0: field of view at row 0 +5 +5 of 0..20, bit 0 +32 +32 of 0..159" in text
+    assert "  path 0: field of view at row 0 +5 of 0..20, bit 0 +32 of 0..159" in text
     assert "    run at row +0 bit +0: 32 bits, weight +0" in text
     assert "layer 1 'logits': 4x1x1, readout" in text
     assert all(f"\n  {name} " in text for name in program.tensors)
@@ -418,7 +418,7 @@ def test_the_listing_says_how_the_input_is_gathered() -> None:
     program = compile_network(network, smallest_for(network, lanes=4, word=16))
     text = listing.text(program)
     assert "gathers" not in text
-    assert "  path 0: stacked at row -1 +1 +1 of 0..4, bit -2 +2 +2 of 0..9" in text
+    assert "  path 0: stacked at row -1 +1 of 0..4, bit -2 +2 of 0..9" in text
     assert "    run at row +0 bit +0: 6 bits x 3 rows, weight +0" in text
 
 
