@@ -39,9 +39,9 @@ SHAPES = [
     SMALL.with_(lanes=4, word=8, summary=1, units=4, layer_paths=4, decay_bits=0, fraction_bits=0),
     SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=128, channels=8, layer_paths=1),
     SMALL.with_(timesteps=1, window=1, layer_paths=1),
-    SMALL.with_(zero_resets=1),
     SMALL.with_(exponents=5, identities=0, stacks=0, resets=0),
     SMALL.with_(layer_paths=1, exponents=2, identities=0, stacks=0, resets=0),
+    SMALL.with_(zero_resets=1),
 ]
 
 

@@ -35,13 +35,14 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> fx.GraphModule:
         if node.op != "call_module":
             continue
         path, module = str(node.target), root.get_submodule(str(node.target))
-        if (framework := _framework(module)) is None:
-            if isinstance(module, _LAYERS):
-                _set(root, path, _plain(module))
-            continue
+        framework = _framework(module)
         try:
             if path in seen:
                 raise RefusalError("is called more than once", "trace one timestep, not a loop")
+            if framework is None:
+                if isinstance(module, _LAYERS):
+                    _set(root, path, _plain(module))
+                continue
             seen.add(path)
             _set(root, path, framework.read(module).build(timesteps))
             _take_spikes(node)
