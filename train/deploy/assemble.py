@@ -23,7 +23,7 @@ from train.deploy.input import border_levels, border_width, integer_input
 from train.deploy.layer import fraction_bits, integer_layer
 from train.deploy.rounding import Quantized, learned_bits, quantize
 from train.deploy.violations import find_violations
-from train.graph import READOUT, Analysis, GraphError, Population, Violation
+from train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
 from train.graph.trace import analyze, trace
 
 DEFAULT_WEIGHT_BITS = 8
@@ -75,7 +75,7 @@ def build(
             population,
             quantized[population.name],
             spec,
-            fraction=fraction,
+            fraction=0 if counts_spikes(population) else fraction,
             decay_bits=decay_bits,
             max_pool=found.max_pool_of(population.name),
         )

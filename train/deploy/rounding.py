@@ -18,7 +18,7 @@ from lbq_hw.network import Path
 from train.data import InputSpec
 from train.deploy import exponents
 from train.deploy.fold import Floats, array, folded_weight, level_value
-from train.graph import Population, Synapse, Term, terms, windows
+from train.graph import Population, Synapse, Term, counts_spikes, terms, windows
 from train.neurons import IntegrateFire
 from train.quantize import Deployed, codes, gain
 
@@ -66,7 +66,7 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
         finest = float(array(population.neuron.threshold).min()) * FINEST_STEP / levels
     learned = learned_bits(population)
     shared = population.neuron is None
-    if shared and _counts(weights):
+    if counts_spikes(population):
         scale = np.full(len(weights[0]), weights[0][0])
         powers, integers = [0], [np.ones(len(scale), np.int64)]
     elif (grid := _grid(population, weights, bits)) is not None:
@@ -102,11 +102,6 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
     return Quantized(
         scale=scale, paths=tuple(paths), error=tuple(error), identity_error=identity_error
     )
-
-
-def _counts(weights: Sequence[Floats]) -> bool:
-    """Whether a readout only counts what its source emits."""
-    return len(weights) == 1 and weights[0].ndim == 1 and len(set(weights[0])) == 1
 
 
 def _grid(population: Population, weights: Sequence[Floats], bits: int) -> Floats | None:

@@ -123,6 +123,11 @@ class Population:
     shape: Shape
 
 
+def counts_spikes(population: Population) -> bool:
+    """Whether this is a readout of what its source emits, and of nothing else."""
+    return population.neuron is None and isinstance(population.current, Identity)
+
+
 @dataclass(kw_only=True)
 class Analysis:
     """The graph, the value of each of its nodes, and what was found."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 import operator
 import re
 from collections.abc import Iterator
@@ -109,7 +110,7 @@ class _Builder:
                 inputs = [made[source] for source in self.sources[name] if source in made]
                 layer = self._layer(name, node)
                 if layer is not None and inputs:
-                    made[name] = self._call(_attribute(name), layer, self._sum(inputs))
+                    made[name] = self._call(self._attribute(name), layer, self._sum(inputs))
         if self.violations:
             raise GraphError(self.violations)
         last = made[self.sources[ends[0]][0]]
@@ -127,6 +128,14 @@ class _Builder:
 
     def _refuse(self, path: str, reason: str, mend: str) -> None:
         self.violations.append(Violation(path=path, reason=reason, mend=mend))
+
+    def _attribute(self, name: str) -> str:
+        """A node's name as that of a module, which has no dots and is no other name of Python's."""
+        plain = re.sub(r"\W", "_", name)
+        taken = ("time_in", "flatten_in", "time_mean")
+        while plain in taken or keyword.iskeyword(plain) or hasattr(self.root, plain):
+            plain += "_"
+        return plain
 
     def _call(self, name: str, layer: nn.Module, argument: fx.Node) -> fx.Node:
         self.root.add_module(name, layer)
@@ -146,12 +155,6 @@ class _Builder:
         except RefusalError as refusal:
             self._refuse(name, refusal.reason, refusal.mend)
             return None
-
-
-def _attribute(name: str) -> str:
-    """A node's name as that of a module, which has no dots and is none of our own."""
-    plain = re.sub(r"\W", "_", name)
-    return f"{plain}_" if plain in ("time_in", "flatten_in", "time_mean") else plain
 
 
 def _layer(node: nir.NIRNode) -> nn.Module:
