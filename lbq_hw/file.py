@@ -38,8 +38,9 @@ from lbq_hw.network import Network, NetworkError
 from lbq_hw.packing import Packed
 
 FORMAT = "lbq"
-VERSION = 2
-"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed."""
+VERSION = 3
+"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed, 3
+only if neurons reset to zero."""
 MAX_BYTES = 1 << 28
 """Bytes of a file, and of its tensors after unpacking: the largest core holds fewer."""
 MAX_HEADER = 1 << 24
@@ -115,7 +116,7 @@ def dumps(network: Network) -> bytes:
         name: Packed(bits=network.weight_bits, shape=tensors[name].shape)
         for name in (convolution_weights(network) if few else ())
     }
-    data, size = _container(manifest, tensors, packed)
+    data, size = _container(manifest, tensors, packed, to_zero=_resets_to_zero(network))
     most = max(len(data), sum(tensor.nbytes for tensor in tensors.values()))
     if size > MAX_HEADER or most > MAX_BYTES:
         raise FileError(
@@ -125,14 +126,22 @@ def dumps(network: Network) -> bytes:
     return data
 
 
+def _resets_to_zero(network: Network) -> bool:
+    return any(layer.neuron is not None and layer.neuron.to_zero for layer in network.layers)
+
+
 def _container(
-    manifest: str, tensors: Tensors, packed: Mapping[str, Packed] | None = None
+    manifest: str,
+    tensors: Tensors,
+    packed: Mapping[str, Packed] | None = None,
+    *,
+    to_zero: bool = False,
 ) -> tuple[bytes, int]:
     """The bytes of a file, and how many of them are its header. `packed` tensors are packed."""
     packed = packed or {}
     metadata = {
         "format": FORMAT,
-        "version": "2" if packed else "1",
+        "version": "3" if to_zero else "2" if packed else "1",
         "manifest": manifest,
         "digest": _digest(manifest, tensors),
     }
@@ -172,7 +181,8 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     if not isinstance(manifest, str):
         raise FileError(f"{source} is damaged (it has no manifest): {_AGAIN}")
     try:
-        packed = packing.read(metadata.get("packed")) if int(version) >= 2 else {}
+        packs = version == "2" or (int(version) > 2 and "packed" in metadata)
+        packed = packing.read(metadata.get("packed")) if packs else {}
         tensors = _parse_tensors(data, packed)
         actual = _digest(manifest, tensors)
     except (safetensors.SafetensorError, ValueError) as error:
@@ -184,6 +194,7 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     try:
         network = build(manifest, tensors)
         _check_widths(packed, network)
+        _check_resets(int(version), network)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise FileError(
             f"{source} describes no valid network ({_cut(str(error))}): {_AGAIN}"
@@ -198,6 +209,11 @@ def _check_widths(packed: Mapping[str, Packed], network: Network) -> None:
                 f"tensor {name!r} is packed to {one.bits} bits, the weights are of "
                 f"{network.weight_bits}"
             )
+
+
+def _check_resets(version: int, network: Network) -> None:
+    if version < 3 and _resets_to_zero(network):
+        raise NetworkError(f"neurons that reset to zero need version 3, and the file has {version}")
 
 
 def _cut(reason: str) -> str:

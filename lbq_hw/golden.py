@@ -5,7 +5,7 @@ For each layer and timestep, all values integers::
     acc = sum over paths of 2**exponent * sum(weight * levels)
     U   = floor(m * V / 2**B) + bias + acc * 2**F           V = 0 before the first timestep
     S   = number of k in 1..N with U >= k * theta
-    V   = U - reset * [S > 0]
+    V   = U - reset * [S > 0], or U * [S = 0] in a layer that resets to zero
 
 The readout has no neuron: its logits are ``sum over T of (acc * 2**F + bias)``. How the sums stay
 exact at the speed of BLAS: `lbq_hw.exact`.

@@ -25,6 +25,7 @@ from lbq_hw.decode import (
     of_kind,
     optional,
     record,
+    require,
     string,
 )
 from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
@@ -129,7 +130,8 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
             "reset": integers("reset", neuron.reset),
             "decay": int(neuron.decay),
             "decay_bits": int(neuron.decay_bits),
-        },
+        }
+        | ({"to_zero": True} if neuron.to_zero else {}),
         "pool": _describe_window(layer.pool),
         "scale": None if layer.scale is None else put("scale", np.asarray(layer.scale, "<f8")),
         "gamma": None if layer.gamma is None else float(layer.gamma),
@@ -191,6 +193,12 @@ def _whole(text: str) -> int:
     if not -MAX_INTEGER <= value < MAX_INTEGER:
         raise NetworkError("manifest integers must fit 64 bits")
     return value
+
+
+def _true(value: Any, place: str) -> bool:
+    """A flag that is there only where it is set, so that equal networks give equal text."""
+    require(value is True, place, "true, or left out", value)
+    return True
 
 
 def _meta(value: Any, place: str) -> Mapping[str, Any]:
@@ -257,6 +265,7 @@ def build(manifest: str, tensors: Tensors) -> Network:
         "reset": tensor,
         "decay": integer,
         "decay_bits": integer,
+        "to_zero": _true,
     }
     layer = {
         "name": string,
@@ -264,7 +273,7 @@ def build(manifest: str, tensors: Tensors) -> Network:
         "paths": list_of(record(Path, path)),
         "bias": tensor,
         "fraction_bits": integer,
-        "neuron": optional(record(Neuron, neuron)),
+        "neuron": optional(record(Neuron, neuron, optional=("to_zero",))),
         "pool": optional(_window),
         "scale": optional(reals),
         "gamma": optional(number),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uin
 class _Draw:
     def __init__(self, seed: int, channels: int | None) -> None:
         self.random = np.random.default_rng(seed)
+        self.resets = np.random.default_rng((seed, 1))
         self.channels, self.classes = channels or 4, channels or 5
 
     def integer(self, low: int, high: int) -> int:
@@ -117,6 +119,8 @@ class _Draw:
             decay=decay,
             decay_bits=decay_bits,
         )
+        if self.resets.random() < 0.25:
+            neuron = replace(neuron, to_zero=True, reset=np.zeros(shape[0], np.int64))
         layer = Layer(
             name=name,
             shape=shape,

@@ -136,6 +136,8 @@ def fire(layer: Layer, current: Values, done: Execution) -> None:
         u[p] = neuron.decay * before[p] // 2**neuron.decay_bits + value
         levels[p] = sum(u[p] >= k * theta for k in range(1, neuron.capacity + 1))
         v[p] = u[p] - (reset if levels[p] > 0 else 0)
+        if neuron.to_zero and levels[p] > 0:
+            v[p] = 0
     done.u[layer.name].append(u)
     done.v[layer.name].append(v)
     done.levels[layer.name].append(levels)

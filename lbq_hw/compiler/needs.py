@@ -144,8 +144,10 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield need("the highest exponent", "doublings", highest, "exponents")
     identities = any(path.identity for path in lowered.paths)
     yield need("an identity shortcut", "identity", int(identities), "identities")
-    resets = not neurons.resets_by_theta(layer)
+    resets = neurons.needs_reset(layer)
     yield need("a reset that is not the threshold", "reset memory", int(resets), "resets")
+    to_zero = neurons.resets_to_zero(layer)
+    yield need("a reset to zero", "reset to zero", int(to_zero), "zero_resets")
     for path in lowered.paths:
         yield from _reach(place, path)
 

@@ -24,9 +24,16 @@ def decay(layer: Layer) -> tuple[int, int]:
     return m, bits
 
 
-def resets_by_theta(layer: Layer) -> bool:
-    """Whether every channel that can spike is reset by its threshold."""
-    return layer.neuron is None or np.array_equal(layer.neuron.theta, layer.neuron.reset)
+def resets_to_zero(layer: Layer) -> bool:
+    """Whether a spike leaves nothing of the membrane."""
+    return layer.neuron is not None and layer.neuron.to_zero
+
+
+def needs_reset(layer: Layer) -> bool:
+    """Whether a channel that can spike is reset by something else than its threshold."""
+    if layer.neuron is None or layer.neuron.to_zero:
+        return False
+    return not np.array_equal(layer.neuron.theta, layer.neuron.reset)
 
 
 def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:

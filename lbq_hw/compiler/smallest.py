@@ -40,6 +40,7 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
         "exponents": 0,
         "identities": 0,
         "resets": 0,
+        "zero_resets": 0,
         "partial_bits": min(1, fixed.get("partial_words", 0)),
     }
     core = CoreConfig(lanes=lanes, **(least | fixed))

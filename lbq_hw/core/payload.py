@@ -177,6 +177,8 @@ class LayerInfo(data.StructLayout):
     partial_in, partial_out : bit, if `partials`
         The sums begin with those that the layer before has left; they are left for the next one,
         and neither levels nor logits leave.
+    to_zero : bit, if `zero_resets`
+        A spike leaves nothing of the membrane.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class LayerInfo(data.StructLayout):
         decay_bits: int,
         shift_bits: int,
         partials: bool = False,
+        zero_resets: bool = False,
     ):
         super().__init__(
             {
@@ -202,12 +205,18 @@ class LayerInfo(data.StructLayout):
                 "granules": unsigned((lanes // granule_bits(lanes)).bit_length()),
             }
             | ({"partial_in": 1, "partial_out": 1} if partials else {})
+            | ({"to_zero": 1} if zero_resets else {})
         )
 
     @property
     def partials(self) -> bool:
         """Whether there are partial sums."""
         return "partial_out" in self.members
+
+    @property
+    def zero_resets(self) -> bool:
+        """Whether layers may reset to zero."""
+        return "to_zero" in self.members
 
 
 class StepInfo(data.StructLayout):

@@ -124,7 +124,8 @@ class Neurons:
             rest = np.where(reached, rest - (params.theta[here] << plane), rest)
             level |= reached.astype(np.int64) << plane
         level = np.minimum(level, layer["capacity"])
-        self.v = self._wrap(u - np.where(level > 0, params.reset[here], 0))
+        after = 0 if layer["to_zero"] else u - params.reset[here]
+        self.v = self._wrap(np.where(level > 0, after, u))
         self.maxima[t] = level if first else np.maximum(self.maxima[t], level)
         return self.maxima[t]
 

@@ -197,6 +197,11 @@ LAYER = Record(
             "the sums are left for the next pass: no levels, no logits",
             lambda c: int(c.partial_words > 0),
         ),
+        _upto(
+            "to_zero",
+            "a spike resets the membrane to 0, whatever its channel's reset",
+            lambda c: c.zero_resets,
+        ),
         Field(name="reserved", meaning="0", most=0, bits=1),
     ),
     ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),

@@ -68,8 +68,11 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
         u_low, u_high = np.minimum(u_low, step_low), np.maximum(u_high, step_high)
         fires = step_high >= neuron.theta
         silent_high = np.minimum(step_high, neuron.theta - 1)
-        v_high = np.where(fires, np.maximum(silent_high, step_high - neuron.reset), step_high)
         fired_low = np.maximum(step_low, neuron.theta) - neuron.reset
+        fired_high = step_high - neuron.reset
+        if neuron.to_zero:
+            fired_low = fired_high = np.zeros(channels, np.int64)
+        v_high = np.where(fires, np.maximum(silent_high, fired_high), step_high)
         v_low = np.where(fires, np.minimum(step_low, fired_low), step_low)
         u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
         if np.array_equal(v_low, before[0]) and np.array_equal(v_high, before[1]):

@@ -157,10 +157,11 @@ class Path:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neuron:
-    """Soft-reset LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
+    """LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
 
     `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
-    `decay / 2**decay_bits` the leak.
+    `decay / 2**decay_bits` the leak. With `to_zero` the membrane is 0 after any spike, whatever it
+    was: nothing is subtracted then, and `reset` must be 0.
     """
 
     capacity: int
@@ -168,6 +169,7 @@ class Neuron:
     reset: Integers
     decay: int
     decay_bits: int
+    to_zero: bool = False
 
     def __post_init__(self) -> None:
         require(
@@ -184,6 +186,10 @@ class Neuron:
         require(
             0 <= self.decay <= 1 << self.decay_bits,
             f"neuron decay must be 0..2**decay_bits, not {self.decay!r}/2**{self.decay_bits!r}",
+        )
+        require(
+            not (self.to_zero and self.reset.any()),
+            "neuron reset must be 0 in all channels where a spike resets to zero",
         )
 
 

@@ -22,7 +22,7 @@ class Activity:
     """Bit-sparse accumulations per image of each layer, in order, and where they are from.
 
     `share` is their part of the accumulations that there would be if every bit were set, `shares`
-    the same of each layer.
+    the same of each layer; 0 of one that only passes spikes on, which is no accumulation.
     """
 
     accumulations: tuple[float, ...]
@@ -68,7 +68,9 @@ def _known(found: list[float], most: list[float], source: Source) -> Activity:
     return Activity(
         accumulations=tuple(found),
         share=sum(found) / sum(most),
-        shares=tuple(some / most_ for some, most_ in zip(found, most, strict=True)),
+        shares=tuple(
+            some / most_ if most_ else 0.0 for some, most_ in zip(found, most, strict=True)
+        ),
         source=source,
     )
 

@@ -20,6 +20,8 @@ LAYERS = {
     "max-pool": {"timesteps": 2, "positions": 3},
     "max-pool of one timestep": {"positions": 4},
     "max-pool of a static current": {"timesteps": 4, "updates": 4, "positions": 2},
+    "reset to zero": {"timesteps": 4, "to_zero": True},
+    "reset to zero of a static current": {"timesteps": 3, "updates": 3, "to_zero": True},
     "readout": {"timesteps": 3, "readout": True},
     "readout of a static current": {"timesteps": 2, "updates": 2, "readout": True},
 }
@@ -37,10 +39,11 @@ class Layer:
     timesteps: int = 1
     positions: int = 1
     readout: bool = False
+    to_zero: bool = False
 
     def info(self, planes: int) -> dict[str, int]:
         """Its `LayerInfo`."""
-        names = ("updates", "readout", "capacity", "decay", "shift")
+        names = ("updates", "readout", "capacity", "decay", "shift", "to_zero")
         neurons = {name: int(getattr(self, name)) for name in names}
         return neurons | {"stride": 5, "planes": planes, "granules": 1}
 
@@ -122,7 +125,7 @@ def random_traffic(
                     continue
                 u = numeric.decay(v, layer.decay, layer.decay_bits) + current
                 level = numeric.burst_level(u, theta, layer.capacity)
-                v = u - reset * (level > 0)
+                v = u * (level == 0) if layer.to_zero else u - reset * (level > 0)
                 best[t] = np.maximum(best[t], level)
                 if last_position:
                     bits = [int(best[t, c]) >> k & 1 for k in range(planes) for c in range(lanes)]
@@ -138,7 +141,12 @@ def random_traffic(
 
 
 def layouts(
-    *, lanes: int, planes: int, decay_bits: int, partials: bool = False
+    *,
+    lanes: int,
+    planes: int,
+    decay_bits: int,
+    partials: bool = False,
+    zero_resets: bool = True,
 ) -> tuple[LayerInfo, StepInfo]:
     layer = LayerInfo(
         lanes=lanes,
@@ -148,6 +156,7 @@ def layouts(
         decay_bits=decay_bits,
         shift_bits=3,
         partials=partials,
+        zero_resets=zero_resets,
     )
     return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
 

@@ -41,6 +41,7 @@ SHAPES = [
     SMALL.with_(timesteps=1, window=1, layer_paths=1),
     SMALL.with_(exponents=5, identities=0, stacks=0, resets=0),
     SMALL.with_(layer_paths=1, exponents=2, identities=0, stacks=0, resets=0),
+    SMALL.with_(zero_resets=1),
 ]
 
 
@@ -110,6 +111,7 @@ class Draw:
                 "segment_last": segments[-1],
                 "partial_in": 0,
                 "partial_out": 0,
+                "to_zero": config.zero_resets and draw.randint(0, 1),
                 "reserved": 0,
             },
         )

@@ -107,7 +107,7 @@ class _Walker:
             "stride": layer["out_plane"] % (1 << self.config.plane_address_bits),
             "planes": layer["planes_last"] + 1,
             "granules": (1 << layer["out_chunk"]) // self.config.granule,
-        }
+        } | ({"to_zero": layer["to_zero"]} if self.config.zero_resets else {})
 
     def steps(self, layer: Values) -> Iterator[Values | None]:
         """Counters of every step; None for a position that does not exist and takes a move."""

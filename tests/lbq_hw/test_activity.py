@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lbq_hw import datasets, zoo
 from lbq_hw.file import load
+from lbq_hw.network import Layer, Path, Window
 from lbq_hw.sizing.activity import ASSUMED, activity
 
 SMALL = [name for name in zoo.names() if name != "cifar10-resnet20"]
@@ -25,6 +27,25 @@ def test_images_are_counted() -> None:
     assert found.source == "images"
     assert found.accumulations[0] == 0
     assert found.remark == ""
+
+
+def test_a_readout_that_counts_spikes_accumulates_nothing() -> None:
+    network = load(zoo.find("digits"))
+    *spiking, last = network.layers[:-1]
+    flat = Window(kernel=last.output_shape[1:], stride=(1, 1))
+    path = Path(source=last.name, weight=np.ones(last.shape[0], np.int64), pool=flat)
+    count = Layer(
+        name="count",
+        shape=(last.shape[0], 1, 1),
+        paths=(path,),
+        bias=np.zeros(last.shape[0], np.int64),
+        fraction_bits=0,
+        neuron=None,
+    )
+    counting = replace(network, layers=(*spiking, last, count))
+    found = activity(counting, images=datasets.load("digits", split="test").images[:2])
+    assert found.shares[-1] == 0.0
+    assert all(share > 0 for share in found.shares[:-1])
 
 
 def test_an_evaluation_tells_what_its_images_would() -> None:

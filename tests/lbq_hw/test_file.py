@@ -295,8 +295,44 @@ def test_a_file_cut_off_in_its_data_is_truncated() -> None:
 
 
 def test_a_file_of_a_newer_version_asks_for_an_update() -> None:
-    assert error_of(with_metadata(version="3")) == (
-        "net.lbq was written by a newer lbq-hw (version 3, this one reads 2): update lbq-hw"
+    assert error_of(with_metadata(version="4")) == (
+        "net.lbq was written by a newer lbq-hw (version 4, this one reads 3): update lbq-hw"
+    )
+
+
+def resetting_to_zero() -> Network:
+    net = example()
+    first = net.layers[0]
+    assert first.neuron is not None
+    cell = dataclasses.replace(first.neuron, to_zero=True, reset=0 * first.neuron.reset)
+    first = dataclasses.replace(first, neuron=cell)
+    return dataclasses.replace(net, layers=(first, *net.layers[1:]))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_reset_to_zero_makes_a_file_of_version_3(bits: int) -> None:
+    saved = dataclasses.replace(resetting_to_zero(), weight_bits=bits)
+    data = file.dumps(saved)
+    assert header_of(data)[0]["__metadata__"]["version"] == "3"
+    assert fields(file.loads(data)) == fields(saved)
+    assert file.digest(saved) != file.digest(dataclasses.replace(example(), weight_bits=bits))
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_reset_to_zero_in_a_file_of_an_older_version_is_refused(version: str) -> None:
+    saved = dataclasses.replace(resetting_to_zero(), weight_bits=8)
+    header, body = header_of(file.dumps(saved))
+    header["__metadata__"] |= {"version": version} | ({"packed": "{}"} if version == "2" else {})
+    assert error_of(with_header(header, body)) == (
+        "net.lbq describes no valid network (neurons that reset to zero need version 3, and the "
+        f"file has {version}): export or copy it again"
+    )
+
+
+def test_a_reset_to_zero_that_is_false_is_left_out() -> None:
+    assert error_of(with_manifest(lambda m: m["layers"][0]["neuron"].update(to_zero=False))) == (
+        "net.lbq describes no valid network (manifest.layers[0].neuron.to_zero must be true, or "
+        "left out, not False): export or copy it again"
     )
 
 

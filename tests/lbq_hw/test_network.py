@@ -99,6 +99,10 @@ def test_weights_are_copied_unless_nobody_can_change_them() -> None:
     ("make", "message"),
     [
         (
+            lambda: neuron(to_zero=True),
+            "neuron reset must be 0 in all channels where a spike resets to zero",
+        ),
+        (
             lambda: network(hidden(), readout(name="hidden")),
             "layer 'hidden': the name is taken",
         ),
@@ -305,8 +309,9 @@ def within(values: Any, low: Any, high: Any) -> bool:
     return bool(np.all(low <= channels) and np.all(channels <= high))
 
 
+@pytest.mark.parametrize("to_zero", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int) -> None:
+def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int, to_zero: bool) -> None:
     """Two pixels of 2 bits, one neuron, three timesteps: all 4096 recordings are tried."""
     random = np.random.default_rng(seed)
     cell = Neuron(
@@ -316,6 +321,8 @@ def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int) -> None:
         decay=int(random.integers(0, 5)),
         decay_bits=2,
     )
+    if to_zero:
+        cell = replace(cell, to_zero=True, reset=0 * cell.reset)
     weight = random.integers(-7, 8, (1, 1, 1, 2))
     layer = Layer(
         name="hidden",
@@ -403,6 +410,26 @@ def test_ranges_of_many_timesteps_are_those_of_python_s_integers(decay: int, res
                 high = max(min(above, theta - 1), above - reset)
             lows += [below, low]
             highs += [above, high]
+        assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
+
+
+@pytest.mark.parametrize("decay", [0, 1, 2, 3, 4])
+def test_ranges_of_a_reset_to_zero_are_those_of_python_s_integers(decay: int) -> None:
+    cell = neuron(
+        theta=np.array([9, 300]), reset=np.zeros(2, int), decay=decay, decay_bits=2, to_zero=True
+    )
+    layer = hidden(neuron=cell, bias=np.array([3, -60]))
+    bounds = network(layer, readout(), timesteps=300).bounds(layer)
+    for channel, theta in enumerate((9, 300)):
+        low = high = 0
+        lows, highs = [], []
+        for _ in range(300):
+            bias = int(layer.bias[channel])
+            low, high = (decay * low >> 2) + bias, (decay * high >> 2) + 27 * 4 + bias
+            highs.append(high)
+            if high >= theta:
+                low, high = min(low, 0), theta - 1
+            lows.append(low)
         assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
 
 

@@ -88,12 +88,18 @@ def compare(
         scale = 1.0 if neuron.emit_levels else neuron.gamma.detach()
         mine = _array(torch.round(layer.output / scale))
         shares[name] = float(np.mean(mine != layer.trace.levels.reshape(mine.shape)))
-    with torch.no_grad(), evaluating(root):
-        classes = _array(root(_input(root, spec, raw))).argmax(axis=1)
     theirs = golden.run(network, raw).classes
     return Agreement(
-        samples=len(raw), layers=shares, classes=float(np.mean(classes.reshape(-1) != theirs))
+        samples=len(raw),
+        layers=shares,
+        classes=float(np.mean(classes(root, spec, raw) != theirs)),
     )
+
+
+def classes(model: nn.Module, spec: InputSpec, raw: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The classes that a module gives raw inputs."""
+    with torch.no_grad(), evaluating(model):
+        return _array(model(_input(model, spec, raw))).argmax(axis=1).reshape(-1)
 
 
 def forced(

@@ -18,11 +18,12 @@ from lbq_hw.network import INPUT, Layer, Network
 from train.data import InputSpec
 from train.deploy import agreement
 from train.deploy.agreement import Agreement, DisagreementError
+from train.deploy.fold import Floats, array
 from train.deploy.input import border_levels, border_width, integer_input
 from train.deploy.layer import fraction_bits, integer_layer
 from train.deploy.rounding import Quantized, learned_bits, quantize
 from train.deploy.violations import find_violations
-from train.graph import READOUT, Analysis, GraphError, Population, Violation
+from train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
 from train.graph.trace import analyze, trace
 
 DEFAULT_WEIGHT_BITS = 8
@@ -66,7 +67,7 @@ def build(
     numeric.weight_limit(bits)
     quantized = _each(found, lambda population: quantize(population, spec, bits))
     if fraction is None:
-        fraction = fraction_bits([(g, quantized[n].scale) for n, g in _gammas(found)])
+        fraction = fraction_bits([(t, quantized[n].scale) for n, t in _thresholds(found)])
     border = border_width(found, spec)
 
     def layer(population: Population) -> Layer:
@@ -74,7 +75,7 @@ def build(
             population,
             quantized[population.name],
             spec,
-            fraction=fraction,
+            fraction=0 if counts_spikes(population) else fraction,
             decay_bits=decay_bits,
             max_pool=found.max_pool_of(population.name),
         )
@@ -116,10 +117,11 @@ def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made
     return made
 
 
-def _gammas(found: Analysis) -> Iterator[tuple[str, float]]:
+def _thresholds(found: Analysis) -> Iterator[tuple[str, Floats]]:
+    """By name, what the membranes of every population must reach: one number, or per channel."""
     for population in found.populations:
         if population.neuron is not None:
-            yield population.name, population.neuron.gamma.detach().double().item()
+            yield population.name, array(population.neuron.threshold)
 
 
 def _without_padding(layer: Layer) -> Layer:
@@ -150,11 +152,11 @@ def _check_agreement(compared: Agreement, bits: int, most: float | None, *, roun
 
 
 def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
-    for name, gamma in _gammas(found):
+    for name, threshold in _thresholds(found):
         layer = network.by_name[name]
         assert layer.neuron is not None
         assert layer.scale is not None
-        exact = 2.0**layer.fraction_bits * gamma / layer.scale
+        exact = 2.0**layer.fraction_bits * threshold / layer.scale
         off = np.abs(layer.neuron.theta - exact) / exact
         if off.max() > PRECISE:
             clamped = int(np.sum(exact < 0.5))

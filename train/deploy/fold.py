@@ -48,11 +48,10 @@ def folded_weight(term: Term, spec: InputSpec) -> Floats:
 
 def level_value(levels: Levels, spec: InputSpec) -> Floats:
     """Real value of one level, per channel or for all; a pool's 1/n is part of it."""
-    taps = levels.sum_pool.taps if levels.sum_pool else 1
     if levels.neuron is not None:
-        return np.array([number(levels.neuron.gamma) / taps])
+        return np.array([number(levels.neuron.gamma) / levels.divisor])
     std = np.array(spec.std or (1.0,), dtype=np.float64)
-    return 1.0 / (spec.full_scale * std * taps)
+    return 1.0 / (spec.full_scale * std * levels.divisor)
 
 
 def _kernel(synapse: Synapse) -> Floats:

@@ -82,7 +82,7 @@ class IntegerNetwork(nn.Module):
             level = torch.zeros_like(u)
             for k in range(1, neuron.capacity + 1):
                 level += u >= k * theta
-            v = u - reset * (level > 0)
+            v = u * (level == 0) if neuron.to_zero else u - reset * (level > 0)
             levels.append(level)
         return torch.stack(levels)
 

@@ -9,11 +9,14 @@ import numpy as np
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Layer, Path, Window
 from lbq_hw.network import Neuron as IntegerNeuron
+from lbq_hw.numeric import Integers
 from train.data import InputSpec
-from train.deploy.fold import Floats, bias, number
+from train.deploy.fold import Floats, array, bias, number
 from train.deploy.rounding import Quantized
 from train.graph import Population
 from train.neurons import Neuron
+
+_WHOLE = 1e-9  # a threshold this close to an integer, relative to itself, is meant to be one
 
 
 def integer_layer(
@@ -30,7 +33,8 @@ def integer_layer(
     neuron, gamma = None, None
     if population.neuron is not None:
         gamma = number(population.neuron.gamma)
-        neuron = _integer_neuron(population.neuron, unit * gamma, decay_bits)
+        step = unit * array(population.neuron.threshold)
+        neuron = _integer_neuron(population.neuron, step, decay_bits)
     channels = population.shape[0]
     constant = unit * bias(population.current, channels)
     constant -= 2.0**fraction * mean_current(quantized.paths, spec, channels)
@@ -50,13 +54,32 @@ def integer_layer(
 def _integer_neuron(neuron: Neuron, step: Floats, decay_bits: int) -> IntegerNeuron:
     beta = number(neuron.beta) if neuron.stateful else 0.0
     decay, bits = numeric.to_ratio(beta, decay_bits)
+    theta = _threshold(neuron, step)
+    alpha = 0.0 if neuron.to_zero else number(neuron.alpha)
+    if neuron.late and decay:  # the leak that the network has, so that it takes off a threshold
+        alpha = 2.0**bits / decay
+    reset = numeric.to_integer(alpha * step)
     return IntegerNeuron(
         capacity=neuron.capacity,
-        theta=np.maximum(numeric.to_integer(step), 1),
-        reset=numeric.to_integer(number(neuron.alpha) * step),
+        theta=np.maximum(theta, 1),
+        reset=np.broadcast_to(reset, theta.shape),
         decay=decay,
         decay_bits=bits,
+        to_zero=neuron.to_zero,
     )
+
+
+def _threshold(neuron: Neuron, step: Floats) -> Integers:
+    """The least membrane that fires; of a neuron that subtracts its threshold at once, rounded,
+    unless the threshold is a whole number: then the two are one, and need no memory for two.
+    """
+    nearest = numeric.to_integer(step)
+    whole = np.abs(step - nearest) <= _WHOLE * step
+    least = np.where(whole, nearest, numeric.to_integer(np.ceil(step)))
+    if neuron.strict:
+        least = np.where(whole, nearest + 1, least)
+    exact = neuron.to_zero or neuron.late
+    return np.where(whole | exact, least, nearest)
 
 
 def mean_current(paths: Sequence[Path], spec: InputSpec, channels: int) -> Floats:
@@ -75,7 +98,9 @@ def mean_current(paths: Sequence[Path], spec: InputSpec, channels: int) -> Float
     return total
 
 
-def fraction_bits(gammas: Sequence[tuple[float, Floats]], most: int = 8) -> int:
+def fraction_bits(thresholds: Sequence[tuple[Floats, Floats]], most: int = 8) -> int:
     """The fewest fractional bits, at most `most`, that give every threshold 8 bits of precision."""
-    smallest = min((float((gamma / scale).min()) for gamma, scale in gammas), default=256.0)
+    smallest = min(
+        (float((threshold / scale).min()) for threshold, scale in thresholds), default=256.0
+    )
     return int(np.clip(np.ceil(np.log2(256.0 / smallest)), 0, most))

@@ -17,8 +17,9 @@ from lbq_hw import numeric
 from lbq_hw.network import Path
 from train.data import InputSpec
 from train.deploy import exponents
-from train.deploy.fold import Floats, array, folded_weight, level_value, number
-from train.graph import Population, Synapse, Term, terms, windows
+from train.deploy.fold import Floats, array, folded_weight, level_value
+from train.graph import Population, Synapse, Term, counts_spikes, terms, windows
+from train.neurons import IntegrateFire
 from train.quantize import Deployed, codes, gain
 
 # The least step of a code, as a part of gamma, for a source at its largest level. Without it a dead
@@ -27,6 +28,7 @@ FINEST_STEP = 2.0**-14
 MAX_REFINEMENT = 6  # bits that a scale may shrink by for the sake of identities
 _EMPTY_STEP = 2.0**-12  # the scale of a readout whose weights are all 0: its bias is rounded to it
 IDENTITY_CODE = 64  # identity weights reach this where possible: rounding errs by 1 part in 128
+_COARSEST, _FINEST_GRID = 15, -20  # powers of two that are tried as the step of exact weights
 _CLIPS = np.linspace(1.0, 0.4, 13)  # tried parts of a channel's range for the codes to span
 
 
@@ -61,10 +63,19 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
     if population.neuron is not None:
         sources = {term.origin.levels.neuron for term in parts}
         levels = max(2**spec.bits - 1 if n is None else n.capacity for n in sources)
-        finest = number(population.neuron.gamma) * FINEST_STEP / levels
+        finest = float(array(population.neuron.threshold).min()) * FINEST_STEP / levels
     learned = learned_bits(population)
     shared = population.neuron is None
-    if learned is not None and learned <= bits:  # codes of fewer bits fit as they are
+    if counts_spikes(population):
+        scale = np.full(len(weights[0]), weights[0][0])
+        powers, integers = [0], [np.ones(len(scale), np.int64)]
+    elif (grid := _grid(population, weights, bits)) is not None:
+        scale, powers = grid, [0] * len(weights)
+        integers = [
+            numeric.to_integer(weight / grid.reshape(-1, *[1] * (weight.ndim - 1)))
+            for weight in weights
+        ]
+    elif learned is not None and learned <= bits:  # codes of fewer bits fit as they are
         scale, powers, integers = _learned(parts, weights, bits, spec, finest, shared=shared)
     else:
         scale, powers, integers = _fitted(weights, bits, finest, shared=shared)
@@ -91,6 +102,26 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
     return Quantized(
         scale=scale, paths=tuple(paths), error=tuple(error), identity_error=identity_error
     )
+
+
+def _grid(population: Population, weights: Sequence[Floats], bits: int) -> Floats | None:
+    """Of a population that was taken up, per channel, a power of two of which all weights are codes
+    as they are; None if there is none. Weights that were quantized elsewhere stay exact, and so do
+    sums at a threshold.
+    """
+    if not isinstance(population.neuron, IntegrateFire):
+        return None
+    limit = numeric.weight_limit(bits)
+    rows = np.concatenate([weight.reshape(len(weight), -1) for weight in weights], axis=1)
+    grid = np.zeros(len(rows))
+    for power in range(_COARSEST, _FINEST_GRID - 1, -1):
+        codes = rows * 2.0**-power
+        fits = (codes == np.rint(codes)).all(axis=1) & (np.abs(codes).max(axis=1) <= limit)
+        grid = np.where((grid == 0) & fits & rows.any(axis=1), 2.0**power, grid)
+    alive = grid[rows.any(axis=1)]
+    if not alive.all() or not alive.size:
+        return None
+    return np.where(rows.any(axis=1), grid, alive.min())
 
 
 def _identity_refinement(identities: Sequence[Floats], scale: Floats) -> int:

@@ -23,7 +23,7 @@ from train.deploy.fold import Floats, level_value, number
 from train.deploy.layer import mean_current
 from train.graph import GraphError, Identity, Population, Synapse, Term, terms
 from train.graph.trace import analyze
-from train.neurons import LBQ, Neuron, softplus_inverse
+from train.neurons import LBQ, IntegrateFire, Neuron, softplus_inverse
 from train.quantize import Deployed, gain
 
 CHANNEL_NORM = 0.35
@@ -130,6 +130,10 @@ def _set_neuron(population: Population, layer: Layer) -> None:
     assert neuron is not None
     assert integers is not None
     gamma = _known(layer.gamma, layer, "gamma")
+    if integers.to_zero or isinstance(neuron, IntegrateFire):
+        raise TakeUpError(
+            f"layer {layer.name!r} was taken up from another framework, and has no gradient"
+        )
     if not neuron.learn_gamma:
         neuron.step.fill_(gamma)
     elif gamma <= neuron.eps:

@@ -46,7 +46,8 @@ class GraphError(ValueError):
 class Levels:
     """Burst levels of `neuron` (None: input pixels) on their way to a consumer.
 
-    `shape` is the one after pooling; flattening leaves it alone, since weights see images.
+    `shape` is the one after pooling; flattening leaves it alone, since weights see images. A sum
+    over the window of `sum_pool` is divided by `divisor`: by the window's size in an average.
     """
 
     source: str
@@ -54,6 +55,7 @@ class Levels:
     shape: Shape
     max_pool: Window | None = None
     sum_pool: Window | None = None
+    divisor: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ class Sum:
 
 @dataclass(frozen=True, kw_only=True)
 class Readout:
-    """The mean over time of a current, or the current itself at T = 1."""
+    """The mean over time of a current, or of spikes, or the current itself at T = 1."""
 
     current: Current
 
@@ -119,6 +121,11 @@ class Population:
     neuron: Neuron | None
     current: Current
     shape: Shape
+
+
+def counts_spikes(population: Population) -> bool:
+    """Whether this is a readout of what its source emits, and of nothing else."""
+    return population.neuron is None and isinstance(population.current, Identity)
 
 
 @dataclass(kw_only=True)

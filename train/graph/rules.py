@@ -146,7 +146,9 @@ class Rules:
                 mend += ", or with train.layers.TimeMean over time"
             self.found.refuse(path, "this form of average has no integer form", mend)
             return None
-        return replace(value, sum_pool=window, shape=window.output_shape(value.shape))
+        shape = window.output_shape(value.shape)
+        divisor = windows.divisor(node, pool) or window.taps
+        return replace(value, sum_pool=window, divisor=divisor, shape=shape)
 
     def flatten(self, node: fx.Node, path: str, value: Value) -> Value:
         before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
@@ -172,12 +174,16 @@ class Rules:
         return value
 
     def time_mean(self, path: str, value: Value) -> Value:
-        if not isinstance(value, Synapse | Norm | Sum):
-            self.found.refuse(
-                path, "the readout does not average a current", "put it behind the last linear"
-            )
-            return None
-        return Readout(current=value)
+        if isinstance(value, Levels) and value.neuron is not None:
+            return Readout(current=Identity(levels=value))
+        if isinstance(value, Synapse | Norm | Sum):
+            return Readout(current=value)
+        self.found.refuse(
+            path,
+            "the readout averages neither a current nor spikes",
+            "put it behind the last linear, or behind the last neuron",
+        )
+        return None
 
     def sum(self, node: fx.Node, path: str, operands: list[Value]) -> Value:
         if len(node.args) != 2 or len(operands) != 2 or node.kwargs:

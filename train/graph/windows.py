@@ -11,7 +11,10 @@ from torch import fx, nn
 from lbq_hw.network import Window
 
 _MAX_POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
-_AVG_POOL = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+_AVG_POOL = (
+    *("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"),
+    "divisor_override",
+)
 
 
 def pair(value: Any) -> tuple[int, int]:
@@ -47,6 +50,13 @@ def max_pool(node: fx.Node) -> nn.MaxPool2d | None:
     return nn.MaxPool2d(**options)
 
 
+def divisor(node: fx.Node, pool: nn.Module | None) -> int | None:
+    """What a pool of torch's that is told so divides sums by; None for an average."""
+    if node.target is F.avg_pool2d:
+        pool = nn.AvgPool2d(**_options(node, _AVG_POOL))
+    return pool.divisor_override if isinstance(pool, nn.AvgPool2d) else None
+
+
 def average(
     node: fx.Node, before: tuple[int, ...], after: tuple[int, ...], pool: nn.Module | None
 ) -> Window | None:
@@ -62,7 +72,7 @@ def average(
         pool = nn.AvgPool2d(**_options(node, _AVG_POOL))
     if isinstance(pool, nn.AvgPool2d):
         inexact = pair(pool.padding) != (0, 0) and not pool.count_include_pad
-        return None if pool.ceil_mode or pool.divisor_override or inexact else of(pool)
+        return None if pool.ceil_mode or inexact else of(pool)
     rows, columns = after[2:]  # adaptive: equal windows only
     if height % rows or width % columns:
         return None

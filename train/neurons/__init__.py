@@ -7,7 +7,8 @@ multiply gamma into their weights train what is deployed. They multiply by ``gam
 neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
 is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
-Here: the kinds by name. `base` has what they share, `kinds` what each is.
+Here: the kinds by name. `base` has what they share, `kinds` what each is, `integrate_fire` the
+neuron of networks that other frameworks have trained.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from typing import Any
 from torch import nn
 
 from train.neurons.base import Neuron, Shared, softplus_inverse
+from train.neurons.integrate_fire import IntegrateFire
 from train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
 
 __all__ = [
     "KINDS",
     "LBQ",
     "BinaryLIF",
+    "IntegrateFire",
     "Neuron",
     "QuantReLU",
     "ReLU",

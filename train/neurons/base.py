@@ -40,6 +40,10 @@ class Neuron(nn.Module):
     alpha          the reset factor: ``softplus(alpha_rho)`` where learned, else a float
     lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
     signed         levels go down to -N
+    threshold      what U must reach for the first level: gamma, but for neurons taken up
+    to_zero        a spike leaves nothing of the membrane
+    strict         U must pass the threshold, not just reach it
+    late           the reset is subtracted behind the leak: alpha is 1 / beta
     stateful       False: each timestep is seen alone
     scale_step     the gradient of gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
@@ -48,6 +52,9 @@ class Neuron(nn.Module):
     """
 
     stateful: bool = True
+    to_zero: bool = False
+    strict: bool = False
+    late: bool = False
     scale_step: bool = False
     step: Tensor
 
@@ -104,6 +111,10 @@ class Neuron(nn.Module):
     def gamma(self) -> Tensor:
         return F.softplus(self.rho) + self.eps if self.learn_gamma else self.step
 
+    @property
+    def threshold(self) -> Tensor:
+        return self.gamma
+
     def step_for(self, current: Tensor) -> Tensor:
         """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""
         gamma = self.gamma
@@ -125,12 +136,16 @@ class Neuron(nn.Module):
     def lam(self) -> Tensor | None:
         return None
 
-    def forward(self, current: Tensor) -> Tensor:
+    def check_steps(self, current: Tensor) -> None:
+        """Refuse a current that is not one of as many timesteps."""
         if current.shape[0] % self.timesteps:
             raise ValueError(
                 f"current must have a first size divisible by timesteps = {self.timesteps},"
                 f" not {current.shape[0]}"
             )
+
+    def forward(self, current: Tensor) -> Tensor:
+        self.check_steps(current)
         options: dict[str, Any] = {
             "timesteps": self.timesteps if self.stateful else 1,
             "beta": self.beta,

@@ -28,7 +28,7 @@ class NeuronArray(wiring.Component):
 
         U  = floor(m * V / 2**B) + bias + (acc << F)        V = 0 at the first timestep
         S  = min(number of k >= 1 with U >= k * theta, N)
-        V' = U - (S > 0 ? reset : 0)
+        V' = U - (S > 0 ? reset : 0)                        0 if S > 0, in a layer ``to_zero``
 
     The level leaves as its maximum over the positions of the pool window, at the last position. A
     readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
@@ -143,6 +143,7 @@ class NeuronArray(wiring.Component):
             "planes": planes,
             "decay_bits": decay_bits,
             "shift_bits": layer["shift"].width,
+            "zero_resets": layer.zero_resets,
         }
         self._positions = Positions(planes=planes, decay_bits=decay_bits)
         self._depth = tiles * self._groups
@@ -294,6 +295,8 @@ class NeuronArray(wiring.Component):
                 unit.capacity.eq(layer.capacity),
                 unit.fire.eq(~layer.readout),
             ]
+            if layer.shape().zero_resets:
+                m.d.comb += unit.to_zero.eq(layer.to_zero)
 
     def _decays(self, m, at, units):
         """What each unit multiplies with; with partial sums, units are many and far apart, and

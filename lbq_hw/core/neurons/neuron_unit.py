@@ -1,4 +1,4 @@
-"""The datapath of one neuron unit: current, leak, threshold, soft reset, level."""
+"""The datapath of one neuron unit: current, leak, threshold, reset, level."""
 
 from dataclasses import dataclass
 
@@ -65,7 +65,7 @@ class NeuronUnit(wiring.Component):
     intermediate terms do::
 
         U  = leak(v) + bias + (acc << shift)        leak(v) = floor(decay * v / 2**decay_bits)
-        V' = U - (fire and U >= theta ? reset : 0)
+        V' = U - (fire and U >= theta ? reset : 0)  0 if fire and to_zero and U >= theta
         S  = min(floor(U / theta), capacity), 0 for a negative U; its maximum with `pooled`
 
     The leak follows Horner's scheme from the lowest bit of ``decay``, with one conditional addition
@@ -84,6 +84,8 @@ class NeuronUnit(wiring.Component):
         Bits K of a level.
     decay_bits, shift_bits : int
         B, and the bits that hold the largest F.
+    zero_resets : bool
+        Whether there is ``to_zero``.
 
     Members
     -------
@@ -95,6 +97,8 @@ class NeuronUnit(wiring.Component):
         F and N.
     fire : bit
         0: no reset, for a readout.
+    to_zero : bit, if `zero_resets`
+        A spike leaves nothing of the membrane.
     pooled : unsigned
         Least value of the level.
     next_v : signed
@@ -109,6 +113,7 @@ class NeuronUnit(wiring.Component):
         planes: int,
         decay_bits: int,
         shift_bits: int,
+        zero_resets: bool = False,
     ):
         check_size("acc_bits", acc_bits)
         check_size("membrane_bits", membrane_bits, least=2)
@@ -118,6 +123,7 @@ class NeuronUnit(wiring.Component):
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
         self._positions = Positions(planes=planes, decay_bits=decay_bits)
+        self._zero_resets = zero_resets
         membrane = signed(membrane_bits)
         super().__init__(
             {
@@ -134,6 +140,7 @@ class NeuronUnit(wiring.Component):
                 "next_v": Out(membrane),
                 "level": Out(planes),
             }
+            | ({"to_zero": In(1)} if zero_resets else {})
         )
 
     @property
@@ -162,9 +169,12 @@ class NeuronUnit(wiring.Component):
         theta = staged(self.theta[:-1], "theta")
         reset = staged(self.reset, "reset")
         fires = Signal()
+        after = u - reset
+        if self._zero_resets:
+            after = Mux(self.to_zero, 0, after)
         m.d.comb += [
             fires.eq(self.fire & (u >= theta)),
-            self.next_v.eq(Mux(fires, u - reset, u)),
+            self.next_v.eq(Mux(fires, after, u)),
         ]
 
         level = staged(self._divide(staged, u, theta), "level")

@@ -26,6 +26,7 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
         decay_bits=config.decay_bits,
         shift_bits=max(1, config.fraction_bits.bit_length()),
         partials=config.partial_words > 0,
+        zero_resets=config.zero_resets > 0,
     )
 
 
@@ -154,6 +155,8 @@ class LayerLoader(wiring.Component):
             again &= ~layer.partial_out
             m.d.comb += info.partial_in.eq(layer.partial_in)
             m.d.comb += info.partial_out.eq(layer.partial_out)
+        if info.shape().zero_resets:
+            m.d.comb += info.to_zero.eq(layer.to_zero)
         m.d.comb += [
             info.updates.eq(Mux(again, layer.time_last + 1, 1)),
             info.readout.eq(layer.readout),

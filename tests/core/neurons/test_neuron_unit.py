@@ -59,6 +59,24 @@ def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
     assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
 
 
+@pytest.mark.parametrize("to_zero", [0, 1])
+@pytest.mark.parametrize("fire", [0, 1])
+def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
+    to_zero: int, fire: int
+) -> None:
+    cases = [
+        {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
+        for u, theta in product(range(-16, 16), range(1, 16))
+    ]
+    sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "decay_bits": 1, "shift_bits": 0}
+    unit = NeuronUnit(**sizes, zero_resets=True)
+    next_v, _ = run_unit(unit, cases, capacity=1, fire=fire, to_zero=to_zero)
+    for case, v in zip(cases, next_v, strict=True):
+        fires = fire and case["bias"] >= case["theta"]
+        after = 0 if to_zero else wrap(case["bias"] - case["reset"], 5)
+        assert v == (after if fires else case["bias"])
+
+
 @pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
 def test_every_decay_of_every_membrane_is_floored(bits: int) -> None:
     pairs = list(product(range(-16, 16), range((1 << bits) + 1)))

@@ -1,0 +1,165 @@
+"""Networks of snnTorch and SpikingJelly: taken up with equal spikes, or refused with a mend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import snntorch
+import torch
+from foreign import KINDS, SPEC, TIMESTEPS, digits, emitted, leaky, seen, trained
+from spikingjelly.activation_based import neuron
+from torch import nn
+
+from lbq_hw import golden
+from train.export import integer_network
+from train.frameworks import adopt
+from train.graph import GraphError
+
+
+def images_of_test() -> torch.Tensor:
+    return SPEC.normalize(torch.from_numpy(digits("test").images))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized(kind: str) -> None:
+    net, images = trained(kind), images_of_test()
+    with torch.no_grad():
+        theirs = emitted(net, images)
+    ours = list(seen(adopt(net, timesteps=TIMESTEPS, static=True), images).values())[-1]
+    assert 0.02 < theirs.mean() < 0.5
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_integer_network_is_within_half_a_point(kind: str) -> None:
+    net, test = trained(kind), digits("test")
+    with torch.no_grad():
+        theirs = emitted(net, images_of_test()).mean(0).argmax(1).numpy()
+    model = adopt(net, timesteps=TIMESTEPS, static=True)
+    network = integer_network(model, SPEC, samples=test.images[:32])
+    resets = {layer.neuron.to_zero for layer in network.layers if layer.neuron is not None}
+    assert resets == {kind.endswith(("zero", "hard"))}
+    accuracy = np.mean(theirs == test.labels)
+    assert accuracy > 0.8
+    assert abs(np.mean(golden.predict(network, test.images) == test.labels) - accuracy) <= 0.005
+
+
+@pytest.mark.parametrize("v_reset", [None, 0.0, -0.7])
+@pytest.mark.parametrize("decay_input", [True, False])
+@pytest.mark.parametrize("name", ["IFNode", "LIFNode", "ParametricLIFNode"])
+def test_every_option_of_a_spikingjelly_neuron_is_exact(
+    name: str, decay_input: bool, v_reset: float | None
+) -> None:
+    options: dict = {"v_threshold": 0.8, "v_reset": v_reset, "step_mode": "s"}
+    if name != "IFNode":
+        key = "init_tau" if name == "ParametricLIFNode" else "tau"
+        options |= {"decay_input": decay_input, key: 3.0}
+    node = getattr(neuron, name)(**options).double()
+    x = 3 * torch.randn(20, 50, 1, dtype=torch.float64) + 0.3
+    model = adopt(nn.Sequential(node), timesteps=20, static=False)
+    with torch.no_grad():
+        theirs = torch.stack([node(step) for step in x])
+    [ours] = seen(model, x, 20).values()
+    assert 0.02 < theirs.mean() < 0.9
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize("delay", [True, False])
+@pytest.mark.parametrize("reset", ["subtract", "zero", "none"])
+def test_every_option_of_a_leaky_neuron_is_exact_or_refused(reset: str, delay: bool) -> None:
+    node = leaky(reset, beta=0.75, threshold=0.8, reset_delay=delay)
+    x = torch.randn(20, 50, 1) + 0.2
+    if reset == "subtract" and not delay:
+        message = (
+            "the model has no integer form (1 violation):\n"
+            "  0: it subtracts without a delay, and snnTorch then decides otherwise on spikes of a "
+            "membrane that stays above its threshold; use reset_delay=True, or "
+            'reset_mechanism="zero"'
+        )
+        with pytest.raises(GraphError) as caught:
+            adopt(nn.Sequential(node), timesteps=20, static=False)
+        assert str(caught.value) == message
+        return
+    with torch.no_grad():
+        theirs = torch.stack([node(step) for step in x])
+        [ours] = seen(adopt(nn.Sequential(node), timesteps=20, static=False), x, 20).values()
+    assert 0.02 < theirs.mean() < 0.9
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("node", "violation"),
+    [
+        (
+            lambda: leaky("zero", beta=torch.tensor([0.5, 0.9])),
+            "beta differs from neuron to neuron; learn one beta per layer",
+        ),
+        (
+            lambda: leaky("zero", init_hidden=False),
+            "its membrane is an argument; build it with init_hidden=True, and call one timestep",
+        ),
+        (
+            lambda: leaky("zero", state_quant=torch.round),
+            "it has state_quant; build it with state_quant=False",
+        ),
+        (
+            lambda: leaky("zero", graded_spikes_factor=2.0),
+            "its spikes are graded; use graded_spikes_factor=1.0",
+        ),
+        (
+            lambda: leaky("subtract", beta=0.0),
+            'it subtracts from a membrane that has leaked away; use reset_mechanism="zero"',
+        ),
+        (
+            lambda: snntorch.Synaptic(alpha=0.5, beta=0.5, init_hidden=True),
+            "its synapse has dynamics; use snntorch.Leaky",
+        ),
+        (
+            lambda: neuron.QIFNode(),
+            "SpikingJelly's QIFNode has no integer form; use IFNode, LIFNode, ParametricLIFNode",
+        ),
+        (
+            lambda: neuron.IFNode(v_threshold=0.5, v_reset=0.5),
+            "its threshold is not above its resting potential; train it with a higher threshold",
+        ),
+    ],
+)
+def test_what_has_no_exact_form_is_refused_with_place_reason_and_mend(node, violation: str) -> None:
+    with pytest.raises(GraphError) as caught:
+        adopt(nn.Sequential(nn.Flatten(), node()), timesteps=2, static=True)
+    assert str(caught.value) == f"the model has no integer form (1 violation):\n  1: {violation}"
+
+
+def test_a_network_that_loops_over_time_itself_is_refused() -> None:
+    class Loop(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc, self.lif = nn.Linear(4, 3), leaky("zero")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.lif(self.fc(x)) + self.lif(self.fc(x))
+
+    with pytest.raises(GraphError) as caught:
+        adopt(Loop(), timesteps=2, static=True)
+    assert str(caught.value) == (
+        "the model has no integer form (1 violation):\n"
+        "  lif: is called more than once; trace one timestep, not a loop"
+    )
+
+
+def test_a_membrane_that_is_read_is_refused() -> None:
+    class Reads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lif = leaky("zero", output=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            _, membrane = self.lif(x)
+            return membrane
+
+    with pytest.raises(GraphError) as caught:
+        adopt(Reads(), timesteps=2, static=True)
+    assert str(caught.value) == (
+        "the model has no integer form (1 violation):\n"
+        "  lif: its membrane is read; read its spikes, or end the network with a linear"
+    )

@@ -1,0 +1,47 @@
+"""SpikingJelly's `IFNode`, `LIFNode` and `ParametricLIFNode`, exactly.
+
+    h[t] = v[t-1] + x[t]                                                        IF
+    h[t] = v[t-1] + (x[t] - (v[t-1] - v_reset)) / tau                           LIF, decay_input
+    h[t] = v[t-1] - (v[t-1] - v_reset) / tau + x[t]                             LIF, else
+    s[t] = h[t] >= v_threshold
+    v[t] = v_reset where s[t], else h[t]; or h[t] - v_threshold * s[t] where v_reset is None
+
+A membrane rests at v_reset, so it is counted from there, and a tau that divides the input raises
+the threshold instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from train.frameworks.rules import RefusalError, Spiking, shifted
+
+_KINDS = ("IFNode", "LIFNode", "ParametricLIFNode")
+
+
+def knows(module: Any) -> bool:
+    """Whether this is a neuron of SpikingJelly."""
+    return any(
+        kind.__name__ in ("BaseNode", "SimpleBaseNode", "CUBALIFNode")
+        and kind.__module__.startswith("spikingjelly.")
+        for kind in type(module).__mro__
+    )
+
+
+def read(module: Any) -> Spiking:
+    """What a neuron computes; RefusalError where it has no exact form."""
+    name = type(module).__name__
+    if name not in _KINDS:
+        raise RefusalError(f"SpikingJelly's {name} has no integer form", f"use {', '.join(_KINDS)}")
+    if not getattr(module.surrogate_function, "spiking", True):
+        raise RefusalError("its surrogate function emits no spikes", "set spiking=True")
+    beta, gain = 1.0, 1.0
+    if name != "IFNode":
+        rate = module.w.sigmoid().item() if name == "ParametricLIFNode" else 1.0 / module.tau
+        beta, gain = 1.0 - rate, rate if module.decay_input else 1.0
+    rest = 0.0 if module.v_reset is None else float(module.v_reset)
+    return Spiking(
+        threshold=shifted(float(module.v_threshold), rest, gain),
+        beta=beta,
+        to_zero=module.v_reset is not None,
+    )

@@ -1,0 +1,89 @@
+"""The neuron of other frameworks: one spike, a threshold that it reaches or passes, either reset.
+
+It takes networks up that were trained elsewhere, so it has no surrogate gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from train.neurons.base import Neuron
+from train.neurons.checks import flag
+from train.neurons.recurrence import Quantizer
+
+
+class IntegrateFire(Neuron):
+    """(Leaky) integrate-and-fire, its levels 0 and 1, in evaluation alone::
+
+        U[t] = beta * V[t-1] + I[t]
+        S[t] = 1 where U[t] >= threshold, or U[t] > threshold where `strict`
+        V[t] = U[t] - alpha * threshold * S[t], or 0 after a spike where `to_zero`
+
+    Where `late`, the threshold is subtracted behind the leak instead, from the next U: which is the
+    same as `alpha` = 1 / beta. A spike counts 1 whatever the threshold, which is one number or one
+    per channel.
+
+    ==========  ===============================================================================
+    threshold   above 0
+    to_zero     the reset leaves nothing; else `alpha` times the threshold is subtracted
+    strict      the membrane must pass the threshold, not just reach it
+    late        the threshold is subtracted in the next timestep
+    ==========  ===============================================================================
+    """
+
+    limit: Tensor
+
+    def __init__(
+        self,
+        *,
+        timesteps: int,
+        threshold: float | Sequence[float] = 1.0,
+        beta: float = 1.0,
+        alpha: float = 1.0,
+        to_zero: bool = False,
+        strict: bool = False,
+        late: bool = False,
+    ) -> None:
+        if flag("late", late):
+            if to_zero or alpha != 1.0 or not beta > 0:
+                raise ValueError("late must be False with to_zero, an alpha or a beta of 0")
+            alpha = 1 / beta
+        quantizer = Quantizer(capacity=1, surrogate="box")
+        super().__init__(timesteps=timesteps, quantizer=quantizer, beta=beta, alpha=alpha)
+        limit = torch.as_tensor(threshold, dtype=torch.float64)
+        if limit.dim() > 1 or not bool((torch.isfinite(limit) & (limit > 0)).all()):
+            raise ValueError(
+                f"threshold must be a number above 0, or one per channel, not {threshold!r}"
+            )
+        self.register_buffer("limit", limit)
+        self.to_zero = flag("to_zero", to_zero)
+        self.strict = flag("strict", strict)
+        self.late = late
+
+    @property
+    def threshold(self) -> Tensor:
+        return self.limit
+
+    def forward(self, current: Tensor) -> Tensor:
+        self.check_steps(current)
+        limit = self.limit.to(torch.promote_types(current.dtype, torch.float32))
+        if limit.dim():
+            limit = limit.reshape(-1, *[1] * (current.dim() - 2))
+        v = owed = torch.zeros((), dtype=limit.dtype, device=current.device)
+        spikes = []
+        for step in current.to(limit.dtype).chunk(self.timesteps):
+            u = self.beta * v + step - owed
+            fires = u > limit if self.strict else u >= limit
+            if self.late:
+                v, owed = u, limit * fires
+            else:
+                v = u.masked_fill(fires, 0.0) if self.to_zero else u - self.alpha * limit * fires
+            spikes.append(fires)
+        return torch.cat(spikes).to(current.dtype)
+
+    def extra_repr(self) -> str:
+        reset = "to zero" if self.to_zero else f"by {self.alpha:g} thresholds" + " late" * self.late
+        return f"timesteps={self.timesteps}, beta={self.beta:g}, reset {reset}"

@@ -1,0 +1,20 @@
+"""``python -m train.nir``: hands over to `train.nir.command`, or says what to install."""
+
+from __future__ import annotations
+
+import sys
+
+from lbq_hw import extras
+
+
+def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") -> int:
+    try:
+        from train.nir import command
+    except ModuleNotFoundError as error:
+        print(f"{prog.split()[-1]}: {extras.remedy(error)}", file=sys.stderr)
+        return 2
+    return command.main(argv, prog=prog)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""The command ``python -m train.nir``: a NIR graph as an integer network, or the other way."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import nir
+import numpy as np
+from torch import nn
+
+from lbq_hw import datasets, file, golden
+from lbq_hw.arguments import positive, spoken
+from lbq_hw.datasets import Dataset
+from train.data import InputSpec
+from train.deploy import agreement, assemble
+from train.nir import read, write
+from train.nir.node import RESETS
+
+_EXAMPLES = """\
+examples:
+  python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
+  python -m train.nir net.nir --out net.lbq --dataset digits --timesteps 25 --reset late
+      from snnTorch, which writes a reset to zero whatever its neurons do
+  python -m train.nir net.lbq --to-nir net.nir
+"""
+_SAMPLES = 32  # training inputs on which the network is compared with the graph
+_TESTED = 100  # test inputs, unless told otherwise
+
+
+def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") -> int:
+    args = _parser(prog).parse_args(argv)
+    try:
+        facts = _write(args) if args.to_nir else _read(args)
+    except (ValueError, OSError, datasets.DatasetError) as error:
+        print(f"{prog.removeprefix('python -m ')}: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(facts) if args.json else _told(facts))
+    return 0
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Read a spiking network that another framework wrote as NIR, quantize its "
+        "weights and write it as an integer network; or write an integer network as NIR.",
+        epilog=spoken(_EXAMPLES, prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, help="a .nir file; with --to-nir an .lbq file")
+    parser.add_argument("--out", type=Path, help="file to write; default: FILE with .lbq")
+    parser.add_argument("--to-nir", type=Path, metavar="OUT", help="write FILE as NIR")
+    parser.add_argument("--timesteps", type=positive, metavar="T", help="how long an input lasts")
+    parser.add_argument(
+        "--dataset", metavar="NAME", help=f"one of {', '.join(datasets.names())}: its input"
+    )
+    parser.add_argument("--data", type=Path, metavar="PATH", help="the dataset's folder or .npz")
+    parser.add_argument(
+        "--input-bits",
+        type=positive,
+        metavar="B",
+        help="of a pixel or a count of events; default: 1 for recordings, what it needs for images",
+    )
+    parser.add_argument(
+        "--full-scale",
+        type=float,
+        metavar="X",
+        help="the pixel that the graph saw as 1; default: 1 for recordings, else the largest",
+    )
+    parser.add_argument("--name", help="the network's name; default: the file's")
+    parser.add_argument("--weight-bits", type=int, default=8, metavar="B", help="default: 8")
+    parser.add_argument(
+        "--decay-bits", type=int, default=8, metavar="B", help="of a leak; default: 8"
+    )
+    parser.add_argument(
+        "--dt",
+        type=float,
+        help="a timestep in the graph's unit of time; default: 1e-4, as most write it, or 1 where "
+        "every neuron is IF with r = 1",
+    )
+    parser.add_argument(
+        "--reset",
+        choices=RESETS,
+        help="to zero, by subtraction, or by subtraction behind the next leak (snnTorch); default: "
+        "what the file says: zero since NIR 1.0.5",
+    )
+    parser.add_argument(
+        "--fires",
+        choices=("above", "at"),
+        help="whether a membrane must pass its threshold or reach it (SpikingJelly, sinabs); "
+        "default: above, as NIR has it",
+    )
+    parser.add_argument(
+        "--most-different",
+        type=float,
+        metavar="SHARE",
+        help="refuse where more of a layer's spikes differ from the graph's on equal inputs; "
+        f"default: {agreement.MOST_ROUNDED:g}",
+    )
+    parser.add_argument(
+        "--test", type=int, default=_TESTED, metavar="N", help="test inputs to compare on, 0: none"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _write(args: argparse.Namespace) -> dict[str, Any]:
+    network = file.load(args.file)
+    graph = write.graph(network)
+    nir.write(args.to_nir, graph)
+    return {
+        "path": str(args.to_nir),
+        "nodes": len(graph.nodes),
+        "notes": list(write.notes(network)),
+    }
+
+
+def _read(args: argparse.Namespace) -> dict[str, Any]:
+    for name in ("timesteps", "dataset"):
+        if getattr(args, name) is None:
+            raise ValueError(f"give --{name}: a NIR graph does not say it")
+    strict = None if args.fires is None else args.fires == "above"
+    graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
+    train = _data(args, "train")
+    spec = _spec(args, train)
+    model = read.module(
+        graph,
+        reading,
+        timesteps=args.timesteps,
+        static=spec.static,
+        flat=_is_vector(graph),
+    )
+    places = np.linspace(0, len(train.images) - 1, min(_SAMPLES, len(train.images))).astype(int)
+    export = assemble.build(
+        model,
+        spec,
+        name=args.name or args.file.stem,
+        weight_bits=args.weight_bits,
+        fraction=None,
+        decay_bits=args.decay_bits,
+        meta={"dataset": args.dataset, "origin": f"NIR {_version(args.file)}"},
+        samples=train.images[places],
+        most_different=args.most_different,
+    )
+    path = args.out or args.file.with_suffix(".lbq")
+    file.save(export.network, path)
+    facts = {
+        "path": str(path),
+        "digest": file.digest(export.network),
+        "reading": {"dt": reading.dt, "reset": reading.reset, "strict": reading.strict},
+        "layers": [layer.name for layer in export.network.layers],
+        "parameters": export.network.parameters,
+        "agreement": export.agreement.to_dict(),
+        "notes": list(export.notes),
+    }
+    return facts | (_tested(args, spec, model, export) if args.test else {})
+
+
+def _data(args: argparse.Namespace, split: str) -> Dataset:
+    recordings = not datasets.is_own(args.dataset) and datasets.info(args.dataset).temporal
+    options = {"timesteps": args.timesteps} if recordings else {}
+    return datasets.load(args.dataset, args.data, split=split, **options)
+
+
+def _spec(args: argparse.Namespace, data: Dataset) -> InputSpec:
+    largest = 1 if data.temporal else int(data.images.max())
+    bits = args.input_bits or max(1, largest.bit_length())
+    scale = args.full_scale or (1.0 if data.temporal else float(largest))
+    return InputSpec(shape=data.shape, static=not data.temporal, bits=bits, full_scale=scale)
+
+
+def _is_vector(graph: nir.NIRGraph) -> bool:
+    """Whether a linear layer reads the input."""
+    starts = {name for name, node in graph.nodes.items() if isinstance(node, nir.Input)}
+    readers = [graph.nodes[target] for source, target in graph.edges if source in starts]
+    return any(isinstance(node, nir.Linear | nir.Affine) for node in readers)
+
+
+def _version(path: Path) -> str:
+    return nir.serialization.read_version(path)
+
+
+def _tested(
+    args: argparse.Namespace, spec: InputSpec, model: nn.Module, export: assemble.Export
+) -> dict[str, Any]:
+    """Accuracies of graph and network on test inputs."""
+    test = _data(args, "test")
+    images, labels = test.images[: args.test], test.labels[: args.test]
+    theirs = agreement.classes(model, spec, images)
+    mine = golden.predict(export.network, images)
+    return {
+        "tested": len(images),
+        "graph_accuracy": float(np.mean(theirs == labels)),
+        "network_accuracy": float(np.mean(mine == labels)),
+    }
+
+
+def _told(facts: dict[str, Any]) -> str:
+    lines = [f"wrote {facts['path']}"]
+    if "reading" in facts:
+        reading, compared = facts["reading"], facts["agreement"]
+        worst = max(compared["layers"], key=compared["layers"].__getitem__)
+        fires = "passes" if reading["strict"] else "reaches"
+        lines += [
+            f"read with dt = {reading['dt']:g}, reset {reading['reset']}, a spike where a membrane "
+            f"{fires} its threshold (--dt, --reset, --fires)",
+            f"{facts['parameters']:,} integers; at most {100 * compared['layers'][worst]:.2f} % of "
+            f"spikes of a layer ({worst}) differ from the graph's on equal inputs",
+        ]
+    if "tested" in facts:
+        lines.append(
+            f"on {facts['tested']} test inputs the graph has {100 * facts['graph_accuracy']:.2f} % "
+            f"and the network {100 * facts['network_accuracy']:.2f} %"
+        )
+    return "\n".join([*lines, *(f"note: {note}" for note in facts["notes"])])
