@@ -87,6 +87,7 @@ def test_a_core_without_an_ability_has_no_bits_for_it() -> None:
             "out_frame",
             "partial_in",
             "partial_out",
+            "to_zero",
         ],
         "path": [
             "identity",
