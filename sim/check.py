@@ -136,13 +136,13 @@ class Outcome:
     def rates(self, clock_hz: int) -> dict[str, Any]:
         """What the cycles are at a clock, upload not counted; JSON-able."""
         images = max(self.images, 1)
-        seconds = self.cycles / images / clock_hz
-        rates: dict[str, Any] = {"clock_hz": clock_hz, "images_per_second": 1 / seconds}
+        cycles = self.cycles / images
+        rates: dict[str, Any] = {"clock_hz": clock_hz, "images_per_second": clock_hz / cycles}
         if size := len(self.program.tape):
             rates["external"] = {
                 "bytes": size,
                 "wait_cycles": self.waited / images,
-                "bytes_per_second": size / seconds,
+                "bytes_per_second": size / (cycles / clock_hz),
             }
         return rates
 
