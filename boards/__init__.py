@@ -115,7 +115,10 @@ class Board:
         if self.family is None:
             raise ValueError(f"board {self.name!r} has no platform: it is only simulated")
         module, _, kind = self.platform.partition(":")
-        made = getattr(importlib.import_module(module) if module else _module(self.file), kind)
+        made = getattr(
+            importlib.import_module(module) if module else _module(self.file, _version(self.file)),
+            kind,
+        )
         return made(toolchain="Apicula") if self.family == "gowin" else made()
 
     def facts(self) -> dict[str, Any]:
@@ -144,7 +147,7 @@ def find(name: str) -> Board:
     BoardError with the nearest names if there is none, or with what is wrong with the file.
     """
     if name.endswith(".py"):
-        return _load(name)
+        return _load(name, _version(name))
     known = _boards()
     if name in known:
         return known[name]
@@ -153,14 +156,23 @@ def find(name: str) -> Board:
     raise BoardError(f"no board {name!r}: {hint}")
 
 
+def _version(path: str) -> tuple[str, int, int]:
+    """What tells a file from another of its name, and from what it was before."""
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return "", 0, 0
+    return os.path.abspath(path), stat.st_mtime_ns, stat.st_size
+
+
 @cache
-def _load(path: str) -> Board:
+def _load(path: str, version: tuple[str, int, int]) -> Board:
     """The board of a file of one's own, whose pins are looked up at once."""
     from boards import pins
 
     if not Path(path).is_file():
         raise BoardError(f"no board {path!r}: there is no such file")
-    board = getattr(_module(path), "BOARD", None)
+    board = getattr(_module(path, version), "BOARD", None)
     if not isinstance(board, Board):
         raise BoardError(f"{path} must set BOARD to a Board, as docs/boards.md shows")
     if board.name in _boards():
@@ -176,7 +188,7 @@ def _load(path: str) -> Board:
 
 
 @cache
-def _module(path: str) -> ModuleType:
+def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: ARG001
     """A file of one's own as a module, which is not among those that can be imported by name."""
     spec = importlib.util.spec_from_file_location(f"board_{Path(path).stem}", path)
     assert spec is not None

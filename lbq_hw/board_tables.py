@@ -23,8 +23,8 @@ def list_boards(*, as_json: bool) -> None:
     if as_json:
         print(json.dumps([board.facts() for board in found]))
         return
-    table = Table(box=box.SIMPLE)
-    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "SDRAM", "MHz in", "core"):
+    table = Table(box=box.SIMPLE, padding=0)
+    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "SDRAM", "MHz", "core"):
         left = heading in ("name", "device")
         table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for board in found:
