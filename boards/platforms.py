@@ -51,15 +51,11 @@ class ColorlightI5Platform(LatticeECP5Platform):
     connectors = ()
 
 
-class ColorlightI9Platform(LatticeECP5Platform):
+class ColorlightI9Platform(ColorlightI5Platform):
     """Colorlight i9, revision 7.2: as the i5, but for the chip and the light."""
 
     device = "LFE5U-45F"
-    package = "BG381"
-    speed = "6"
-    default_clk = "clk25"
     resources = _colorlight(led="L2")
-    connectors = ()
 
 
 _ECPIX_GREEN = LEDResources(pins="R21", invert=True, attrs=Attrs(**_CMOS))

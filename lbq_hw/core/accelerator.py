@@ -229,6 +229,7 @@ class Accelerator(wiring.Component):
             return quiet
         # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
         # comes first. Without external memory, nothing that follows looks at the planes so soon.
+        # The last register is for the way from all these blocks to the tape's.
         drained, settled, was_quiet = Signal(), Signal(), Signal()
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
         m.d.sync += drained.eq(quiet & settled)

@@ -55,12 +55,14 @@ def _told(graph: nir.NIRGraph) -> dict[str, Any]:
     text = graph.metadata.get(META)
     if text is None:
         return {}
-    told = json.loads(text)
     known = {"dt": float, "reset": str, "strict": bool}
-    good = isinstance(told, dict) and all(
-        isinstance(told.get(key), kind) for key, kind in known.items()
-    )
-    if not good or told["reset"] not in get_args(Reset) or not told["dt"] > 0:
+    try:
+        told: Any = json.loads(text)
+        good = all(isinstance(told[key], kind) for key, kind in known.items())
+        good = good and told["reset"] in get_args(Reset) and told["dt"] > 0
+    except (ValueError, TypeError, KeyError):
+        good, told = False, {}
+    if not good:
         raise NirError(f"the graph's metadata {META!r} is not what this project writes: {text}")
     return told
 

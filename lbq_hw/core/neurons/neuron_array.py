@@ -10,14 +10,12 @@ from lbq_hw.core.memory.spread import copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
-from lbq_hw.core.neurons.partial_sums import LATENCY, PartialSums
+from lbq_hw.core.neurons.partial_sums import LATENCY, UNITS_A_COPY, PartialSums
 from lbq_hw.core.neurons.updates import Updates
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["NeuronArray"]
-
-_UNITS_A_COPY = 4
 
 
 class NeuronArray(wiring.Component):
@@ -302,19 +300,17 @@ class NeuronArray(wiring.Component):
         """What each unit multiplies with; with partial sums, units are many and far apart, and
         some of them have a copy of their own.
         """
-        layer, bits = self.layer, self._positions.decay_bits + 1
-        decay, by_unit = Signal(bits), [[] for _ in range(units)]
+        layer, decay = self.layer, Signal(self._positions.decay_bits + 1)
+        groups, factors = -(-units // UNITS_A_COPY), []
         for bit, factor in enumerate(decay):
             position = self._positions.decay(bit)
             early = bool(self._partial) and position > 0
-            kept = Mux(layer.readout, int(bit == bits - 1), layer.decay[bit])
+            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
             m.d.comb += factor.eq(kept & ~at[position - early].fresh)
-            factors = [factor]
-            if early:
-                factors = copies(m, factor, -(-units // _UNITS_A_COPY), name=f"decay_{bit}")
-            for unit, own in enumerate(by_unit):
-                own.append(factors[unit // _UNITS_A_COPY] if early else factor)
-        return [Cat(own) for own in by_unit]
+            factors.append(
+                copies(m, factor, groups, name=f"decay_{bit}") if early else [factor] * groups
+            )
+        return [Cat(own[unit // UNITS_A_COPY] for own in factors) for unit in range(units)]
 
     def _keep_levels(self, m, at, units):
         """The largest levels of each timestep over the positions of the pool window so far."""

@@ -9,11 +9,12 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.spread import SpreadMemory, copies
 
-__all__ = ["LATENCY", "PartialSums"]
+__all__ = ["LATENCY", "UNITS_A_COPY", "PartialSums"]
 
 LATENCY = SpreadMemory.LATENCY + 1
 """Cycles from a group to its sums: those of the memory, and one to add."""
-_UNITS_A_COPY = 4
+UNITS_A_COPY = 4
+"""Neuron units that share one copy of a register."""
 
 
 class PartialSums(wiring.Component):
@@ -85,11 +86,11 @@ class PartialSums(wiring.Component):
         ]
         m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]
         m.d.sync += [write.en.eq(given[-1].leave), write.addr.eq(given[-1].at)]
-        adds = copies(m, self.add, -(-len(self.o) // _UNITS_A_COPY), name="add")
+        adds = copies(m, self.add, -(-len(self.o) // UNITS_A_COPY), name="add")
         before = data.View(kept, read.data)
         left = data.View(kept, write.data)
         for i, total in enumerate(self.o):
-            part = before[i] & adds[i // _UNITS_A_COPY].replicate(self._bits).as_signed()
+            part = before[i] & adds[i // UNITS_A_COPY].replicate(self._bits).as_signed()
             m.d.sync += total.eq(given[-1].sums[i] + part)
             m.d.comb += left[i].eq(total)
         with m.If(self.begin):

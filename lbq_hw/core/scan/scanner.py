@@ -132,7 +132,6 @@ class Scanner(wiring.Component):
         m.submodules.flags = flags = FlagFetch(
             request=self._request, port=self._flag_port, late=self._far
         )
-        m.submodules.spans = spans = fifo.SyncFIFO(width=self._request.size, depth=self._span_queue)
         m.submodules.fetch = fetch = WordFetch(
             request=self._request,
             entry=self._entry,
@@ -147,17 +146,10 @@ class Scanner(wiring.Component):
 
         if self._far:
             # The walker looks at a register, instead of all that may wait here.
-            m.submodules.requests = requests = fifo.SyncFIFO(width=self._request.size, depth=2)
-            m.d.comb += [
-                requests.w_data.eq(self.i_request.payload),
-                requests.w_en.eq(self.i_request.valid),
-                self.i_request.ready.eq(requests.w_rdy),
-                flags.i.payload.eq(requests.r_data),
-                flags.i.valid.eq(requests.r_rdy),
-                requests.r_en.eq(flags.i.ready),
-            ]
+            connect(m, self._queued(m, "requests", self.i_request, depth=2), flags.i)
         else:
             connect(m, flipped(self.i_request), flags.i)
+        connect(m, self._queued(m, "spans", flags.o, depth=self._span_queue), fetch.i)
         connect(m, flipped(self.summary), flags.summary)
         connect(m, flipped(self.word), fetch.word)
         connect(m, events.o, flipped(self.o_event))
@@ -165,15 +157,23 @@ class Scanner(wiring.Component):
         if not self._far:
             m.d.comb += fetch.o.ready.eq(words.i.ready)
         connect(m, words.o, events.i)
-        m.d.comb += [
-            spans.w_data.eq(flags.o.payload),
-            spans.w_en.eq(flags.o.valid),
-            flags.o.ready.eq(spans.w_rdy),
-            fetch.i.payload.eq(spans.r_data),
-            fetch.i.valid.eq(spans.r_rdy),
-            spans.r_en.eq(fetch.i.ready),
-        ]
         if self._far:
             m.d.comb += fetch.left.eq(words.o.valid & words.o.ready)
         m.d.comb += [self.word_read.eq(fetch.word.en), self.span_empty.eq(flags.empty)]
         return m
+
+    def _queued(self, m, name, source, *, depth):
+        """What leaves a queue of requests that `source` fills."""
+        m.submodules[name] = queue = fifo.SyncFIFO(width=self._request.size, depth=depth)
+        m.d.comb += [
+            queue.w_data.eq(source.payload),
+            queue.w_en.eq(source.valid),
+            source.ready.eq(queue.w_rdy),
+        ]
+        left = stream.Signature(self._request).create(path=(name,))
+        m.d.comb += [
+            left.payload.eq(queue.r_data),
+            left.valid.eq(queue.r_rdy),
+            queue.r_en.eq(left.ready),
+        ]
+        return left

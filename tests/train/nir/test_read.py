@@ -95,6 +95,17 @@ def test_a_file_that_is_no_nir_is_refused(tmp_path: Path) -> None:
         read.load(tmp_path / "net.nir")
 
 
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", '{"dt": 1, "reset": "zero", "strict": true}', '{"dt": 0.1, "reset": "no"}']
+)
+def test_a_note_of_this_project_that_it_did_not_write_is_refused(tmp_path: Path, text: str) -> None:
+    graph = nir.NIRGraph.from_list(nir.Input(np.array([3])), nir.Affine(np.eye(3), ONES), LIF)
+    graph.metadata[read.META] = text
+    nir.write(tmp_path / "net.nir", graph)
+    with pytest.raises(read.NirError, match="metadata 'lbq' is not what this project writes"):
+        read.load(tmp_path / "net.nir")
+
+
 ONES = np.ones(3)
 LIF = nir.LIF(tau=4 * ONES, r=ONES, v_leak=0 * ONES, v_threshold=ONES)
 
