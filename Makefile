@@ -25,10 +25,10 @@ demo: $(STAMP) ## train on the embedded digits, build for an iCEBreaker, run it 
 test test-all: export OMP_NUM_THREADS = 1
 
 test: lint ## lint, types, and every test that is not slow
-	$(VENV)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(VENV)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-all: lint ## the same with the slow proofs and sweeps
-	$(VENV)/python -m pytest -n auto $(ARGS)
+	$(VENV)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 regression: $(STAMP) ## the cocotb benches alone, on every simulator that can run them
 	$(VENV)/python -m sim.regression $(ARGS)

@@ -64,6 +64,7 @@ LARGE = "cifar10-resnet20"
 SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")
 PACKED = {  # at most so many bytes
     "cifar10-resnet20-4bit": 8_800_000,
+    "cifar10-resnet20-4bit-sparse": 8_800_000,
     "cifar10-small": 2_300_000,
     "cifar10-onchip": 400_000,
 }
@@ -109,6 +110,7 @@ def test_mnist_keeps_its_promises(name: str, least: float) -> None:
     [
         (LARGE, 97.4, 8),
         ("cifar10-resnet20-4bit", 97.25, 4),
+        ("cifar10-resnet20-4bit-sparse", 97.25, 4),
         ("cifar10-small", 96.5, 4),
         ("cifar10-onchip", 92.0, 4),
     ],
@@ -128,6 +130,12 @@ def test_cifar_networks_keep_their_promises_and_ship_with_their_runs(
     epochs = [json.loads(line) for line in text.splitlines()]
     assert [line["epoch"] for line in epochs] == list(range(1, config["train"]["epochs"] + 1))
     assert epochs[-1]["test_accuracy"] == facts["float_accuracy"]
+
+
+def test_the_sparse_network_keeps_its_promise() -> None:
+    facts = json.loads(zoo.evaluation("cifar10-resnet20-4bit-sparse").read_text(encoding="utf-8"))
+    assert facts["accuracy"] >= 97.3
+    assert facts["acs_bit_sparse"] <= 750e6
 
 
 def test_the_readme_shows_the_zoo_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
