@@ -221,10 +221,14 @@ class Accelerator(wiring.Component):
         m.d.comb += [
             quiet.eq(~(lanes.busy | neurons.busy | writer.busy | events.o.valid)),
             host.layer.eq(walker.o_layer),
-            stray.eq(event.valid & event.payload.mask.any() & (event.payload.row >= c.weight_rows)),
             walker.i_stop.eq(stray),
             host.stray.eq(stray & host.busy),
         ]
+        # With external memory, a register is halfway from the lanes' events to those who stop.
+        told = m.d.sync if c.external else m.d.comb
+        told += stray.eq(
+            event.valid & event.payload.mask.any() & (event.payload.row >= c.weight_rows)
+        )
         if not c.external:
             return quiet
         # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
@@ -266,6 +270,8 @@ class Accelerator(wiring.Component):
             walker.i_start.eq(tape.begin),
             walker.i_resume.eq(tape.begin),
             walker.i_stop.eq(host.stray | tape.stop),
+        ]
+        m.d.sync += [
             host.finished.eq(tape.finished),
             host.walk_error.eq(tape.error),
             host.walk_error_at.eq(tape.error_at),

@@ -20,6 +20,10 @@ EFFECT = 2
 head may be taken."""
 
 
+TOLD = 1
+"""Cycles from the end of the last pass to that in which the host sees it."""
+
+
 class OrderError(ValueError):
     """An item waits for a pass that waits for it."""
 
@@ -72,9 +76,9 @@ class Schedule:
         self.ends.append(start + cycles)
 
     def finish(self) -> int:
-        """An END item; the cycle in which the inference is done."""
+        """An END item; the cycle in which the inference is done, and the host is told."""
         self._item()
-        return max(self.ends[-1] if self.ends else 0, self.cycle)
+        return max(self.ends[-1] if self.ends else 0, self.cycle) + TOLD
 
     def _item(self, slices: int = 0, earliest: int = 0) -> None:
         """An item with `slices` of payload, which is taken from cycle `earliest` on."""

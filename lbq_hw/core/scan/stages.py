@@ -365,8 +365,12 @@ class EventMaker(wiring.Component):
         with m.If(word_free):
             m.d.sync += word_valid.eq(self.i.valid)
             with m.If(self.i.valid):
-                m.d.sync += [word.eq(given), first.eq(word.end)]
-                m.d.sync += [word.exponent.eq(next_exponent), alone.eq(next_alone)]
+                m.d.sync += [
+                    *(word[name].eq(given[name]) for name, _ in layout if name != "bits"),
+                    word.exponent.eq(next_exponent),
+                    first.eq(word.end),
+                    alone.eq(next_alone),
+                ]
                 with m.If(word.end):
                     m.d.sync += due.eq(0)
                 with m.Else():
@@ -375,11 +379,14 @@ class EventMaker(wiring.Component):
             with m.If(doubling):
                 m.d.sync += due.eq(due - 1)
             with m.Else():
-                m.d.sync += [due.eq(0), first.eq(0), word.bits.eq(rest)]
+                m.d.sync += [due.eq(0), first.eq(0)]
                 # At least three bits set now means at least two remain.
                 m.d.sync += word.many.eq(Mux(tail, several & ~identity, at_least(m, 3, word.bits)))
                 with m.If(falls):
                     m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
+        # Whether there is a next word is known late: its bits are taken anyhow.
+        with m.If(~word_valid | (made_free & ~doubling)):
+            m.d.sync += word.bits.eq(Mux(word_free, given.bits, rest))
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),
