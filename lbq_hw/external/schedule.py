@@ -19,7 +19,6 @@ EFFECT = 2
 """Cycles from the last word of an item to the cycle in which a pass may begin, or the next item's
 head may be taken."""
 
-
 TOLD = 1
 """Cycles from the end of the last pass to that in which the host sees it."""
 
