@@ -134,9 +134,7 @@ class HostModel:
             self._pass_plane_slice(entry, part, data)
         else:
             self.staged = [*self.staged[:part], data]
-            if part == regions.slices(self.config)[region] - 1:
-                word = sum(slice_ << SLICE * i for i, slice_ in enumerate(self.staged))
-                self._store(entry, word)
+            self._store(entry, part)
 
     def _write_register(self, name: str, data: int) -> None:
         if name == "control" and data & CLEAR:
@@ -161,16 +159,18 @@ class HostModel:
         enable = ((1 << granules) - 1) << granules * part
         self.passed["plane_write"].append(message | {"enable": enable, "first": int(part == 0)})
 
-    def _store(self, entry: int, word: int) -> None:
-        """A parameter that is complete."""
+    def _store(self, entry: int, part: int) -> None:
+        """The values of a parameter that are complete with this slice."""
         config = self.config
         address, unit = divmod(entry, config.units)
-        found = isa.PARAM.decode(config, word)
-        names = ("bias", "theta", "reset")
-        values = {
-            3 * unit + i: _signed(found[name], config.membrane_bits) for i, name in enumerate(names)
-        }
-        self.passed["params"].append({"addr": address, "data": values})
+        word = sum(slice_ << SLICE * i for i, slice_ in enumerate(self.staged))
+        found, values = isa.PARAM.decode(config, word), {}
+        for i, name in enumerate(("bias", "theta", "reset")):
+            slot = isa.PARAM.slots(config)[name]
+            if (slot.offset + slot.width - 1) // SLICE == part:
+                values[3 * unit + i] = _signed(found[name], config.membrane_bits)
+        if values:
+            self.passed["params"].append({"addr": address, "data": values})
 
 
 def _signed(value: int, bits: int) -> int:

@@ -19,9 +19,9 @@ __all__ = ["TapeWrites"]
 class TapeWrites(wiring.Component):
     """Turns slices into writes of the memories, of weights by the whole row.
 
-    Timing. A slice of a record is stored in the cycle after it was given, and so is a parameter
-    with the last of its slices; a weight row is stored two cycles after its last slice was given.
-    Slices of a row and of a parameter must come in their order, from 0 on.
+    Timing. A slice of a record is stored in the cycle after it was given, and so is a parameter's
+    value with the last of its slices; a weight row is stored two cycles after its last slice was
+    given. Slices of a row and of a parameter must come in their order, from 0 on.
 
     Members
     -------

@@ -29,9 +29,9 @@ def host_regions(config: CoreConfig) -> tuple[Region, ...]:
 class HostWrites(wiring.Component):
     """Turns writes of slices into writes of the memories.
 
-    Slices are stored at once, in the cycle in which they are given, but for those of a parameter,
-    which wait for the last one. In a core with external memory the host writes planes and that
-    memory, to which `MemoryAccess` leads; `TapeWrites` has the rest.
+    Slices are stored at once, in the cycle in which they are given, but for those of a parameter:
+    each of its values is stored with its last slice. In a core with external memory the host
+    writes planes and that memory, to which `MemoryAccess` leads; `TapeWrites` has the rest.
 
     Members
     -------
@@ -114,19 +114,21 @@ def store_records(m, records, *, written, addr, value):
 
 
 def store_params(m, config, params, *, written, addr, value):
-    """A parameter, once all of its slices are there: into a write port of their memory."""
+    """The values of a parameter, each with its last slice: into a write port of their memory."""
     part, entry = place(config, addr, Region.PARAMS)
     slots, slices = isa.PARAM.slots(config), regions.slices(config)[Region.PARAMS]
-    stage = Signal((slices - 1) * SLICE)  # of a parameter, all slices but the last
-    bits = Cat(stage, value)
+    before = Signal((slices - 1) * SLICE)  # the slices before this one
+    bits = Cat(before, value)
     with m.If(written[Region.PARAMS]):
-        m.d.sync += stage.eq(bits[SLICE:])
+        m.d.sync += before.eq(bits[SLICE:])
     unit_bits = ceil_log2(config.units)
-    stored = written[Region.PARAMS] & (part == slices - 1)
     m.d.comb += params.addr.eq(entry >> unit_bits)
-    for unit in range(config.units):
-        for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
+    for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
+        last = (slot.offset + slot.width - 1) // SLICE
+        first_bit = slot.offset + (slices - 1 - last) * SLICE
+        stored = written[Region.PARAMS] & (part == last)
+        for unit in range(config.units):
             m.d.comb += [
-                params.data[3 * unit + number].eq(bits[slot.offset :][: slot.width]),
+                params.data[3 * unit + number].eq(bits[first_bit:][: slot.width]),
                 params.en[3 * unit + number].eq(stored & (entry[:unit_bits] == unit)),
             ]

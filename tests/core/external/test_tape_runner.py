@@ -22,8 +22,8 @@ from core.harness import Bench
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.external.reader import ReaderTiming
-from lbq_hw.external.schedule import Item, Schedule
-from lbq_hw.isa import Error, regions, tape
+from lbq_hw.external.schedule import TOLD, Item, Schedule
+from lbq_hw.isa import PARAM, Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeItem
 
@@ -50,6 +50,7 @@ def expected_writes(
 ) -> list[tuple[int, str, int, int]]:
     """Writes of a legal tape with their cycles, from those in which its words are taken."""
     slices, found, place = regions.slices(config), [], 0
+    stored = [PARAM.slots(config)[name] for name in ("bias", "theta", "reset")]
     for item in items:
         region, row = item.address >> regions.SHIFT, []
         parts = slices.get(Region(region), 1) if region < len(Region) else 1
@@ -62,14 +63,15 @@ def expected_writes(
                 found.append((cycle, Region(region).name, address, value))
             elif region in (Region.WEIGHTS, Region.PARAMS):
                 row = [*row, value] if part else [value]
+                unit, ends = entry % config.units, (s.offset + s.width - 1 for s in stored)
+                here = sum(1 << i for i, end in enumerate(ends) if end // 32 == part)
                 if part == parts - 1 and region == Region.WEIGHTS:
                     used = regions.weight_slice_lanes(config) * config.weight_bits
                     mask = (1 << used) - 1
                     whole = sum((v & mask) << i * used for i, v in enumerate(row))
                     found.append((cycle + 1, "WEIGHTS", entry, whole))
-                elif part == parts - 1:
-                    unit = entry % config.units
-                    found.append((cycle, f"PARAMS {7 << 3 * unit:x}", entry // config.units, 0))
+                elif region == Region.PARAMS and here:
+                    found.append((cycle, f"PARAMS {here << 3 * unit:x}", entry // config.units, 0))
             address = (entry + 1) << part_bits if part == parts - 1 else address + 1
         place += 3 + len(item.payload)
     return sorted(found)
@@ -98,7 +100,7 @@ def test_everything_happens_in_the_cycles_of_the_schedule(number: int, seed: int
         else:
             schedule.write(Item(slices=len(item.payload), after=item.after))
     assert [e - d for e, d in zip(schedule.ends, durations, strict=True)] == begins
-    assert schedule.finish() == end
+    assert schedule.finish() == end + TOLD
     found = [
         (cycle - START, name, at, 0 if name.startswith("PARAMS") else value)
         for cycle, name, at, value in writes.found

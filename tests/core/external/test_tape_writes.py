@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""TapeWrites: records and parameters in the next cycle, weight rows whole and a cycle later."""
+"""TapeWrites: records and values of parameters in the next cycle, weight rows whole."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ def test_rows_are_written_whole_and_all_else_by_the_slice(weight_bits: int) -> N
         region = source.choice([Region.PATHS, Region.WEIGHTS, Region.WEIGHTS, Region.PARAMS])
         entry = source.randrange(regions.entries(config)[region])
         values = [source.getrandbits(32) for _ in range(slices[region])]
+        given = []
         for part, value in enumerate(values):
             script += [{"addr": source.getrandbits(32), "data": 5}] * source.choice([0, 0, 1])
             address = regions.address(config, region, entry, part)
             if region == Region.PATHS:
                 below = address & (1 << regions.SHIFT) - 1
                 records[len(script) + 1] = {"table": Table.PATHS, "address": below, "data": value}
+            given.append(len(script))
             script.append({"written": 1 << region, "addr": address, "data": value})
-        last = len(script) - 1
         if region == Region.WEIGHTS:
             used = weight_bits * regions.weight_slice_lanes(config)
             row = sum((value & (1 << used) - 1) << used * i for i, value in enumerate(values))
-            rows[last + 2] = (entry, row)
+            rows[given[-1] + 2] = (entry, row)
         elif region == Region.PARAMS:
             word = sum(value << 32 * i for i, value in enumerate(values))
             word &= (1 << PARAM.width(config)) - 1
             found = PARAM.decode(config, word)
-            mask = (1 << config.membrane_bits) - 1
-            unit = entry % config.units
-            shift = 3 * config.membrane_bits * unit
-            packed = sum((found[name] & mask) << config.membrane_bits * i
-                         for i, name in enumerate(("bias", "theta", "reset")))  # fmt: skip
-            params[last + 1] = (entry // config.units, 7 << 3 * unit, packed, shift)
+            for number, name in enumerate(("bias", "theta", "reset")):
+                slot = PARAM.slots(config)[name]
+                cycle = given[(slot.offset + slot.width - 1) // 32] + 1
+                which = 3 * (entry % config.units) + number
+                value = found[name] & (1 << config.membrane_bits) - 1
+                params.setdefault(cycle, []).append((entry // config.units, which, value))
     block = TapeWrites(config)
     bench = Bench(block)
     bench.script({name: getattr(block, name) for name in ("written", "addr", "data")}, script)
@@ -62,6 +63,8 @@ def test_rows_are_written_whole_and_all_else_by_the_slice(weight_bits: int) -> N
              for cycle, enable in enumerate(seen["row_en"]) if enable}  # fmt: skip
     assert found == rows
     assert [cycle for cycle, enable in enumerate(seen["en"]) if enable] == list(params)
-    for cycle, (at, enable, packed, shift) in params.items():
-        value = seen["param"][cycle] >> shift & (1 << 3 * config.membrane_bits) - 1
-        assert (seen["at"][cycle], seen["en"][cycle], value) == (at, enable, packed)
+    for cycle, values in params.items():
+        assert seen["en"][cycle] == sum(1 << which for _, which, _ in values)
+        for at, which, value in values:
+            word = seen["param"][cycle] >> which * config.membrane_bits
+            assert (seen["at"][cycle], word & (1 << config.membrane_bits) - 1) == (at, value)

@@ -44,7 +44,7 @@ def split(value: int, enable: int, bits: int) -> dict[int, int]:
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 @pytest.mark.parametrize("seed", range(2))
-def test_a_slice_is_stored_in_its_cycle_and_a_parameter_with_its_last(
+def test_a_slice_is_stored_in_its_cycle_and_a_value_of_a_parameter_with_its_last(
     shape: int, seed: int
 ) -> None:
     config = SHAPES[shape]
