@@ -126,7 +126,9 @@ class SpreadMemory(wiring.Component):
                     get.en.eq(read_en[i] & (read_addr[i][low:] == first >> low)),
                 ]
                 m.d.sync += came[-1].eq(get.data)
-            m.d.sync += read.data[bits].eq(self._choose(m, read_addr[i], came))
+            taken = Signal(width, name=f"taken_{i}", reset_less=True)
+            m.d.sync += taken.eq(self._choose(m, read_addr[i], came))
+            m.d.comb += read.data[bits].eq(taken)
         return m
 
     def _choose(self, m, asked, came):
@@ -193,8 +195,10 @@ class SpreadRows(wiring.Component):
             asked = Signal(name=f"asked_{i}")
             with m.If(moves):  # its copies differ, so these registers are not merged either
                 m.d.sync += [get.addr.eq(read.addr), asked.eq(read.en)]
-            m.d.sync += put.data.eq(write.data[bits])
+            given = Signal(bits.stop - bits.start, name=f"given_{i}", reset_less=True)
+            m.d.sync += given.eq(write.data[bits])
             m.d.comb += [
+                put.data.eq(given),
                 put.addr.eq(write_addr[i]),
                 put.en.eq(write_en[i]),
                 get.en.eq(asked & moves),

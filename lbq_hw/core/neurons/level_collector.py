@@ -53,7 +53,8 @@ class LevelCollector(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        out, ended = self.o.payload, self.at[-1]
+        out, ended = Signal(self.o.payload.shape(), reset_less=True), self.at[-1]
+        m.d.comb += self.o.payload.eq(out)
         collect = Signal()
         m.d.comb += collect.eq(ended.valid & ended.emit)
         # Updates are at least as many cycles apart as one has groups. So what belongs to an update

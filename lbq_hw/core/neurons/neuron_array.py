@@ -374,7 +374,7 @@ class NeuronArray(wiring.Component):
 
     def _offer_logits(self, m, fired, units):
         """The membranes of a readout, a cycle after they are there."""
-        logits, valid = Signal.like(self.o_logits.payload), Signal()
+        logits, valid = Signal.like(self.o_logits.payload, reset_less=True), Signal()
         m.d.sync += [
             valid.eq(fired.valid & fired.logits),
             logits.as_value().eq(Cat(unit.next_v for unit in units)),

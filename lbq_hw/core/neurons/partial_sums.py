@@ -89,7 +89,9 @@ class PartialSums(wiring.Component):
         adds = copies(m, self.add, -(-len(self.o) // UNITS_A_COPY), name="add")
         before = data.View(kept, read.data)
         left = data.View(kept, write.data)
-        for i, total in enumerate(self.o):
+        totals = Signal.like(self.o, reset_less=True)
+        m.d.comb += self.o.eq(totals)
+        for i, total in enumerate(totals):
             part = before[i] & adds[i // UNITS_A_COPY].replicate(self._bits).as_signed()
             m.d.sync += total.eq(given[-1].sums[i] + part)
             m.d.comb += left[i].eq(total)
