@@ -232,7 +232,7 @@ class Scanner:
         room, word = self._room, self._lanes.word
         for count in words:
             issued = max(max(issued, arrived) + 1, room[0] + 1)
-            left = issued + FAR_CYCLES + 3
+            left = issued + FAR_CYCLES + 4
             if count:
                 taken = max(max(left + 1, taken) + 1, made)
                 made = word(taken, count)

@@ -251,6 +251,10 @@ class HostPort(wiring.Component):
                 for name, where in regions.registers(c).items():
                     with m.Case(where.address):
                         m.d.sync += register.eq(values.get(name, 0))
+        logit_slice = Signal(SLICE, reset_less=True)
+        # With external memory it waits for what planes take, and a register is on its way.
+        logits = m.d.sync if self._access else m.d.comb
+        logits += logit_slice.eq(total.as_unsigned().word_select(asked.logit, SLICE))
         m.d.comb += [
             self.planes.addr.eq(plane),
             self.planes.en.eq(read[Region.PLANES]),
@@ -261,7 +265,7 @@ class HostPort(wiring.Component):
             answered.eq(
                 _gate(source[Region.REGISTERS], register)
                 | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
-                | _gate(source[Region.LOGITS], total.as_unsigned().word_select(asked.logit, SLICE))
+                | _gate(source[Region.LOGITS], logit_slice)
             ),
         ]
         valid, brought, answers = answer, answered, m.d.comb

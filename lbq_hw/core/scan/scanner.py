@@ -14,7 +14,7 @@ from lbq_hw.core.sizes import check_power, check_size
 __all__ = ["FAR", "LATENCY", "Scanner"]
 
 LATENCY = 8  # cycles from a request to the first event that it makes
-FAR = SpreadMemory.LATENCY + 3  # cycles more, where the plane memory is far
+FAR = SpreadMemory.LATENCY + 4  # cycles more, where the plane memory is far
 
 
 class Scanner(wiring.Component):

@@ -164,7 +164,7 @@ class WordFetch(wiring.Component):
     an END.
 
     With a memory that is ``far``, its address comes from a register, so that a word is read a cycle
-    after it was chosen, and offered ``far`` + 2 cycles after that, as is an END. Nothing waits on
+    after it was chosen, and offered ``far`` + 3 cycles after that, as is an END. Nothing waits on
     that way: words are chosen only if there is ``room`` for all that are on it.
 
     Parameters
@@ -207,12 +207,15 @@ class WordFetch(wiring.Component):
         m = Module()
         chosen = self._choose(m)
         if self._far:
-            asked, *_, comes, read = chosen.without_waiting(m, 1 + self._far)
-            goes, in_range = asked.valid, Signal(len(self.word.data))
-            m.d.sync += in_range.eq(self._in_range(m, comes.payload))
+            asked, *_, before, _, read = chosen.without_waiting(m, 1 + self._far)
+            goes, in_range = asked.valid, Signal(len(self.word.data), reset_less=True)
+            cuts = self._cuts(before.payload)
+            registers = [Signal.like(cut, reset_less=True) for cut in cuts]
+            m.d.sync += [register.eq(cut) for register, cut in zip(registers, cuts, strict=True)]
+            m.d.sync += in_range.eq(self._in_range(*registers))
         else:
             asked, read = chosen, chosen.later(m, "read")
-            goes, in_range = asked.valid & asked.free, self._in_range(m, read.payload)
+            goes, in_range = asked.valid & asked.free, self._in_range(*self._cuts(read.payload))
         m.d.comb += [
             self.word.addr.eq(Cat(asked.payload.index, asked.payload.span)),
             self.word.en.eq(goes & (asked.payload.kind != ScanKind.END)),
@@ -243,28 +246,26 @@ class WordFetch(wiring.Component):
             m.d.sync += seen.eq(Mux(self.i.ready, 0, request.want & ~rest))
         return chosen
 
-    def _in_range(self, m, asked):
-        """The bits of a word that are wanted."""
+    def _cuts(self, asked):
+        """Whether bits of a word are wanted, and how many at its low and high end are not."""
         everywhere = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
         if "stacked" in asked.shape().members:
             everywhere |= asked.stacked
         cut_low = everywhere | (asked.lo_en & (asked.lo_at == asked.index))
         cut_high = everywhere | (asked.hi_en & (asked.hi_at == asked.index))
+        here = asked.kind != ScanKind.END
+        return here, Mux(cut_low, asked.lo, 0), Mux(cut_high, ~asked.hi, 0)
+
+    def _in_range(self, here, low, high):
+        """The bits of a word that are wanted."""
         # Ones are shifted, since a comparison per bit would become a carry chain per bit.
         ones = ~Const(0, len(self.word.data))
-        keep_low, keep_high = Signal(len(ones)), Signal(len(ones))
-        m.d.comb += [keep_low.eq(ones), keep_high.eq(ones)]
-        with m.If(cut_low):
-            m.d.comb += keep_low.eq(ones << asked.lo)
-        with m.If(cut_high):
-            m.d.comb += keep_high.eq(ones >> ~asked.hi)
-        here = asked.kind != ScanKind.END
-        return keep_low & keep_high & here.replicate(len(ones))
+        return (ones << low)[: len(ones)] & (ones >> high) & here.replicate(len(ones))
 
     def _offer(self, m, chosen, read, in_range):
         """What was read is held for a cycle, and offered if there is something in it."""
         asked, held = read.payload, Signal(self.o.payload.shape())
-        valid, there, several = Signal(), Signal(), Signal()
+        valid = Signal()
         identity = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
         offset = Signal.like(asked.row)
         with m.If(~identity):
@@ -283,12 +284,15 @@ class WordFetch(wiring.Component):
             if self._identities:
                 m.d.sync += [held.lo.eq(asked.lo), held.identity.eq(identity)]
 
-        bits_many = at_least(m, 2, held.bits)
-        m.d.comb += [
-            there.eq(held.bits.any()),
-            several.eq(~held.identity & bits_many if self._identities else bits_many),
-            read.free.eq(~valid | self.o.ready),
-        ]
+        m.d.comb += read.free.eq(~valid | self.o.ready)
+        if self._far:
+            offered, offered_valid = Signal.like(held, reset_less=True), Signal()
+            m.d.sync += [offered.eq(held), offered_valid.eq(valid)]
+            bits, held, valid = held.bits, offered, offered_valid
+            there, bits_many = self._count_early(m, bits)
+        else:
+            there, bits_many = held.bits.any(), at_least(m, 2, held.bits)
+        several = ~held.identity & bits_many if self._identities else bits_many
         offers = m.d.sync if self._far else m.d.comb
         offers += [
             self.o.payload.eq(held),
@@ -302,6 +306,14 @@ class WordFetch(wiring.Component):
             m.d.sync += [dropped.eq(valid & ~(there | held.end)), left.eq(self.left)]
             m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - left - dropped)
             m.d.comb += chosen.free.eq(owed != self._room)
+
+    def _count_early(self, m, bits):
+        """Whether there is a bit, and whether there are several, a cycle later."""
+        parts = [bits[i : i + 8] for i in range(0, len(bits), 8)]
+        one, two = (Signal(len(parts), name=f"at_least_{n}", reset_less=True) for n in (1, 2))
+        m.d.sync += one.eq(Cat(part.any() for part in parts))
+        m.d.sync += two.eq(Cat(at_least(m, 2, part) for part in parts))
+        return one.any(), two.any() | at_least(m, 2, one)
 
 
 class EventMaker(wiring.Component):

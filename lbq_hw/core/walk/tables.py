@@ -156,7 +156,9 @@ class RecordTable(wiring.Component):
         c, table, given = self._config, self._table, self.i_record.payload
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
-        attrs = spared(platform, depth) if c.external else APART
+        # The address of a run is known late, too late for a memory of many LUTs.
+        spare = c.external > 0 and table != Table.RUNS
+        attrs = spared(platform, depth) if spare else APART
         for part in range(table.record.slices(c)):
             low = SLICE * part
             bits = min(SLICE, width - low)

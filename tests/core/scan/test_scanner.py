@@ -79,7 +79,7 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
             if far:
                 if len(made_room) >= word_queue:
                     word_issued = max(word_issued, sorted(made_room)[-word_queue] + 1)
-                word_left = word_issued + SpreadMemory.LATENCY + 3
+                word_left = word_issued + SpreadMemory.LATENCY + 4
             else:
                 word_read = max(word_issued + 1, word_left)
                 word_left = word_read + 1

@@ -266,14 +266,14 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
-def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_seven_if_far(
+def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_later_if_far(
     sizes: dict, far: bool
 ) -> None:
     requests, words, parts = spans(sizes, 4)
     block = Queued(sizes, 17) if far else word_fetch(sizes)
     driver, taken, reads = stream(block, block.word, words, requests, (0.0, 0.0))
     cycle, last, offered, asked = driver.cycles[0] - (len(parts[0]) - 1), [], [], []
-    later = FAR + 3 + QUEUED if far else 2
+    later = FAR + 4 + QUEUED if far else 2
     for part in parts:
         for entry in part:
             asked += [] if entry == ALONE else [cycle + far]
