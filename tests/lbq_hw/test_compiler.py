@@ -336,7 +336,7 @@ def test_weight_slices_hold_the_weights(bits: int) -> None:
 
 
 LARGE = "cifar10-resnet20"
-TOO_FEW = [(LARGE, 4), (f"{LARGE}-4bit", 4)]
+TOO_FEW = [(name, 4) for name in (LARGE, f"{LARGE}-4bit", f"{LARGE}-4bit-sparse")]
 
 
 @pytest.mark.parametrize(
