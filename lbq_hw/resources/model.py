@@ -116,7 +116,7 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
             1.0,
             _record_bits(c),
             c.lanes * (c.acc_bits + c.weight_bits),
-            c.units * c.membrane_bits * (c.planes + c.decay_bits / 2 + 2),
+            c.units * c.membrane_bits * (c.planes + c.decay_bits + 1),
             c.word * c.word_log2,
             small,
         ]

@@ -151,7 +151,7 @@ def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
         weight_bits=8,
         layers=(readout,),
     )
-    began = time.monotonic()
+    began = time.process_time()
     message = (
         "network 'large' does not fit iCEBreaker\n- the weights need 8,396,800 bits, its memories "
         "have 1,171,456 (7,225,344 short)\n- no single change fits: not weights of 4 bits\n"
@@ -160,7 +160,7 @@ def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
     )
     with pytest.raises(FitError, match=f"^{re.escape(message)}$"):
         sizing.size(network, boards.find("icebreaker"))
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_weights_lie_in_single_port_rams_where_they_fit() -> None:
