@@ -62,6 +62,11 @@ class Slot:
     offset: int
     width: int
 
+    @property
+    def last_slice(self) -> int:
+        """The slice of the record that brings its last bit."""
+        return (self.offset + self.width - 1) // SLICE
+
 
 @dataclass(frozen=True)
 class Record:

@@ -166,8 +166,7 @@ class HostModel:
         word = sum(slice_ << SLICE * i for i, slice_ in enumerate(self.staged))
         found, values = isa.PARAM.decode(config, word), {}
         for i, name in enumerate(("bias", "theta", "reset")):
-            slot = isa.PARAM.slots(config)[name]
-            if (slot.offset + slot.width - 1) // SLICE == part:
+            if isa.PARAM.slots(config)[name].last_slice == part:
                 values[3 * unit + i] = _signed(found[name], config.membrane_bits)
         if values:
             self.passed["params"].append({"addr": address, "data": values})

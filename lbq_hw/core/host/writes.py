@@ -124,9 +124,8 @@ def store_params(m, config, params, *, written, addr, value):
     unit_bits = ceil_log2(config.units)
     m.d.comb += params.addr.eq(entry >> unit_bits)
     for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
-        last = (slot.offset + slot.width - 1) // SLICE
-        first_bit = slot.offset + (slices - 1 - last) * SLICE
-        stored = written[Region.PARAMS] & (part == last)
+        first_bit = slot.offset + (slices - 1 - slot.last_slice) * SLICE
+        stored = written[Region.PARAMS] & (part == slot.last_slice)
         for unit in range(config.units):
             m.d.comb += [
                 params.data[3 * unit + number].eq(bits[first_bit:][: slot.width]),

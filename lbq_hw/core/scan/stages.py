@@ -286,10 +286,10 @@ class WordFetch(wiring.Component):
 
         m.d.comb += read.free.eq(~valid | self.o.ready)
         if self._far:
+            there, bits_many = self._count_early(m, held.bits)
             offered, offered_valid = Signal.like(held, reset_less=True), Signal()
             m.d.sync += [offered.eq(held), offered_valid.eq(valid)]
-            bits, held, valid = held.bits, offered, offered_valid
-            there, bits_many = self._count_early(m, bits)
+            held, valid = offered, offered_valid
         else:
             there, bits_many = held.bits.any(), at_least(m, 2, held.bits)
         several = ~held.identity & bits_many if self._identities else bits_many

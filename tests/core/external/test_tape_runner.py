@@ -63,8 +63,8 @@ def expected_writes(
                 found.append((cycle, Region(region).name, address, value))
             elif region in (Region.WEIGHTS, Region.PARAMS):
                 row = [*row, value] if part else [value]
-                unit, ends = entry % config.units, (s.offset + s.width - 1 for s in stored)
-                here = sum(1 << i for i, end in enumerate(ends) if end // 32 == part)
+                unit = entry % config.units
+                here = sum(1 << i for i, slot in enumerate(stored) if slot.last_slice == part)
                 if part == parts - 1 and region == Region.WEIGHTS:
                     used = regions.weight_slice_lanes(config) * config.weight_bits
                     mask = (1 << used) - 1

@@ -44,8 +44,7 @@ def test_rows_are_written_whole_and_all_else_by_the_slice(weight_bits: int) -> N
             word &= (1 << PARAM.width(config)) - 1
             found = PARAM.decode(config, word)
             for number, name in enumerate(("bias", "theta", "reset")):
-                slot = PARAM.slots(config)[name]
-                cycle = given[(slot.offset + slot.width - 1) // 32] + 1
+                cycle = given[PARAM.slots(config)[name].last_slice] + 1
                 which = 3 * (entry % config.units) + number
                 value = found[name] & (1 << config.membrane_bits) - 1
                 params.setdefault(cycle, []).append((entry // config.units, which, value))
