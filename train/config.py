@@ -110,7 +110,7 @@ class ModelConfig:
 class NeuronConfig:
     """A neuron of ``train.neurons``; an option left out takes the default of its kind."""
 
-    kind: str = "lbq"  # lbq, burst, binary, ternary, relu or quant-relu
+    kind: str = "lbq"  # lbq, burst, binary, ternary, i-lif, mlf, lm-ht, relu, quant-relu
     timesteps: int = 2  # T; a temporal dataset is cut into as many frames
     capacity: int = 5  # N, the largest burst level
     surrogate: Literal["relsg", "box"] | None = None  # relsg or box: lbq, burst

@@ -160,8 +160,8 @@ def test_a_file_may_have_a_shipped_base_or_one_beside_it(tmp_path):
         ("augment.shift=-1", "augment: shift must not be negative, not -1.0"),
         (
             "neuron.kind=lif",
-            "neuron.kind must be one of lbq, burst, binary, ternary, relu, quant-relu, not 'lif' "
-            "(nearest: lbq)",
+            "neuron.kind must be one of lbq, burst, binary, ternary, i-lif, mlf, lm-ht, relu, "
+            "quant-relu, not 'lif' (nearest: i-lif)",
         ),
         ("train.epochs", "an override must read key=value, not 'train.epochs'"),
     ],

@@ -497,6 +497,9 @@ def finished(folder, name, changes=(), *, done=None):
         ("t2-fast", "lbq"),
         ("quant-ann", "quantized-ann"),
         ("ann", "ann"),
+        ("ilif", "i-lif"),
+        ("mlf", "mlf"),
+        ("lmht", "lm-ht"),
     ],
 )
 def test_a_run_of_each_ablation_becomes_its_row(tmp_path, name, method):

@@ -41,6 +41,12 @@ def _neuron(population: Population) -> Iterator[Violation]:
             reason=f"{type(neuron).__name__} emits negative levels",
             mend="use an LBQ neuron, whose levels are 0..N",
         )
+    if neuron.trained_only:
+        yield Violation(
+            path=path,
+            reason=f"{type(neuron).__name__} can only be trained: {neuron.trained_only}",
+            mend="use an LBQ neuron, which subtracts one step whatever the level",
+        )
     if neuron.capacity > numeric.MAX_CAPACITY:
         yield Violation(
             path=path,

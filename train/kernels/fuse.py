@@ -100,7 +100,7 @@ def fuse(model: fx.GraphModule) -> int:
     count = 0
     for node in list(model.graph.nodes):
         neuron = _called(modules, node, Neuron)
-        if neuron is None or neuron.learn_beta or neuron.learn_alpha:
+        if neuron is None or not neuron.fused or neuron.learn_beta or neuron.learn_alpha:
             continue
         match = _match(modules, node.all_input_nodes[0])
         if match is None:

@@ -7,8 +7,8 @@ multiply gamma into their weights train what is deployed. They multiply by ``gam
 neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
 is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
-Here: the kinds by name. `base` has what they share, `kinds` what each is, `integrate_fire` the
-neuron of networks that other frameworks have trained.
+Here: the kinds by name. `base` has what they share, `kinds` what each is, `baselines` those of other
+papers, `integrate_fire` the neuron of networks that other frameworks have trained.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from typing import Any
 from torch import nn
 
 from train.neurons.base import Neuron, Shared, softplus_inverse
+from train.neurons.baselines import ILIF, LMHT, MLF
 from train.neurons.integrate_fire import IntegrateFire
 from train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
 
 __all__ = [
+    "ILIF",
     "KINDS",
     "LBQ",
+    "LMHT",
+    "MLF",
     "BinaryLIF",
     "IntegrateFire",
     "Neuron",
@@ -44,6 +48,9 @@ KINDS: dict[str, Callable[..., nn.Module]] = {
     "burst": partial(LBQ, learn_gamma=False),
     "binary": BinaryLIF,
     "ternary": Ternary,
+    "i-lif": ILIF,
+    "mlf": MLF,
+    "lm-ht": LMHT,
     "relu": ReLU,
     "quant-relu": QuantReLU,
 }
@@ -63,8 +70,8 @@ def options(kind: str) -> list[str]:
 def build(kind: str, *, timesteps: int, capacity: int, **chosen: Any) -> nn.Module:
     """The neuron called ``kind``, with options of :func:`options`.
 
-    Only "lbq", "burst" (LBQ of a fixed step) and "quant-relu" have a capacity to choose: the binary
-    and the ternary neuron have 1 and "relu" has none, whatever is asked.
+    All have a capacity to choose but the binary and the ternary neuron, which have 1, and "relu",
+    which has none, whatever is asked.
     """
     known = options(kind)
     for name in chosen:
@@ -73,6 +80,6 @@ def build(kind: str, *, timesteps: int, capacity: int, **chosen: Any) -> nn.Modu
                 f"option of a {kind!r} neuron must be one of {', '.join(known) or 'none'},"
                 f" not {name!r}"
             )
-    if kind in ("lbq", "burst", "quant-relu"):
+    if kind not in ("binary", "ternary", "relu"):
         chosen["capacity"] = capacity
     return KINDS[kind](timesteps=timesteps, **chosen)

@@ -48,6 +48,7 @@ class Neuron(nn.Module):
     scale_step     the gradient of gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
+    trained_only   why the chip can not run it; empty where it can
     =============  ============================================================================
     """
 
@@ -56,6 +57,7 @@ class Neuron(nn.Module):
     strict: bool = False
     late: bool = False
     scale_step: bool = False
+    trained_only: str = ""
     step: Tensor
 
     def __init__(

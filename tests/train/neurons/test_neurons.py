@@ -374,6 +374,9 @@ def test_neurons_report_what_they_were_given():
         ("burst", 5, False, True),
         ("binary", 1, False, True),
         ("ternary", 1, True, True),
+        ("i-lif", 5, False, True),
+        ("mlf", 5, False, True),
+        ("lm-ht", 5, False, True),
         ("relu", 0, False, False),
         ("quant-relu", 5, False, False),
     ],
@@ -398,7 +401,7 @@ def test_build_burst_has_a_fixed_step_and_takes_the_options_of_lbq():
             "ternery",
             {},
             ValueError,
-            "kind must be one of lbq, burst, binary, ternary, relu, quant-relu"
+            "kind must be one of lbq, burst, binary, ternary, i-lif, mlf, lm-ht, relu, quant-relu"
             " (nearest: ternary), not 'ternery'",
         ),
         (
