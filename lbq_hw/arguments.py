@@ -76,6 +76,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="PATH",
-        help="folder of the dataset's files (digits needs none), or an .npz file of one's own",
+        help="folder of the dataset's files, official ones or torchvision's (digits needs none), "
+        "or an .npz file of one's own",
     )
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")

@@ -24,6 +24,9 @@ examples:
       train on the embedded 8x8 digits, half a minute on a laptop, into runs/digits
   python -m train --config mnist --data folder/of/idx/files --set neuron.capacity=3
       another dataset and another number of burst levels; values are written as in TOML
+  python -m train --config cifar10-resnet20-t2 --data folder/of/torchvision
+      the root that torchvision was given, or in it cifar-10-batches-py, cifar-100-python, MNIST/raw
+      or FashionMNIST/raw: its files are read as they are and checked by md5
   python -m train --config cifar10-resnet20-t2-fast --download --max-seconds 540
   python -m train --resume --out runs/cifar10-resnet20-t2-fast --max-seconds 540
       a long run in pieces: each stops at the end of an epoch and the next goes on exactly there
@@ -55,7 +58,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
         "--data",
         type=Path,
         metavar="PATH",
-        help="folder of the dataset's files (data/DATASET), or an .npz file of one's own",
+        help="folder of the dataset's files, official ones or torchvision's (data/DATASET), or an "
+        ".npz file of one's own",
     )
     parser.add_argument(
         "--download", action="store_true", help="fetch dataset files that are missing"

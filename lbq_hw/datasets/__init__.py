@@ -8,12 +8,17 @@
 |---|---|
 | digits | none: scikit-learn carries the 8x8 digits; values 0..16, every fifth image tests |
 | mnist, fashion-mnist | the four idx files, packed (.gz) or not, also from Debian's package |
-| cifar10, cifar100 | the binary batches, in the folder, in their own subfolder or in the .tar.gz |
+| cifar10, cifar100 | binary or Python batches, in the folder, in a subfolder or in the .tar.gz |
 | nmnist | Train/ and Test/ of .bin files, or one .npz of packed events |
 | dvs128-gesture | the .aedat files with trials_to_train.txt, trials_to_test.txt and *_labels.csv |
 | cifar10-dvs | one folder of .aedat files a class; the first 900 of each train, the last 100 test |
 | npz | one's own: an .npz file of arrays (see :mod:`lbq_hw.datasets.own`) |
 | images | one's own: a folder of PNG and JPEG files, one folder per class |
+
+What torchvision has downloaded is read as it is: ``MNIST/raw``, ``FashionMNIST/raw``,
+``cifar-10-batches-py`` and ``cifar-100-python``, each named itself or by the folder it lies in. The
+pickles of the last two are read without running what they name
+(:mod:`lbq_hw.datasets.pickled`). All files are checked by the md5 of the official ones.
 
 A packed .npz holds for each split ``<split>_events``, a structured array with the integer fields x,
 y, p (1: brighter) and t (microseconds) of all recordings, one after the other;
@@ -29,7 +34,7 @@ import difflib
 from os import PathLike
 from pathlib import Path
 
-from lbq_hw.datasets import events, own, static
+from lbq_hw.datasets import cifar, events, own, static
 from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError, DatasetInfo, MissingFileError
 from lbq_hw.datasets.base import download as _download
 
@@ -51,8 +56,8 @@ _INFOS = {
         static.DIGITS,
         static.MNIST,
         static.FASHION_MNIST,
-        static.CIFAR10,
-        static.CIFAR100,
+        cifar.CIFAR10,
+        cifar.CIFAR100,
         events.NMNIST,
         events.DVS128_GESTURE,
         events.CIFAR10_DVS,
@@ -133,7 +138,7 @@ def load(
                 known, folder, split, timesteps=timesteps, block=block, verify=verify
             )
         elif name in ("cifar10", "cifar100"):
-            arrays = static.read_cifar(known, folder, split, verify=verify)
+            arrays = cifar.read_cifar(known, folder, split, verify=verify)
         else:
             arrays = static.read_idx(known, folder, split, verify=verify)
         return Dataset(name=name, images=arrays[0], labels=arrays[1], classes=known.classes)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from lbq_hw import datasets
-from lbq_hw.datasets import DatasetError, base, static
+from lbq_hw.datasets import DatasetError, base, cifar
 
 MNIST_PAGE = "MNIST, http://yann.lecun.com/exdb/mnist/"
 CIFAR10_PAGE = "CIFAR-10, https://www.cs.toronto.edu/~kriz/cifar.html"
@@ -206,7 +206,7 @@ def test_labels_that_do_not_match_the_images(mnist):
 # CIFAR
 
 
-def cifar(count: int, label_bytes: int, seed: int) -> tuple[bytes, np.ndarray, np.ndarray]:
+def records(count: int, label_bytes: int, seed: int) -> tuple[bytes, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, (count, label_bytes), dtype=np.uint8)
     images = rng.integers(0, 256, (count, 3, 32, 32), dtype=np.uint8)
@@ -217,7 +217,7 @@ def cifar(count: int, label_bytes: int, seed: int) -> tuple[bytes, np.ndarray, n
 @pytest.fixture
 def cifar10() -> tuple[dict[str, bytes], np.ndarray, np.ndarray]:
     """Five tiny batches, and what they hold together."""
-    parts = [cifar(3, 1, seed) for seed in range(5)]
+    parts = [records(3, 1, seed) for seed in range(5)]
     files = {f"data_batch_{i + 1}.bin": part[0] for i, part in enumerate(parts)}
     return files, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
 
@@ -251,7 +251,7 @@ def test_cifar10_batches_are_read_in_order_from_each_place(tmp_path, cifar10, pl
 
 
 def test_cifar100_has_the_fine_labels(tmp_path):
-    data, images, labels = cifar(4, 2, 7)
+    data, images, labels = records(4, 2, 7)
     put(tmp_path, {"test.bin": data})
     dataset = datasets.load("cifar100", tmp_path, split="test", verify=False)
     assert np.array_equal(dataset.images, images)
@@ -325,13 +325,21 @@ def served(tmp_path: Path, name: str, data: bytes, **options) -> base.Resource:
     return base.Resource(name=name, md5=md5, url=source.as_uri(), **options)
 
 
+def publish(monkeypatch: pytest.MonkeyPatch, resource: base.Resource) -> None:
+    """Make a resource the archive of CIFAR-10's binary batches."""
+    binary, python = cifar.FORMS["cifar10"]
+    forms = (replace(binary, archive=resource), python)
+    monkeypatch.setitem(cifar.FORMS, "cifar10", forms)
+    info = replace(cifar.CIFAR10, resources=(resource,))
+    monkeypatch.setitem(datasets._INFOS, "cifar10", info)
+
+
 def test_download_fetches_what_is_missing(tmp_path, monkeypatch, cifar10):
     files, images, _ = cifar10
     archive = tmp_path / "made.tar.gz"
     put_archive(archive, "cifar-10-batches-bin", files)
     resource = served(tmp_path, "cifar-10-binary.tar.gz", archive.read_bytes())
-    info = replace(static.CIFAR10, resources=(resource,))
-    monkeypatch.setitem(datasets._INFOS, "cifar10", info)
+    publish(monkeypatch, resource)
     folder = tmp_path / "new"
     dataset = datasets.load("cifar10", folder, split="train", download=True)
     assert np.array_equal(dataset.images, images)
@@ -344,7 +352,7 @@ def test_download_fetches_what_is_missing(tmp_path, monkeypatch, cifar10):
 
 def test_download_with_a_wrong_checksum_leaves_nothing(tmp_path, monkeypatch):
     resource = replace(served(tmp_path, "cifar-10-binary.tar.gz", b"other"), md5="0" * 32)
-    monkeypatch.setitem(datasets._INFOS, "cifar10", replace(static.CIFAR10, resources=(resource,)))
+    publish(monkeypatch, resource)
     folder = tmp_path / "new"
     assert message("cifar10", folder, split="train", download=True) == (
         f"{resource.url} gave a file with md5 795f3202b17cb6bc3d4b771d8c6c9eaf instead of "

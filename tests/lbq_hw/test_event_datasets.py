@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import struct
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recordings import aedat3, polarity, recording, write_cifar10_dvs
 
 from lbq_hw import datasets
 from lbq_hw.datasets import DatasetError, base, events
@@ -26,13 +26,6 @@ def message(*args, **kwargs) -> str:
     with pytest.raises(DatasetError) as caught:
         datasets.load(*args, **kwargs)
     return str(caught.value)
-
-
-def recording(count: int, side: int, seed: int, start: int = 0, span: int = 5000) -> Events:
-    rng = np.random.default_rng(seed)
-    x, y = rng.integers(0, side, (2, count))
-    t = np.sort(rng.integers(start, start + span, count))
-    return Events(x=x, y=y, p=rng.integers(0, 2, count), t=t)
 
 
 def by_hand(e: Events, timesteps: int, side: int, block: int = 1) -> np.ndarray:
@@ -171,23 +164,13 @@ def test_packed_nmnist_truncated_or_without_the_split(tmp_path):
     assert message("nmnist", tmp_path, split="train", timesteps=2) == text
 
 
-def aedat3(*packets: tuple[int, int, np.ndarray, np.ndarray]) -> bytes:
-    """A file of packets (event type, overflow, addresses, times)."""
-    data = b"#!AER-DAT3.1\r\n#Format: RAW\r\n#!END-HEADER\r\n"
-    for kind, overflow, address, time in packets:
-        count = len(address)
-        data += struct.pack("<hhiiiiii", kind, 1, 8, 4, overflow, count, count, count)
-        data += np.stack([address, time], 1).astype("<u4").tobytes()
-    return data
-
-
 @pytest.fixture
 def gesture(tmp_path: Path) -> tuple[Path, Events]:
     """One trial of two gestures, its events in two packets between which a special one lies."""
     e = recording(400, 128, 3, start=1000, span=4000)
-    address = e.x << 17 | e.y << 2 | e.p << 1 | 1
+    _, _, address, time = polarity(e)
     special = (0, 0, np.array([5]), np.array([2000]))
-    data = aedat3((1, 0, address[:150], e.t[:150]), special, (1, 0, address[150:], e.t[150:]))
+    data = aedat3((1, 0, address[:150], time[:150]), special, (1, 0, address[150:], time[150:]))
     folder = tmp_path / "DvsGesture"
     folder.mkdir()
     (folder / "user01_led.aedat").write_bytes(data)
@@ -247,7 +230,7 @@ def test_dvs128_gesture_missing_and_corrupt(gesture):
     path = folder / "user01_led.aedat"
     whole = path.read_bytes()
     outside = aedat3((1, 0, np.array([128 << 17 | 1]), np.array([1500])))
-    for data in (whole[:-1], whole[:60], whole[:20], b"", outside):
+    for data in (whole[:-1], whole[:120], whole[:20], b"", outside):
         path.write_bytes(data)
         assert message("dvs128-gesture", root, split="train", timesteps=1) == (
             f"{path} is corrupt: it is not a complete AEDAT 3.1 file of 128x128 pixels; "
@@ -255,37 +238,23 @@ def test_dvs128_gesture_missing_and_corrupt(gesture):
         )
 
 
-def aedat2(e: Events) -> bytes:
-    address = (127 - e.x) << 8 | (127 - e.y) << 1 | (1 - e.p)
-    header = b"#!AER-DAT2.0\r\n# This is a raw AE data file\r\n"
-    return header + np.stack([address, e.t], 1).astype(">u4").tobytes()
-
-
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-
 @pytest.fixture
 def cifar10_dvs(tmp_path: Path) -> tuple[Path, dict[tuple[str, int], Events]]:
-    recordings = {}
-    for label, name in enumerate(CLASSES):
-        (tmp_path / name).mkdir()
-        for number in range(10, 0, -1):
-            e = recordings[name, number] = recording(20, 128, 100 * label + number)
-            (tmp_path / name / f"cifar10_{name}_{number}.aedat").write_bytes(aedat2(e))
-    return tmp_path, recordings
+    return tmp_path, write_cifar10_dvs(tmp_path, per_class=20, count=20)
 
 
-def test_cifar10_dvs_trains_on_the_first_nine_tenths_of_each_class(cifar10_dvs):
+def test_cifar10_dvs_trains_on_the_first_nine_tenths_of_each_class_by_number(cifar10_dvs):
     folder, recordings = cifar10_dvs
     train, test = (
         datasets.load("cifar10-dvs", folder, split=split, timesteps=2, size=32, verify=False)
         for split in ("train", "test")
     )
-    assert train.labels.tolist() == [label for label in range(10) for _ in range(9)]
-    assert test.labels.tolist() == list(range(10))
-    assert train.images.shape == (90, 2, 2, 32, 32)
-    assert np.array_equal(train.images[10], by_hand(recordings["automobile", 2], 2, 128, 4))
-    assert np.array_equal(test.images[9], by_hand(recordings["truck", 10], 2, 128, 4))
+    assert train.labels.tolist() == [label for label in range(10) for _ in range(18)]
+    assert test.labels.tolist() == [label for label in range(10) for _ in range(2)]
+    assert train.images.shape == (180, 2, 2, 32, 32)
+    assert np.array_equal(train.images[20], by_hand(recordings["automobile", 2], 2, 128, 4))
+    assert np.array_equal(train.images[28], by_hand(recordings["automobile", 10], 2, 128, 4))
+    assert np.array_equal(test.images[19], by_hand(recordings["truck", 19], 2, 128, 4))
 
 
 def test_cifar10_dvs_missing_incomplete_and_corrupt(cifar10_dvs):
@@ -295,7 +264,7 @@ def test_cifar10_dvs_missing_incomplete_and_corrupt(cifar10_dvs):
         "CIFAR10-DVS, https://figshare.com/articles/dataset/CIFAR10-DVS_New/4724671"
     )
     assert message("cifar10-dvs", folder, split="test", timesteps=2) == (
-        f"{folder}/airplane is corrupt: it has 10 recordings instead of 1000; {mend}"
+        f"{folder}/airplane is corrupt: it has 20 recordings instead of 1000; {mend}"
     )
     path = folder / "airplane/cifar10_airplane_1.aedat"
     whole = path.read_bytes()

@@ -97,6 +97,26 @@ def test_the_papers_recipe_and_the_methods_defaults_are_in_the_configuration():
     assert chosen.data.mean == ()
 
 
+@pytest.mark.parametrize(
+    ("name", "model", "timesteps"),
+    [
+        ("cifar10-dvs-resnet20", "resnet20", 10),
+        ("dvs128-gesture-resnet19", "resnet19", 16),
+        ("nmnist-resnet20-t10", "resnet20", 10),
+        ("nmnist-t10", "nmnist", 10),
+    ],
+)
+def test_the_papers_way_with_event_data_is_in_the_configurations(name, model, timesteps):
+    chosen = config.load(name)
+    train, neuron, augment = chosen.train, chosen.neuron, chosen.augment
+    assert (chosen.model.name, neuron.timesteps, neuron.capacity) == (model, timesteps, 5)
+    assert (train.epochs, train.batch, train.optimizer) == (300, 64, "adamw")
+    assert (train.schedule, train.warmup_epochs, train.label_smoothing) == ("cosine", 10, 0.1)
+    assert (augment.mixup, augment.cutmix, augment.cutout) == (0.5, 0.0, 0)
+    if name != "nmnist-t10":  # whose learning rate is that of small networks
+        assert (train.lr, train.weight_decay) == (1e-3, 0.06)
+
+
 def test_overrides_are_toml_values_and_bare_words_are_strings():
     changes = [
         "train.lr=1",

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from python_batches import batch, publish
 from small_runs import SMALL, metrics
 
 from train import command, config, keys, models, neurons
@@ -65,6 +66,21 @@ def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_pat
     assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
     last = metrics(tmp_path)[-1]["test_accuracy"]
     assert shown[2].startswith(f"{last:.2f} % at the last epoch (best ")
+
+
+def test_the_command_trains_on_the_folder_that_torchvision_made(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "data" / "cifar-100-python"
+    folder.mkdir(parents=True)
+    for seed, split in enumerate(("train", "test")):
+        data, _, _ = batch(4, seed, fine=True)
+        (folder / split).write_bytes(data)
+        publish(monkeypatch, "cifar100", split, {split: data})
+    changes = ["train.epochs=1", "train.batch=2", "train.device=cpu", "train.amp=off"]
+    changes += ["model.widths=[2, 2, 2]", "model.stem_stride=2"]
+    words = [word for change in changes for word in ("--set", change)]
+    arguments = ["--config", "cifar100-resnet20-t1", *words, "--data", str(folder.parent)]
+    assert command.main([*arguments, "--out", str(tmp_path / "run")]) == 0
+    assert " % at the last epoch (best " in capsys.readouterr().out
 
 
 def test_the_help_has_every_key_with_its_default_and_meaning(capsys):
