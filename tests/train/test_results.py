@@ -369,6 +369,30 @@ def test_several_seeds_are_averaged(folder):
     assert "seeds 0 and 1;" in text
 
 
+def test_another_budget_is_another_table(folder):
+    """Of a narrower network too: its rows have the paper's beside them, and the text names it."""
+    store.save(RUN, folder / "ablation" / "t2.json")
+    other = replace(RUN, epochs=60, network="ResNet-20 64/128/256")
+    store.save(other, folder / "ablation-60" / "t2.json")
+    store.save(replace(other, method="lm-ht", capacity=2), folder / "ablation-60" / "lmht.json")
+    text = page.SECTIONS["ablation"].make(store.load(folder))
+    assert text.count("| gamma, by layer |") == 2
+    assert text.index(f"{RUN.epochs} epochs each") < text.index("64/128/256, 60 epochs each")
+    assert [row[-1] for row in rows_of(text)[-2:]] == ["96.40", "97.45"]
+    commands = page.SECTIONS["commands"]
+    store.save(RUN, folder / "runs" / "t2.json")
+    shown = commands.make(store.load(folder))
+    assert "--out runs/ablation-60/lmht\n" in shown
+    assert "--out runs/ablation/t2\n" not in shown
+
+
+def test_commands_quote_what_a_shell_would_split(folder):
+    wide = replace(RUN, changes=["model.widths=[64, 128, 256]"])
+    store.save(wide, folder / "runs" / "wide.json")
+    shown = page.SECTIONS["commands"].make(store.load(folder))
+    assert " --set 'model.widths=[64, 128, 256]' --data " in shown
+
+
 def test_other_neurons_of_a_method_are_rows_of_their_own(folder):
     finer = ["train.ema=0.999", "neuron.gamma0=0.25"]
     rows = {

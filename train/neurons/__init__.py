@@ -7,8 +7,8 @@ multiply gamma into their weights train what is deployed. They multiply by ``gam
 neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
 is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
-Here: the kinds by name. `base` has what they share, `kinds` what each is, `baselines` those of other
-papers, `integrate_fire` the neuron of networks that other frameworks have trained.
+Here: the kinds by name. `base` has what they share, `kinds` what each is, `baselines` those of
+other papers, `integrate_fire` the neuron of networks that other frameworks have trained.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class LMHT(Baseline):
 
 class _Level(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, r: Tensor, level: Tensor, inside: Tensor) -> Tensor:
+    def forward(ctx: Any, _r: Tensor, level: Tensor, inside: Tensor) -> Tensor:
         ctx.save_for_backward(inside)
         return level.view_as(level)
 

@@ -6,7 +6,7 @@ A folder of results holds:
 |---|---|
 | paper.json | the paper's tables |
 | runs/NAME.json | trained networks, one each: ``python -m train.results FOLDER/runs --collect`` |
-| ablation/NAME.json | neurons compared at one budget, likewise |
+| ablation/NAME.json | neurons compared at one budget, likewise; at another: ablation-60/NAME.json |
 | measured/NAME.json | integer networks: ``python -m train.measure`` |
 | bench-gpu.json | ``make bench-gpu ARGS="--json FILE"`` |
 | notes.json | what a reader should know beside the numbers: paragraphs by section |

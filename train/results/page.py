@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ def page(results: Results) -> str:
     if unknown:
         raise ValueError(f"notes.json must have keys of {', '.join(SECTIONS)}, not {unknown!r}")
     parts = [
-        "# Results: ResNet-20 on CIFAR-10 and CIFAR-100\n",
+        "# Results: ResNet-20 on CIFAR-10 and CIFAR-100, and smaller networks\n",
         f"<!-- made by python -m train.results docs/{folder}; change the JSON, not this file -->\n",
         paragraph(
             "Ours beside the paper's. Every number comes from the JSON files in",
@@ -95,15 +96,17 @@ def _commands(results: Results) -> str | None:
         f"--compare-golden 50 --out {folder}/measured/NAME.json",
         f"python -m train.results {folder}/runs --collect runs/NAME",
     ]
-    if results.ablation:
-        epochs = next(iter(results.ablation.values())).epochs
-        lines.append(f"make ablation DATA=DIR ARGS='--set train.epochs={epochs}'")
+    for ablation, rows in results.ablations.items():
+        made = ablation == "ablation"  # by one command, but for neurons that it does not have
+        if made and rows:
+            epochs = next(iter(rows.values())).epochs
+            lines.append(f"make ablation DATA=DIR ARGS='--set train.epochs={epochs}'")
         lines += [
-            _command(run, f"runs/ablation/{name}")
-            for name, run in results.ablation.items()
-            if run.neuron_changes
+            _command(run, f"runs/{ablation}/{name}")
+            for name, run in rows.items()
+            if run.neuron_changes or not made
         ]
-        lines.append(f"python -m train.results {folder}/ablation --collect runs/ablation/*")
+        lines.append(f"python -m train.results {folder}/{ablation} --collect runs/{ablation}/*")
     lines += [f"make bench-gpu ARGS='--json {folder}/bench-gpu.json'"] if results.bench else []
     lines.append(f"python -m train.results {folder}")
     folders = join([f"DIR/{name}" for name in sorted({run.dataset for _, run in runs})])
@@ -112,7 +115,8 @@ def _commands(results: Results) -> str | None:
 
 
 def _command(run: Run, out: str) -> str:
-    words = [f"python -m train --config {run.name}", *(f"--set {c}" for c in run.changes)]
+    words = [f"python -m train --config {run.name}"]
+    words += [f"--set {shlex.quote(change)}" for change in run.changes]
     start = run.init if run.init in zoo.names() else f"runs/{run.init}"
     words += [f"--set train.init={start}"] if run.init else []
     return " ".join([*words, f"--data DIR/{run.dataset}", f"--out {out}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 from statistics import mean
 from typing import Any
@@ -139,23 +140,28 @@ def _training(run: Run) -> str:
 
 
 def ablation(results: Results) -> str | None:
-    """One line per neuron, and whether the paper's order holds; None where there is no run.
+    """A table a budget, one line per neuron in it, and whether the paper's order holds; None where
+    there is no run.
 
-    ValueError where the runs differ in more than their neurons and seeds.
+    ValueError where runs of one table differ in more than their neurons and seeds.
     """
-    runs = results.ablation.values()
-    if not runs:
-        return None
+    tables = [_ablation(results, name) for name, rows in results.ablations.items() if rows]
+    return "\n".join(tables) or None
+
+
+def _ablation(results: Results, name: str) -> str:
+    runs = results.ablations[name].values()
     budgets = sorted({_budget(run) for run in runs})
     if len(budgets) > 1:
         raise ValueError(
-            f"the runs of {results.folder / 'ablation'} must share all but neuron and seed, not "
+            f"the runs of {results.folder / name} must share all but neuron and seed, not "
             + " and ".join(", ".join(budget) for budget in budgets)
         )
     rows, orders = [], []
     for variant, methods in _by_variant(runs).items():
         ours = {method: mean(run.accuracy for run in same) for method, same in methods.items()}
-        theirs = {method: _theirs(same[0], results.paper) for method, same in methods.items()}
+        papers = {method: replace(same[0], network="") for method, same in methods.items()}
+        theirs = {method: _theirs(run, results.paper) for method, run in papers.items()}
         for method, same in methods.items():
             label = ", ".join((METHODS[method], *variant))
             row = label, str(same[0].timesteps), str(len(same)), _gamma(same[0])
@@ -168,7 +174,8 @@ def ablation(results: Results) -> str | None:
     some = next(iter(runs))
     seeds = sorted({run.seed for run in runs})
     first = paragraph(
-        f"{some.epochs} epochs each, batch {some.batch}, lr {some.lr:g},",
+        f"{f'{some.network}, ' if some.network else ''}{some.epochs} epochs each,",
+        f"batch {some.batch}, lr {some.lr:g},",
         f"seed{'s' if len(seeds) > 1 else ''} {join([str(seed) for seed in seeds])}; the last",
         f"epoch, in fp32. The paper's rows have {results.paper['epochs']} epochs: what compares is",
         "the order.",

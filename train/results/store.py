@@ -93,15 +93,16 @@ class Run:
 class Results:
     """A folder of results, read; runs and measured networks are keyed by the names of their files.
 
-    `validation` are runs that were made to choose a recipe: the accuracy of each is that of images
-    held out of its training split. Of the run NAME are the networks NAME and NAME-Kbit, with K the
-    width of their weights.
+    `ablations` are neurons compared at one budget each, by folder: ``ablation`` and
+    ``ablation-NAME``. `validation` are runs that were made to choose a recipe: the accuracy of each
+    is that of images held out of its training split. Of the run NAME are the networks NAME and
+    NAME-Kbit, with K the width of their weights.
     """
 
     folder: Path
     paper: Mapping[str, Any]
     runs: Mapping[str, Run]
-    ablation: Mapping[str, Run]
+    ablations: Mapping[str, Mapping[str, Run]]
     validation: Mapping[str, Run]
     measured: Mapping[str, Mapping[str, Any]]
     bench: Mapping[str, Any] | None
@@ -146,7 +147,7 @@ def load(folder: Path) -> Results:
         folder=folder,
         paper=_read(folder / "paper.json"),
         runs=_runs(folder / "runs"),
-        ablation=_runs(folder / "ablation"),
+        ablations={path.name: _runs(path) for path in sorted(folder.glob("ablation*/"))},
         validation=_runs(folder / VALIDATION),
         measured={path.stem: _read(path) for path in sorted(folder.glob("measured/*.json"))},
         bench=_read(bench) if bench.is_file() else None,
