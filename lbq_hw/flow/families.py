@@ -29,7 +29,9 @@ class Family:
 
 def _synth_ice40(board: Board) -> str:
     device = "u" if board.sprams else "hx"
-    return f"synth_ice40 -device {device} -top top -json netlist.json"
+    # Eight cells share one enable: with one for each few registers a full chip has no legal places.
+    enables = "-dffe_min_ce_use 6"
+    return f"synth_ice40 -device {device} {enables} -top top -json netlist.json"
 
 
 def _synth_ecp5(_board: Board) -> str:

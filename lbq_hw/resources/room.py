@@ -27,7 +27,7 @@ def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
         found = guess(config, board)
         luts = found.luts - int(FULL * board.luts)
         rams = found.block_rams - board.block_rams
-        if short(config, found, board):
+        if short(found, board):
             return far, max(0, luts) + 100 * max(0, rams)
     return None
 
@@ -38,17 +38,11 @@ def _with_fixed(config: CoreConfig, board: Board) -> Estimate:
     return replace(bound, block_rams=max(bound.block_rams, fixed_blocks(config, board)))
 
 
-def short(config: CoreConfig, guess: Estimate, board: Board) -> list[str]:
-    """What a board has too little of, one sentence each.
-
-    On a UP5K nextpnr found no legal place for the flip-flops of a core with several paths per
-    layer, though its cells were nine tenths of those there are; it tries for hours.
-    """
+def short(guess: Estimate, board: Board) -> list[str]:
+    """What a board has too little of, one sentence each."""
     found = guess.short(board)
     if not found and guess.luts > FULL * board.luts:
         found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]
-    if not found and board.family == "ice40" and config.layer_paths > 1:
-        found = [f"no place was found on {board.title} for a core with two paths into a layer"]
     return found
 
 

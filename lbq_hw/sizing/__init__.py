@@ -184,7 +184,7 @@ def _on_chip(ask: _Ask) -> SizedCore | Refusal:
         return _economical(found, board)
     if nearest is None:
         return Refusal(problems)
-    short = resources.short(nearest[1], resources.estimate(nearest[1], board), board)
+    short = resources.short(resources.estimate(nearest[1], board), board)
     return Refusal(short, nearest[1])
 
 

@@ -109,7 +109,7 @@ def _fitting(
             if board.family is not None:
                 least, guess = resources.least(config, board), resources.estimate(config, board)
                 rest = (guess.luts - least.luts, guess.block_rams - least.block_rams)
-                if short := resources.short(config, guess, board):
+                if short := resources.short(guess, board):
                     problems[:] = short
                     continue
             found.append((rows, sums))
@@ -124,7 +124,7 @@ def _short(config: CoreConfig, board: Board, rest: tuple[int, int], problems: li
         return False
     guess = resources.least(config, board)
     guess = replace(guess, luts=guess.luts + rest[0], block_rams=guess.block_rams + rest[1])
-    found = resources.short(config, guess, board)
+    found = resources.short(guess, board)
     problems[:] = found or problems
     return bool(found)
 

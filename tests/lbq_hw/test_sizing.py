@@ -58,10 +58,7 @@ QUICK = [
     ("mnist-4bit", "icebreaker"),
     ("mnist-4bit", "tang-nano-9k"),
 ]
-TOO_SMALL = [
-    *(("digits", name) for name in ("icebreaker", "icesugar", "ice40-hx8k")),
-    ("mnist-4bit", "ice40-hx8k"),
-]
+TOO_SMALL = [("digits", "ice40-hx8k"), ("mnist-4bit", "ice40-hx8k")]
 
 
 @pytest.mark.parametrize(
