@@ -14,6 +14,8 @@ from foreign import SPEC, digits, per_neuron, trained
 from snntorch.export_nir import export_to_nir
 
 from lbq_hw import golden
+from train.deploy.calibrate import FACTORS
+from train.nir import inputs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "import.md").read_text("utf-8")
 
@@ -29,6 +31,8 @@ def test_the_blocks_of_the_page_calibrate_a_module_and_its_graph(
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
         exec(block, names)
+    assert f"| {inputs.COMPARED} others of training" in PAGE
+    assert f"tried in {len(FACTORS)} sizes, from half to one and a half" in PAGE
     test = digits("test")
     for network in (names["network"], names["same"]):
         assert network.weight_bits == 4
