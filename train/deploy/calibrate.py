@@ -27,7 +27,7 @@ from train.deploy.rounding import Quantized, learned_bits, rescaled
 from train.graph import Analysis, Population
 
 FACTORS = tuple(sorted((n / 20 for n in range(10, 31)), key=lambda factor: abs(factor - 1)))
-"""Sizes that are tried, as parts of rounding's scale: 1 first, then the nearest to it."""
+"""What rounding's scale is multiplied by, in order of trial: 1 first, then the nearest to it."""
 
 
 def calibrated(
