@@ -67,6 +67,14 @@ def positive(text: str) -> int:
     return value
 
 
+def not_negative(text: str) -> int:
+    """An integer of at least 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
+    return value
+
+
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """The options that say which test images: ``--dataset``, ``--data`` and ``--limit``."""
     known = ", ".join(datasets.names())

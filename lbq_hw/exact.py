@@ -133,7 +133,7 @@ def plan(network: Network) -> tuple[LayerPlan, ...]:
     for layer in network.layers:
         last_reader |= {path.source: layer.name for path in layer.paths}
     return tuple(
-        _plan_layer(
+        plan_layer(
             network,
             layer,
             tuple(source for source, reader in last_reader.items() if reader == layer.name),
@@ -142,7 +142,8 @@ def plan(network: Network) -> tuple[LayerPlan, ...]:
     )
 
 
-def _plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...]) -> LayerPlan:
+def plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...] = ()) -> LayerPlan:
+    """The plan of a layer that reads what the network's layers emit, and may be none of them."""
     bounds = [network.path_bound(path) for path in layer.paths]
     dtype = _membrane_dtype(network, layer, bounds)
     unused = np.zeros(layer.shape[0], np.int64)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import exact
 from lbq_hw.exact import Array, LayerPlan, Levels
-from lbq_hw.network import INPUT, Network
+from lbq_hw.network import INPUT, Layer, Network
 from lbq_hw.numeric import Integers
 from lbq_hw.parallel import Workers, workers
 
@@ -91,7 +91,7 @@ def run(
     with workers(min(batch, len(raw))) as team:
         for start in range(0, max(len(raw), 1), batch):
             levels = _input_levels(network, raw[start : start + batch])
-            for trace in _traces(_Batch(network, levels, team, keep == "all"), plans):
+            for trace in _traces(_Batch(network, {INPUT: levels}, team, keep == "all"), plans):
                 if observe is not None:
                     observe(trace)
                 if trace.levels is None and trace.u is not None:
@@ -102,6 +102,22 @@ def run(
         logits=np.concatenate(logits),
         traces={name: _join(parts) for name, parts in kept.items()},
     )
+
+
+def run_layer(network: Network, layer: Layer, traces: Mapping[str, Trace]) -> Trace:
+    """Execute one layer on the output of its sources, as their `traces` have it.
+
+    The layer stands in the place of the network's own of that name, from which its numbers may
+    differ. Its trace is as with ``keep="levels"``.
+    """
+    tensors: dict[str, Levels] = {}
+    for path in layer.paths:
+        output = traces[path.source].output
+        assert output is not None
+        tensors[path.source] = np.ascontiguousarray(np.moveaxis(output, 2, -1))
+    with workers(next(iter(tensors.values())).shape[1]) as team:
+        batch = _Batch(network, tensors, team, full=False)
+        return batch.execute(exact.plan_layer(network, layer))
 
 
 def predict(
@@ -124,10 +140,12 @@ def _input_levels(network: Network, raw: NDArray[np.uint8]) -> Levels:
 class _Batch:
     """One batch on its way: the tensors that layers still have to read."""
 
-    def __init__(self, network: Network, levels: Levels, team: Workers, full: bool) -> None:
-        self.timesteps, self.images = network.timesteps, levels.shape[1]
+    def __init__(
+        self, network: Network, tensors: dict[str, Levels], team: Workers, full: bool
+    ) -> None:
+        self.timesteps, self.images = network.timesteps, next(iter(tensors.values())).shape[1]
         self.team, self.full = team, full
-        self.tensors = {INPUT: levels}
+        self.tensors = tensors
 
     def accumulate(self, plan: LayerPlan, use: Callable[[slice, Array], None]) -> None:
         """Give acc of every block of images to `use`."""
@@ -137,8 +155,11 @@ class _Batch:
 
         self.team.run(work, plan.blocks(self.images, self.team.count))
 
-    def spike(self, plan: LayerPlan) -> Trace:
-        """Execute a layer of neurons; its output joins the tensors."""
+    def execute(self, plan: LayerPlan) -> Trace:
+        """Execute a layer; the output of neurons joins the tensors."""
+        return self._read_out(plan) if plan.layer.neuron is None else self._spike(plan)
+
+    def _spike(self, plan: LayerPlan) -> Trace:
         layer = plan.layer
         shape = self._shape(plan, self.timesteps)
         levels = np.empty(shape, np.uint8)
@@ -165,8 +186,7 @@ class _Batch:
             output=_channels_first(output),
         )
 
-    def read_out(self, plan: LayerPlan) -> Trace:
-        """Execute the last layer."""
+    def _read_out(self, plan: LayerPlan) -> Trace:
         acc_all = np.empty(self._shape(plan, plan.steps), plan.dtype)
 
         def store(block: slice, acc: Array) -> None:
@@ -190,7 +210,7 @@ def _traces(batch: _Batch, plans: tuple[LayerPlan, ...]) -> Iterator[Trace]:
     levels = _channels_first(batch.tensors[INPUT])
     yield Trace(name=INPUT, levels=levels, output=levels)
     for plan in plans:
-        yield batch.read_out(plan) if plan.layer.neuron is None else batch.spike(plan)
+        yield batch.execute(plan)
         for name in plan.last_reads:
             del batch.tensors[name]
 

@@ -76,6 +76,20 @@ def trained(kind: str, epochs: int = 4) -> nn.Sequential:
     return net
 
 
+def per_neuron(net: nn.Sequential, reset: str) -> nn.Sequential:
+    """The same network with numbers for each neuron, as snnTorch's export to NIR wants them."""
+    first, last = (
+        leaky(
+            reset,
+            beta=node.beta.detach().clamp(0.0, 0.99) * torch.ones(size),
+            threshold=node.threshold * torch.ones(size),
+            output=node is net[4],
+        )
+        for node, size in ((net[2], 32), (net[4], 10))
+    )
+    return nn.Sequential(net[0], net[1], first, net[3], last)
+
+
 def seen(model: nn.Module, x: Tensor, timesteps: int = TIMESTEPS) -> dict[str, Tensor]:
     """Spikes ``(T, B, ...)`` of every neuron of a module that was taken up, by its name."""
     found: dict[str, Tensor] = {}

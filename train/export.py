@@ -52,6 +52,7 @@ def integer_network(
     meta: Mapping[str, Any] | None = None,
     samples: NDArray[np.uint8] | None = None,
     most_different: float | None = None,
+    calibration: NDArray[np.uint8] | None = None,
 ) -> Network:
     """The integer network of a model made of supported layers.
 
@@ -62,6 +63,9 @@ def integer_network(
     where none are given). Raises `DisagreementError` where a larger share than `most_different` of
     a layer's levels differs, though the layer's inputs are equal; by default 5 %, or 25 % where
     float weights are rounded. Whatever else should be known of the export is a warning.
+
+    `calibration` are raw inputs too. Given them, float weights are rounded in the scales with which
+    the fewest levels differ on them, and not in those with the least error of weights.
     """
     export = assemble.build(
         model,
@@ -73,6 +77,7 @@ def integer_network(
         meta=meta,
         samples=samples,
         most_different=most_different,
+        calibration=calibration,
     )
     for note in export.notes:
         warnings.warn(note, ExportWarning, stacklevel=2)

@@ -130,6 +130,18 @@ def flat(array: object) -> list[int]:
     return np.asarray(array).ravel().tolist()
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_layer_on_the_traces_of_its_sources_has_the_trace_that_it_has_in_the_network(
+    seed: int,
+) -> None:
+    network = random_network(seed)
+    traces = golden.run(network, random_images(network, 3), keep="levels").traces
+    for layer in network.layers:
+        alone, expected = golden.run_layer(network, layer, traces), traces[layer.name]
+        for name in ("acc", "u", "v", "levels", "output"):
+            assert_array_equal(getattr(alone, name), getattr(expected, name), strict=True)
+
+
 def test_one_neuron_by_hand() -> None:
     traces = run_pixel(one_layer(bias=1), pixel=6)
     hidden = traces["hidden"]

@@ -7,7 +7,7 @@ changed a level, nor spread over all that follows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,6 +65,27 @@ class Forced:
     output: Tensor | None
     trace: golden.Trace
 
+    @property
+    def differs(self) -> NDArray[np.bool_]:
+        """Where the two differ: levels (T*n, C, ...), or the classes (n,) of the readout."""
+        if self.output is None:
+            logits = self.trace.u
+            assert logits is not None
+            images = logits.shape[1]
+            sums = self.current.unflatten(0, (-1, images)).sum(0).flatten(1)
+            theirs = logits[-1].reshape(images, -1).argmax(axis=1)
+            return _array(sums).argmax(axis=1) != theirs
+        neuron, levels = self.population.neuron, self.trace.levels
+        assert neuron is not None
+        assert levels is not None
+        scale = 1.0 if neuron.emit_levels else neuron.gamma.detach()
+        mine = _array(torch.round(self.output / scale))
+        return mine != levels.reshape(mine.shape)
+
+
+Answer = Callable[[Population, Tensor, Tensor | None], golden.Trace]
+"""Given a layer with `Forced.current` and `Forced.output`, what the integer network has there."""
+
 
 def compare(
     found: Analysis, root: fx.GraphModule, spec: InputSpec, network: Network, raw: NDArray[np.uint8]
@@ -73,25 +94,13 @@ def compare(
 
     `raw` are inputs as datasets have them, (n, C, H, W), or (n, T, C, H, W) for recordings.
     """
-    shares: dict[str, float] = {}
-    for layer in forced(found, root, spec, network, raw):
-        name, neuron = layer.population.name, layer.population.neuron
-        if neuron is None:
-            sums = layer.current.unflatten(0, (-1, len(raw))).sum(0).flatten(1)
-            last = layer.trace.u
-            assert last is not None
-            theirs = last[-1].reshape(len(raw), -1).argmax(axis=1)
-            shares[name] = float(np.mean(_array(sums).argmax(axis=1) != theirs))
-            continue
-        assert layer.output is not None
-        assert layer.trace.levels is not None
-        scale = 1.0 if neuron.emit_levels else neuron.gamma.detach()
-        mine = _array(torch.round(layer.output / scale))
-        shares[name] = float(np.mean(mine != layer.trace.levels.reshape(mine.shape)))
     theirs = golden.run(network, raw).classes
     return Agreement(
         samples=len(raw),
-        layers=shares,
+        layers={
+            layer.population.name: float(np.mean(layer.differs))
+            for layer in forced(found, root, spec, network, raw)
+        },
         classes=float(np.mean(classes(root, spec, raw) != theirs)),
     )
 
@@ -116,47 +125,51 @@ def forced(
     `keep` says what the traces hold, as in `golden.run`.
     """
     traces = golden.run(network, raw, keep=keep).traces
-    runner = _ForcedRun(root, found, traces)
+    layers: list[Forced] = []
+
+    def answer(population: Population, current: Tensor, output: Tensor | None) -> golden.Trace:
+        trace = traces[population.name]
+        layers.append(Forced(population=population, current=current, output=output, trace=trace))
+        return trace
+
+    walk(found, root, spec, raw, answer)
+    yield from layers
+
+
+def walk(
+    found: Analysis,
+    root: fx.GraphModule,
+    spec: InputSpec,
+    raw: NDArray[np.uint8],
+    answer: Answer,
+) -> None:
+    """Run the module: each layer, in order, reads the levels that `answer` gave for its sources."""
     with torch.no_grad(), evaluating(root):
-        runner.run(_input(root, spec, raw))
-    yield from runner.layers
+        _ForcedRun(root, found, answer).run(_input(root, spec, raw))
 
 
 class _ForcedRun(fx.Interpreter):
     """Runs a module with the output of every neuron replaced."""
 
-    def __init__(
-        self, root: fx.GraphModule, found: Analysis, traces: Mapping[str, golden.Trace]
-    ) -> None:
+    def __init__(self, root: fx.GraphModule, found: Analysis, answer: Answer) -> None:
         super().__init__(root)
         self._populations = {population.name: population for population in found.populations}
-        self._traces = traces
+        self._answer = answer
         self._readout = next(p for p in found.populations if p.neuron is None)
-        self.layers: list[Forced] = []
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
         result = super().call_module(target, args, kwargs)
         population = self._populations.get(str(target))
         if population is None or population.neuron is None:
             return result
-        trace = self._traces[population.name]
-        self.layers.append(
-            Forced(population=population, current=args[0], output=result, trace=trace)
-        )
+        trace = self._answer(population, args[0], result)
         assert trace.levels is not None
         levels = torch.as_tensor(trace.levels, device=result.device).to(result.dtype)
         scale = 1.0 if population.neuron.emit_levels else population.neuron.gamma.detach()
         return levels.reshape(result.shape) * scale
 
     def output(self, target: Any, args: Any, kwargs: Any) -> Any:
-        self.layers.append(
-            Forced(
-                population=self._readout,
-                current=args[0],
-                output=None,
-                trace=self._traces[self._readout.name],
-            )
-        )
+        self._answer(self._readout, args[0], None)
         return super().output(target, args, kwargs)
 
 

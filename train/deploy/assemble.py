@@ -18,6 +18,7 @@ from lbq_hw.network import INPUT, Layer, Network
 from train.data import InputSpec
 from train.deploy import agreement
 from train.deploy.agreement import Agreement, DisagreementError
+from train.deploy.calibrate import calibrated
 from train.deploy.fold import Floats, array
 from train.deploy.input import border_levels, border_width, integer_input
 from train.deploy.layer import fraction_bits, integer_layer
@@ -35,12 +36,13 @@ Made = TypeVar("Made")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Export:
-    """An exported network, what its layers were rounded to, how it compares with its module, and
-    notes, one sentence each."""
+    """An exported network, what its layers were rounded to, how it compares with its module, how
+    it would without calibration (None where there was none), and notes, one sentence each."""
 
     network: Network
     quantized: Mapping[str, Quantized]
     agreement: Agreement
+    uncalibrated: Agreement | None
     notes: tuple[str, ...]
 
 
@@ -55,6 +57,7 @@ def build(
     meta: Mapping[str, Any] | None,
     samples: NDArray[np.uint8] | None,
     most_different: float | None,
+    calibration: NDArray[np.uint8] | None = None,
 ) -> Export:
     """As `train.export.integer_network`, with all that was found on the way."""
     root = model if isinstance(model, fx.GraphModule) else trace(model)
@@ -70,10 +73,10 @@ def build(
         fraction = fraction_bits([(t, quantized[n].scale) for n, t in _thresholds(found)])
     border = border_width(found, spec)
 
-    def layer(population: Population) -> Layer:
+    def layer(population: Population, quantized: Quantized) -> Layer:
         made = integer_layer(
             population,
-            quantized[population.name],
+            quantized,
             spec,
             fraction=0 if counts_spikes(population) else fraction,
             decay_bits=decay_bits,
@@ -81,21 +84,35 @@ def build(
         )
         return _without_padding(made) if border else made
 
+    def layers(quantized: Mapping[str, Quantized]) -> tuple[Layer, ...]:
+        return tuple(_each(found, lambda p: layer(p, quantized[p.name])).values())
+
     network = Network(
         name=name,
         input=integer_input(spec, border),
         timesteps=found.timesteps,
         weight_bits=bits,
-        layers=tuple(_each(found, layer).values()),
+        layers=layers(quantized),
         meta=dict(meta or {}),
     )
     inputs = agreement.samples(network) if samples is None else samples
-    compared = agreement.compare(found, root, spec, network, inputs)
+    compared, uncalibrated = agreement.compare(found, root, spec, network, inputs), None
+    if calibration is not None:
+        quantized = calibrated(found, root, spec, network, quantized, calibration, layer)
+        network = dataclasses.replace(network, layers=layers(quantized))
+        uncalibrated = compared
+        compared = agreement.compare(found, root, spec, network, inputs)
     _check_agreement(compared, bits, most_different, rounded=trained is None or trained > bits)
     notes = [*_threshold_notes(network, found), *_identity_notes(quantized)]
     if border:
         notes += _border_notes(network, spec, compared)
-    return Export(network=network, quantized=quantized, agreement=compared, notes=tuple(notes))
+    return Export(
+        network=network,
+        quantized=quantized,
+        agreement=compared,
+        uncalibrated=uncalibrated,
+        notes=tuple(notes),
+    )
 
 
 def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made]:

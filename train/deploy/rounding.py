@@ -88,6 +88,29 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
             numeric.to_integer(w / scale) if w.ndim == 1 else code
             for code, w in zip(integers, weights, strict=True)
         ]
+    return _quantized(parts, weights, scale, powers, integers)
+
+
+def rescaled(
+    population: Population, spec: InputSpec, bits: int, old: Quantized, factor: float | Floats
+) -> Quantized:
+    """Float weights rounded again, in scales that are `factor` times the `old` ones: one factor, or
+    one per channel. Exponents stay.
+    """
+    parts = list(terms(population.current))
+    weights = [folded_weight(term, spec) for term in parts]
+    scale, powers = old.scale * factor, [path.exponent for path in old.paths]
+    return _quantized(parts, weights, scale, powers, _rounded(weights, scale, powers, bits))
+
+
+def _quantized(
+    parts: Sequence[Term],
+    weights: Sequence[Floats],
+    scale: Floats,
+    powers: Sequence[int],
+    integers: Sequence[NDArray[np.int64]],
+) -> Quantized:
+    """Paths of these integers, and how far they are off."""
     paths, error, identity_error = [], [], 0.0
     for term, weight, exponent, integer in zip(parts, weights, powers, integers, strict=True):
         if weight.ndim == 4:
@@ -230,13 +253,18 @@ def _fitted(
             all_exponents[index] = exponent
     factors = [2.0 ** all_exponents[index] for index in fitted]
     scale = _least_error_scale(tensors, factors, bits, finest=finest, shared=shared)
-    integers = []
-    for weight, exponent in zip(weights, all_exponents, strict=True):
-        if weight.ndim == 4:
-            integers.append(_codes(weight, scale * 2.0**exponent, bits))
-        else:
-            integers.append(numeric.to_integer(weight / (scale * 2.0**exponent)))
-    return scale, all_exponents, integers
+    return scale, all_exponents, _rounded(weights, scale, all_exponents, bits)
+
+
+def _rounded(
+    weights: Sequence[Floats], scale: Floats, powers: Sequence[int], bits: int
+) -> list[NDArray[np.int64]]:
+    """Codes of convolutions, and the integers of identities, which may be wider."""
+    steps = [scale * 2.0**exponent for exponent in powers]
+    return [
+        _codes(weight, step, bits) if weight.ndim == 4 else numeric.to_integer(weight / step)
+        for weight, step in zip(weights, steps, strict=True)
+    ]
 
 
 def _codes(weight: Floats, step: Floats, bits: int) -> NDArray[np.int64]:

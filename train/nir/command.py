@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,29 @@ import numpy as np
 from torch import nn
 
 from lbq_hw import datasets, file, golden
-from lbq_hw.arguments import positive, spoken
+from lbq_hw.arguments import not_negative, positive, spoken
 from lbq_hw.datasets import Dataset
 from train.data import InputSpec
 from train.deploy import agreement, assemble
-from train.nir import read, write
+from train.graph import READOUT
+from train.nir import inputs, read, write
 from train.nir.node import RESETS
 
 _EXAMPLES = """\
+inputs of the dataset:
+  Training inputs choose the scales of float weights: those with which the fewest spikes differ from
+  the graph's (--calibrate). Other training inputs tell how many still differ, by layer. Test inputs
+  give the accuracy of the graph and of the network.
+
 examples:
   python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
   python -m train.nir net.nir --out net.lbq --dataset digits --timesteps 25 --reset late
       from snnTorch, which writes a reset to zero whatever its neurons do
+  python -m train.nir net.nir --out net.lbq --dataset npz --data mine.npz --timesteps 25 \\
+      --weight-bits 4 --calibrate 1000
+      arrays of your own; few bits, for which more inputs choose the scales of the weights
   python -m train.nir net.lbq --to-nir net.nir
 """
-_SAMPLES = 32  # training inputs on which the network is compared with the graph
 _TESTED = 100  # test inputs, unless told otherwise
 
 
@@ -58,6 +67,15 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--dataset", metavar="NAME", help=f"one of {', '.join(datasets.names())}: its input"
     )
     parser.add_argument("--data", type=Path, metavar="PATH", help="the dataset's folder or .npz")
+    parser.add_argument(
+        "--calibrate",
+        type=not_negative,
+        metavar="N",
+        help="training inputs on which the scales of float weights are chosen; 0: none, and they "
+        "are those with the least error of the weights, whatever the inputs; default: "
+        f"{inputs.CALIBRATED}, and fewer where they have "
+        f"more than {inputs.CALIBRATED_STEPS:,} timesteps together",
+    )
     parser.add_argument(
         "--input-bits",
         type=positive,
@@ -101,7 +119,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         f"default: {agreement.MOST_ROUNDED:g}",
     )
     parser.add_argument(
-        "--test", type=int, default=_TESTED, metavar="N", help="test inputs to compare on, 0: none"
+        "--test",
+        type=not_negative,
+        default=_TESTED,
+        metavar="N",
+        help=f"test inputs to compare on, 0: none; default: {_TESTED}",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -124,16 +146,18 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"give --{name}: a NIR graph does not say it")
     strict = None if args.fires is None else args.fires == "above"
     graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
-    train = _data(args, "train")
+    train = _data(args, graph, "train")
     spec = _spec(args, train)
     model = read.module(
         graph,
         reading,
         timesteps=args.timesteps,
         static=spec.static,
-        flat=_is_vector(graph),
+        flat=inputs.is_vector(graph),
     )
-    places = np.linspace(0, len(train.images) - 1, min(_SAMPLES, len(train.images))).astype(int)
+    compared, calibrated = inputs.places(
+        len(train.images), args.calibrate, timesteps=args.timesteps
+    )
     export = assemble.build(
         model,
         spec,
@@ -142,8 +166,9 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
         fraction=None,
         decay_bits=args.decay_bits,
         meta={"dataset": args.dataset, "origin": f"NIR {_version(args.file)}"},
-        samples=train.images[places],
+        samples=train.images[compared],
         most_different=args.most_different,
+        calibration=train.images[calibrated] if calibrated.size else None,
     )
     path = args.out or args.file.with_suffix(".lbq")
     file.save(export.network, path)
@@ -156,13 +181,14 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
         "agreement": export.agreement.to_dict(),
         "notes": list(export.notes),
     }
-    return facts | (_tested(args, spec, model, export) if args.test else {})
+    if export.uncalibrated is not None:
+        facts["calibrated"] = len(calibrated)
+        facts["uncalibrated"] = export.uncalibrated.to_dict()
+    return facts | (_tested(args, spec, model, export, graph) if args.test else {})
 
 
-def _data(args: argparse.Namespace, split: str) -> Dataset:
-    recordings = not datasets.is_own(args.dataset) and datasets.info(args.dataset).temporal
-    options = {"timesteps": args.timesteps} if recordings else {}
-    return datasets.load(args.dataset, args.data, split=split, **options)
+def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
+    return inputs.load(args.dataset, args.data, graph, split=split, timesteps=args.timesteps)
 
 
 def _spec(args: argparse.Namespace, data: Dataset) -> InputSpec:
@@ -172,22 +198,19 @@ def _spec(args: argparse.Namespace, data: Dataset) -> InputSpec:
     return InputSpec(shape=data.shape, static=not data.temporal, bits=bits, full_scale=scale)
 
 
-def _is_vector(graph: nir.NIRGraph) -> bool:
-    """Whether a linear layer reads the input."""
-    starts = {name for name, node in graph.nodes.items() if isinstance(node, nir.Input)}
-    readers = [graph.nodes[target] for source, target in graph.edges if source in starts]
-    return any(isinstance(node, nir.Linear | nir.Affine) for node in readers)
-
-
 def _version(path: Path) -> str:
     return nir.serialization.read_version(path)
 
 
 def _tested(
-    args: argparse.Namespace, spec: InputSpec, model: nn.Module, export: assemble.Export
+    args: argparse.Namespace,
+    spec: InputSpec,
+    model: nn.Module,
+    export: assemble.Export,
+    graph: nir.NIRGraph,
 ) -> dict[str, Any]:
     """Accuracies of graph and network on test inputs."""
-    test = _data(args, "test")
+    test = _data(args, graph, "test")
     images, labels = test.images[: args.test], test.labels[: args.test]
     theirs = agreement.classes(model, spec, images)
     mine = golden.predict(export.network, images)
@@ -196,6 +219,23 @@ def _tested(
         "graph_accuracy": float(np.mean(theirs == labels)),
         "network_accuracy": float(np.mean(mine == labels)),
     }
+
+
+def _calibration(facts: dict[str, Any]) -> Iterator[str]:
+    """By layer, what differs after calibration and differed before."""
+    after, before = facts["agreement"], facts["uncalibrated"]
+    yield (
+        f"calibrated on {facts['calibrated']} inputs; what differs on {after['samples']} inputs, "
+        "now and before calibration:"
+    )
+    rows = [
+        (name, "classes" if name == READOUT else "spikes", share, before["layers"][name])
+        for name, share in after["layers"].items()
+    ]
+    rows.append(("from the input on", "classes", after["classes"], before["classes"]))
+    width = max(len(name) for name, *_ in rows)
+    for name, what, share, other in rows:
+        yield f"  {name:{width}}  {100 * share:6.2f} %  {100 * other:6.2f} %  of {what}"
 
 
 def _told(facts: dict[str, Any]) -> str:
@@ -210,6 +250,8 @@ def _told(facts: dict[str, Any]) -> str:
             f"{facts['parameters']:,} integers; at most {100 * compared['layers'][worst]:.2f} % of "
             f"spikes of a layer ({worst}) differ from the graph's on equal inputs",
         ]
+    if "calibrated" in facts:
+        lines += _calibration(facts)
     if "tested" in facts:
         lines.append(
             f"on {facts['tested']} test inputs the graph has {100 * facts['graph_accuracy']:.2f} % "

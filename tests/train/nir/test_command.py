@@ -8,9 +8,13 @@ from pathlib import Path
 import nir
 import numpy as np
 import pytest
+from PIL import Image
 
 from lbq_hw import file
+from train.data import InputSpec
+from train.export import integer_network
 from train.nir.__main__ import main
+from train.nir.read import load, module
 
 
 def graph() -> nir.NIRGraph:
@@ -48,6 +52,85 @@ def test_a_graph_becomes_a_network_and_a_graph_again(
         "note: the graph's input are the integer levels of pixels, not their values\n"
     )
     assert len(nir.read(tmp_path / "back.nir", type_check=False).nodes) == 7
+
+
+def read(folder: Path, *options: str) -> list[str]:
+    nir.write(folder / "net.nir", graph())
+    words = [str(folder / "net.nir"), "--dataset", "digits", "--timesteps", "20", "--test", "0"]
+    return [*words, "--weight-bits", "4", *options]
+
+
+def test_calibration_is_told_by_layer_beside_what_differed_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(read(tmp_path, "--json")) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["calibrated"] == 204  # of 20 timesteps each
+    after, before = facts["agreement"], facts["uncalibrated"]
+    assert after["samples"] == before["samples"] == 32
+    assert after["layers"]["if_"] < before["layers"]["if_"]
+    assert main(read(tmp_path)) == 0
+    rows = {"if_": "spikes", "if_1": "spikes", "logits": "classes"}
+    shares = [(name, after["layers"][name], before["layers"][name]) for name in rows]
+    shares.append(("from the input on", after["classes"], before["classes"]))
+    assert capsys.readouterr().out.splitlines()[3:] == [
+        "calibrated on 204 inputs; what differs on 32 inputs, now and before calibration:",
+        *(
+            f"  {name:17}  {100 * new:6.2f} %  {100 * old:6.2f} %  of {rows.get(name, 'classes')}"
+            for name, new, old in shares
+        ),
+    ]
+
+
+def test_without_calibration_weights_are_rounded_whatever_the_inputs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(read(tmp_path, "--calibrate", "0", "--json")) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert not {"calibrated", "uncalibrated"} & facts.keys()
+    made = file.load(tmp_path / "net.lbq")
+    loaded, reading = load(tmp_path / "net.nir")
+    model = module(loaded, reading, timesteps=20, static=True, flat=True)
+    spec = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16.0)
+    alone = integer_network(model, spec, name="net", weight_bits=4, meta=made.meta)
+    file.save(alone, tmp_path / "alone.lbq")
+    assert (tmp_path / "net.lbq").read_bytes() == (tmp_path / "alone.lbq").read_bytes()
+
+
+def test_a_negative_number_of_inputs_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(read(tmp_path, "--calibrate", "-1"))
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.endswith("error: argument --calibrate: must be at least 0, not -1")
+
+
+def test_pictures_are_resized_to_the_input_of_a_graph_that_has_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (2, 20, 12, 12), np.uint8)
+    for label, of_class in enumerate(pictures):
+        (tmp_path / "pictures" / str(label)).mkdir(parents=True)
+        for number, picture in enumerate(of_class):
+            Image.fromarray(picture).save(tmp_path / "pictures" / str(label) / f"{number}.png")
+    flatten = nir.Flatten({"input": np.array([1, 8, 8])}, 0, -1)
+    _, *others, last = graph().nodes.values()
+    whole = nir.NIRGraph.from_list(
+        nir.Input(input_type={"input": np.array([1, 8, 8])}), flatten, *others, last
+    )
+    nir.write(tmp_path / "net.nir", whole)
+    words = ["--dataset", "images", "--data", str(tmp_path / "pictures"), "--timesteps", "5"]
+    assert main([str(tmp_path / "net.nir"), *words, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["calibrated"], facts["tested"]) == (8, 40)
+    assert file.load(tmp_path / "net.lbq").input.shape == (1, 8, 8)
+    nir.write(tmp_path / "net.nir", graph())
+    assert main([str(tmp_path / "net.nir"), *words]) == 2
+    assert capsys.readouterr().err == (
+        "train.nir: the graph's input has the shape (64,), to which no picture can be resized: "
+        "give --dataset npz, with images of the right size\n"
+    )
 
 
 @pytest.mark.parametrize("missing", ["timesteps", "dataset"])

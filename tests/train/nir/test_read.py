@@ -9,7 +9,7 @@ import nir
 import numpy as np
 import pytest
 import torch
-from foreign import SPEC, TIMESTEPS, digits, emitted, leaky, seen, trained
+from foreign import SPEC, TIMESTEPS, digits, emitted, per_neuron, seen, trained
 from snntorch.export_nir import export_to_nir as export_snntorch
 from spikingjelly.activation_based.nir_exchange import export_to_nir as export_spikingjelly
 from torch import nn
@@ -42,20 +42,6 @@ def test_a_file_of_snntorch_has_its_spikes(tmp_path: Path, kind: str, reset: Res
         graph = export_snntorch(net, images[:1], ignore_dims=[0])
     nir.write(tmp_path / "net.nir", graph)
     assert torch.equal(spikes_of(tmp_path / "net.nir", images, reset=reset), theirs.double())
-
-
-def per_neuron(net: nn.Sequential, reset: str) -> nn.Sequential:
-    """The same network with numbers for each neuron, as snnTorch's export to NIR wants them."""
-    first, last = (
-        leaky(
-            reset,
-            beta=node.beta.detach().clamp(0.0, 0.99) * torch.ones(size),
-            threshold=node.threshold * torch.ones(size),
-            output=node is net[4],
-        )
-        for node, size in ((net[2], 32), (net[4], 10))
-    )
-    return nn.Sequential(net[0], net[1], first, net[3], last)
 
 
 def test_a_file_of_spikingjelly_has_its_spikes(tmp_path: Path) -> None:

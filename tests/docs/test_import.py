@@ -1,0 +1,39 @@
+"""The page on networks from other frameworks: its Python blocks run, on a network of snnTorch."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nir
+import numpy as np
+import pytest
+import torch
+from foreign import SPEC, digits, per_neuron, trained
+from snntorch.export_nir import export_to_nir
+
+from lbq_hw import golden
+from train.deploy.calibrate import FACTORS
+from train.nir import inputs
+
+PAGE = (Path(__file__).parents[2] / "docs" / "import.md").read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("ignore:nirtorch.extract_nir_graph:DeprecationWarning")
+def test_the_blocks_of_the_page_calibrate_a_module_and_its_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: dict[str, Any] = {"net": trained("snntorch subtract")}
+    one = SPEC.normalize(torch.from_numpy(digits("train").images[:1]))
+    graph = export_to_nir(per_neuron(names["net"], "subtract"), one, ignore_dims=[0])
+    nir.write(tmp_path / "net.nir", graph)
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
+        exec(block, names)
+    assert f"| {inputs.COMPARED} others of training" in PAGE
+    assert f"tried in {len(FACTORS)} sizes, from half to one and a half" in PAGE
+    test = digits("test")
+    for network in (names["network"], names["same"]):
+        assert network.weight_bits == 4
+        assert np.mean(golden.predict(network, test.images) == test.labels) > 0.8

@@ -1,0 +1,66 @@
+"""The inputs of a dataset in the form that a graph takes, and which of them serve for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nir
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import datasets
+from lbq_hw.datasets import Dataset, own
+
+COMPARED = 32  # training inputs on which the network is compared with the graph
+CALIBRATED = 256  # training inputs for calibration, unless told otherwise
+CALIBRATED_STEPS = 4096  # and so many timesteps of theirs together, since all are held at once
+
+Places = NDArray[np.int64]
+
+
+def load(
+    name: str, root: Path | None, graph: nir.NIRGraph, *, split: str, timesteps: int
+) -> Dataset:
+    """One split; recordings have `timesteps` frames, pictures the size of the graph's input."""
+    options: dict[str, Any] = {}
+    if name == own.IMAGES:
+        options = {"shape": _picture_shape(graph)}
+    elif not datasets.is_own(name) and datasets.info(name).temporal:
+        options = {"timesteps": timesteps}
+    return datasets.load(name, root, split=split, **options)
+
+
+def _picture_shape(graph: nir.NIRGraph) -> tuple[int, ...]:
+    starts = [node for node in graph.nodes.values() if isinstance(node, nir.Input)]
+    shape = tuple(np.ravel(starts[0].input_type["input"]).tolist()) if starts else ()
+    if len(shape) != 3:
+        raise ValueError(
+            f"the graph's input has the shape {shape}, to which no picture can be resized: give "
+            "--dataset npz, with images of the right size"
+        )
+    return shape
+
+
+def is_vector(graph: nir.NIRGraph) -> bool:
+    """Whether a linear layer reads the input."""
+    starts = {name for name, node in graph.nodes.items() if isinstance(node, nir.Input)}
+    readers = [graph.nodes[target] for source, target in graph.edges if source in starts]
+    return any(isinstance(node, nir.Linear | nir.Affine) for node in readers)
+
+
+def places(inputs: int, calibrate: int | None, *, timesteps: int) -> tuple[Places, Places]:
+    """Which training inputs to compare on, and on which others to calibrate; where there are no
+    others, on the same.
+
+    Both are spread over the split, since files may be sorted by class.
+    """
+    if calibrate is None:
+        calibrate = max(1, min(CALIBRATED, CALIBRATED_STEPS // timesteps))
+    compared = _spread(np.arange(inputs), COMPARED)
+    others = np.setdiff1d(np.arange(inputs), compared)
+    return compared, _spread(others if others.size else compared, calibrate)
+
+
+def _spread(of: Places, count: int) -> Places:
+    return of[np.linspace(0, len(of) - 1, min(count, len(of))).astype(int)]
