@@ -358,6 +358,19 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"name", *COUNTERS, "utilisation", "bounds", "limit"} < set(facts["layers"][0])
 
 
+def test_the_command_tells_the_slowest_image(capsys: pytest.CaptureFixture[str]) -> None:
+    cycles = []
+    for count in (1, 2):
+        assert main(["--images", str(count), "--json"]) == 0
+        cycles.append(json.loads(capsys.readouterr().out))
+    first, both = cycles
+    assert first["slowest_cycles"] == first["cycles"]
+    second = 2 * both["cycles"] - first["cycles"]
+    assert both["slowest_cycles"] == max(first["cycles"], second) != min(first["cycles"], second)
+    assert main(["--images", "2"]) == 0
+    assert f"the slowest {both['slowest_cycles']:,.0f}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     text = capsys.readouterr().out
