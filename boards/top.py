@@ -4,7 +4,7 @@ from math import ceil
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, Signal
 from amaranth.lib import io
-from amaranth.lib.cdc import ResetSynchronizer
+from amaranth.lib.cdc import FFSynchronizer, ResetSynchronizer
 from amaranth.lib.wiring import connect
 
 from boards import Board
@@ -25,6 +25,10 @@ class Top(Elaboratable):
     Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
     iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.
     Without a setting the domain is the platform's own, which has the same wait.
+
+    A system with external memory fills the chip, and a reset would be its longest wire. On an ECP5
+    it has none: its clock stands still until the PLL is locked, and all registers begin with what
+    configuration gave them.
 
     Parameters
     ----------
@@ -59,14 +63,26 @@ class Top(Elaboratable):
         return m
 
     def _clock(self, m, platform):
-        m.domains.sync = ClockDomain()
         pin = platform.request(self._board.clock, dir="-")
         made, locked = Signal(), Signal()
         build = _PRIMITIVES[self._setting.pll]
         m.submodules.pll = build(m, self._setting, pin, made, locked)
+        if self._board.family == "ecp5" and "bus" in self._system.signature.members:
+            self._gate(m, made, locked)
+            return
+        m.domains.sync = ClockDomain()
         m.d.comb += ClockSignal("sync").eq(made)
         ready = self._awake(m, made, locked) if self._board.family == "ice40" else locked
         m.submodules.reset = ResetSynchronizer(~ready, domain="sync")
+
+    def _gate(self, m, made, locked):
+        """The clock of ``sync``, which runs while the PLL is locked."""
+        m.domains.sync = ClockDomain(reset_less=True)
+        m.domains.made = ClockDomain(reset_less=True)
+        runs = Signal()
+        m.d.comb += ClockSignal("made").eq(made)
+        m.submodules.lock = FFSynchronizer(locked, runs, o_domain="made")
+        m.submodules.gate = Instance("DCCA", i_CLKI=made, i_CE=runs, o_CLKO=ClockSignal("sync"))
 
     def _awake(self, m, made, locked):
         """Rises once the block RAMs can be read; counts up to a power of two of cycles."""

@@ -161,6 +161,8 @@ class Accelerator(wiring.Component):
             neurons.layer.eq(walker.o_layer_info),
             writer.layer.eq(walker.o_layer_info),
         ]
+        if c.partial_words:
+            m.d.comb += neurons.i_valids.eq(lanes.o_valids)
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late. With external memory the planes fill the chip, and a register drives them.
         writes = m.d.sync if c.external else m.d.comb

@@ -161,6 +161,15 @@ def layouts(
     return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
 
 
+class _Fed(NeuronArray):
+    """Makes the copies of ``i_sum.valid`` that lanes would give."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.i_valids.eq(self.i_sum.valid.replicate(len(self.i_valids)))
+        return m
+
+
 def build(
     *,
     lanes: int,
@@ -175,7 +184,7 @@ def build(
         lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0
     )
     words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
-    return NeuronArray(
+    return (_Fed if partial_words else NeuronArray)(
         lanes=lanes,
         units=units,
         acc_bits=ACC_BITS,

@@ -1,4 +1,4 @@
-"""When the design of an iCE40 board leaves its reset: in Icarus, as the flow writes it."""
+"""When the design of a board begins: of an iCE40 in Icarus, as the flow writes it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 import boards
 from boards import clocks
 from boards.top import WAKE_SECONDS, Top
+from lbq_hw.core.external.pins import PinBus
+from lbq_hw.external.chips import Chip
 from tests.boards.tiny import Tiny
 
 MODEL = Path(__file__).with_name("ice40.v")
@@ -68,3 +73,30 @@ def test_an_ice40_without_a_pll_waits_as_long(
     assert value == 0
     assert all(held == 1 for held, _ in found[:-1])
     assert at >= WAKE
+
+
+class TinyWithMemory(wiring.Component):
+    """A tiny system with the bus of a memory, on which nothing happens."""
+
+    def __init__(self, chip: Chip) -> None:
+        super().__init__({"rx": In(1), "tx": Out(1), "busy": Out(1), "bus": Out(PinBus(chip))})
+
+    def elaborate(self, _platform):
+        m = Module()
+        m.submodules.tiny = tiny = Tiny()
+        m.d.comb += [tiny.rx.eq(self.rx), self.tx.eq(tiny.tx), self.busy.eq(tiny.busy)]
+        return m
+
+
+def test_an_ecp5_with_external_memory_has_no_reset_and_waits_for_its_pll_with_the_clock() -> None:
+    board = boards.find("ulx3s-85f")
+    setting = clocks.solve(board.pll, board.clock_hz, 75_000_000)
+    assert board.chip is not None
+    with_memory, without = (
+        board.make_platform().prepare(
+            Top(board=board, system=system, setting=setting), "top", emit_src=False
+        ).files["top.il"]
+        for system in (TinyWithMemory(board.chip), Tiny())
+    )  # fmt: skip
+    assert (with_memory.count("cell \\DCCA "), without.count("cell \\DCCA ")) == (1, 0)
+    assert ("\\rst" in with_memory, "\\rst" in without) == (False, True)

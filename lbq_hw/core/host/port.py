@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -28,6 +28,7 @@ _RUN_OUT = ("start", "busy")
 _READABLE = (Region.REGISTERS, Region.PLANES, Region.LOGITS, Region.MEMORY)
 FAR_LANES = 32
 """Lanes from which on memories lie far from the port."""
+_UNITS_A_REGISTER = 8  # neuron units whose logits meet in one register
 
 
 class PortSignature(wiring.Signature):
@@ -261,7 +262,7 @@ class HostPort(wiring.Component):
             self.logits.addr.eq(logit >> unit_bits),
             self.logits.en.eq(read[Region.LOGITS]),
             word.eq(self.planes.data),
-            total.eq(self.logits.data[asked.unit]),
+            total.eq(self._logit(m, asked.unit)),
             answered.eq(
                 _gate(source[Region.REGISTERS], register)
                 | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
@@ -274,6 +275,21 @@ class HostPort(wiring.Component):
             brought |= _gate(self._access.answered, self._access.answer)
             answers = m.d.sync
         answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
+
+    def _logit(self, m, unit):
+        """The logit of a unit. With external memory it is a cycle later, and units are far from
+        here: registers take those of some of them each.
+        """
+        logits = self.logits.data
+        if not self._access:
+            return logits[unit]
+        low = ceil_log2(_UNITS_A_REGISTER)
+        chosen = []
+        for first in range(0, len(logits), _UNITS_A_REGISTER):
+            some = [logits[i] for i in range(first, min(first + _UNITS_A_REGISTER, len(logits)))]
+            chosen.append(Signal.like(logits[0], name=f"logit_{first}", reset_less=True))
+            m.d.sync += chosen[-1].eq(Array(some)[unit[:low]])
+        return Array(chosen)[unit[low:]]
 
 
 def _gate(enable, value):

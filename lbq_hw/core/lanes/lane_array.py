@@ -13,7 +13,7 @@ from lbq_hw.core.sizes import check_size
 __all__ = ["LANES_A_COPY", "LaneArray"]
 
 LANES_A_COPY = 16
-"""Lanes that share one copy of the register that lets them move."""
+"""Lanes that share one copy of the registers that let them move, and that offer their sums."""
 
 
 class LaneArray(wiring.Component):
@@ -60,6 +60,8 @@ class LaneArray(wiring.Component):
     weights : write port of a row, one enable per lane; or one, if `whole_rows`
     busy : bit
         An event or a sum is on its way.
+    o_valids : out, if `whole_rows`
+        Copies of ``o_sum.valid``, one for each `LANES_A_COPY` lanes.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class LaneArray(wiring.Component):
                 "weights": Out(weights),
                 "busy": Out(1),
             }
+            | ({"o_valids": Out(-(-lanes // LANES_A_COPY))} if whole_rows else {})
         )
 
     @property
@@ -133,6 +136,11 @@ class LaneArray(wiring.Component):
         m.d.sync += offered.eq(self.room & (~advance | ends))
         # Each copy feeds itself back, so that synthesis cannot merge them.
         m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
+        if self._whole_rows:
+            valids = [Signal(name=f"offered_{i}") for i in range(len(copies))]
+            for valid, copy, act in zip(valids, copies, adding, strict=True):
+                m.d.sync += valid.eq(self.room & (~copy | (act.valid & act.end)))
+            m.d.comb += self.o_valids.eq(Cat(valids))
         ahead = m.d.sync if self._whole_rows else m.d.comb
         with m.If(advance if self._whole_rows else 1):
             ahead += [

@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.lanes.lane_array import LANES_A_COPY
 from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.memory.spread import copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
@@ -73,6 +74,8 @@ class NeuronArray(wiring.Component):
     -------
     i_sum : stream of ``lanes`` signed sums, always ready
         Valid only in cycles after one with ``room``.
+    i_valids : in, with partial sums
+        Copies of ``i_sum.valid``, one for each `LANES_A_COPY` lanes.
     room : bit
         Sums can be taken in the next cycle.
     i_step : stream of `StepInfo`
@@ -165,7 +168,7 @@ class NeuronArray(wiring.Component):
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
-            | ({"begin": In(1)} if self._partial else {})
+            | ({"begin": In(1), "i_valids": In(-(-lanes // LANES_A_COPY))} if self._partial else {})
         )
 
     @property
@@ -223,7 +226,7 @@ class NeuronArray(wiring.Component):
             self.room.eq(updates.room),
             self.busy.eq(updates.busy | moving),
         ]
-        self._feed(m, at, totals, units)
+        self._feed(m, sent, at, totals, units)
         self._keep_levels(m, at, units)
         self._keep_membranes(m, at, units)
         self._collect(m, at, write, units)
@@ -252,6 +255,7 @@ class NeuronArray(wiring.Component):
             m.d.sync += [sent[-1].eq(sent[-2]), later.eq(write)]
             write = later
         m.d.comb += [
+            updates.i_valids.eq(self.i_valids),
             partial.begin.eq(self.begin),
             partial.step.eq(self.i_sum.valid),
             partial.valid.eq(updates.o.valid),
@@ -262,26 +266,31 @@ class NeuronArray(wiring.Component):
         ]
         return sent, write, partial.o
 
-    def _feed(self, m, at, sums, units):
+    def _feed(self, m, sent, at, sums, units):
         """What reaches the units at which position."""
-        positions, layer = self._positions, self.layer
+        positions, layers = self._positions, self._layers(m, len(units))
         m.submodules.parameters = parameters = Parameters(
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
             depth=self._depth,
             resets=self._resets,
+            far=bool(self._partial),
             init=self._init,
         )
         connect(m, flipped(self.params), parameters.write)
         bias, thresholds = parameters.bias, parameters.thresholds
         decays = self._decays(m, at, len(units))
+        # Parameters that are far take a cycle more.
+        bias_at, theta_at = at[0], at[positions.theta - 1]
+        if self._partial:
+            bias_at, theta_at = sent[-2], at[positions.theta - 2]
         m.d.comb += [
             bias.en.eq(1),
-            bias.addr.eq(at[0].param),
+            bias.addr.eq(bias_at.param),
             thresholds.en.eq(1),
-            thresholds.addr.eq(at[positions.theta - 1].param),
+            thresholds.addr.eq(theta_at.param),
         ]
-        for i, unit in enumerate(units):
+        for i, (unit, layer) in enumerate(zip(units, layers, strict=True)):
             m.submodules[f"unit_{i}"] = unit
             m.d.comb += [
                 unit.acc.eq(sums[i]),
@@ -295,6 +304,19 @@ class NeuronArray(wiring.Component):
             ]
             if layer.shape().zero_resets:
                 m.d.comb += unit.to_zero.eq(layer.to_zero)
+
+    def _layers(self, m, units):
+        """What each unit knows of the layer: it holds from before the first step on, so that with
+        partial sums copies can be a cycle late.
+        """
+        if not self._partial:
+            return [self.layer] * units
+        groups = -(-units // UNITS_A_COPY)
+        layers = [
+            data.View(self.layer.shape(), copy)
+            for copy in copies(m, self.layer, groups, name="layer")
+        ]
+        return [layers[unit // UNITS_A_COPY] for unit in range(units)]
 
     def _decays(self, m, at, units):
         """What each unit multiplies with; with partial sums, units are many and far apart, and

@@ -6,6 +6,8 @@ from amaranth.lib.wiring import Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.memory.spread import copies
+from lbq_hw.core.neurons.partial_sums import UNITS_A_COPY
 
 __all__ = ["Parameters"]
 
@@ -13,9 +15,13 @@ __all__ = ["Parameters"]
 class Parameters(wiring.Component):
     """Holds the parameters of ``units`` channels per word.
 
-    There are two memories, since the bias is needed earlier than the others.
+    There are two memories, since the bias is needed earlier than the others; if they are ``far``,
+    two for each `UNITS_A_COPY` units, with registers of their own for what is written and for the
+    addresses.
 
-    Timing. Reads take one cycle. A word must not be read while it is written.
+    Timing. Reads take one cycle. A word must not be read while it is written. If ``far``, reads
+    take two cycles, there is one in every cycle whatever the enables are, and a write in cycle c is
+    seen by reads from cycle c + 1 on.
 
     Parameters
     ----------
@@ -23,6 +29,8 @@ class Parameters(wiring.Component):
         Channels of a word, signed width of a value, number of words.
     resets : bool
         Whether resets are kept; what is written of them is dropped if not.
+    far : bool
+        The units are all over the chip.
     init : iterable of words
         As ``write`` takes them; words left out are 0.
 
@@ -34,8 +42,18 @@ class Parameters(wiring.Component):
     thresholds : read port of ``units`` structures: ``theta``, and ``reset`` if `resets`
     """
 
-    def __init__(self, *, units: int, membrane_bits: int, depth: int, resets: bool = True, init=()):
+    def __init__(
+        self,
+        *,
+        units: int,
+        membrane_bits: int,
+        depth: int,
+        resets: bool = True,
+        far: bool = False,
+        init=(),
+    ):
         self._depth = depth
+        self._far = far
         self._init = [list(word) for word in init]
         addr_width, value = ceil_log2(depth), signed(membrane_bits)
         self._kept = ("theta", "reset") if resets else ("theta",)
@@ -56,20 +74,40 @@ class Parameters(wiring.Component):
             ("bias", self.bias, (0,)),
             ("theta", self.thresholds, range(1, 1 + len(self._kept))),
         ):
-            kept = [i for i in range(len(self.write.data)) if i % 3 in values]
-            m.submodules[name] = store = memory.Memory(
-                shape=data.ArrayLayout(self.write.data[0].shape(), len(kept)),
-                depth=self._depth,
-                init=[[word[i] for i in kept] for word in self._init],
-                attrs=APART,
-            )
-            read, write = store.read_port(), store.write_port(granularity=1)
-            m.d.comb += [
-                read.addr.eq(port.addr),
-                read.en.eq(port.en),
-                Cat(port.data).eq(Cat(read.data)),
-                write.addr.eq(self.write.addr),
-                write.en.eq(Cat(self.write.en[i] for i in kept)),
-                Cat(write.data).eq(Cat(self.write.data[i] for i in kept)),
-            ]
+            count = len(port.data)
+            if not self._far:
+                self._keep(m, name, port, values, range(count))
+                continue
+            for first in range(0, count, UNITS_A_COPY):
+                units = range(first, min(first + UNITS_A_COPY, count))
+                self._keep(m, f"{name}_{first}", port, values, units)
         return m
+
+    def _keep(self, m, name, port, values, units):
+        """The memory of some units that a read port reads."""
+        kept = [3 * unit + value for unit in units for value in values]
+        m.submodules[name] = store = memory.Memory(
+            shape=data.ArrayLayout(self.write.data[0].shape(), len(kept)),
+            depth=self._depth,
+            init=[[word[i] for i in kept] for word in self._init],
+            attrs=APART,
+        )
+        read, write = store.read_port(), store.write_port(granularity=1)
+        read_addr, read_en, write_addr = port.addr, port.en, self.write.addr
+        shown = Cat(port.data)
+        write_en = Cat(self.write.en[i] for i in kept)
+        given = Cat(self.write.data[i] for i in kept)
+        if self._far:
+            (read_addr,) = copies(m, port.addr, 1, name=f"{name}_read_addr")
+            (write_addr,) = copies(m, self.write.addr, 1, name=f"{name}_write_addr")
+            (write_en,) = copies(m, write_en, 1, name=f"{name}_write_en")
+            (given,) = copies(m, given, 1, name=f"{name}_given")
+            read_en, shown = 1, Cat(port.data[unit] for unit in units)
+        m.d.comb += [
+            read.addr.eq(read_addr),
+            read.en.eq(read_en),
+            shown.eq(Cat(read.data)),
+            write.addr.eq(write_addr),
+            write.en.eq(write_en),
+            Cat(write.data).eq(given),
+        ]

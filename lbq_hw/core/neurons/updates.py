@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.lanes.lane_array import LANES_A_COPY
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 
@@ -81,7 +82,7 @@ class Updates(wiring.Component):
 
     Members
     -------
-    i_sum, room, i_step, layer : as in `NeuronArray`
+    i_sum, i_valids, room, i_step, layer : as in `NeuronArray`
     o : `Group`
     sums : ``units`` signed sums
         Those of the group that ``o`` is, where it is valid.
@@ -119,6 +120,7 @@ class Updates(wiring.Component):
                 "step": Out(step),
                 "busy": Out(1),
             }
+            | ({"i_valids": In(-(-lanes // LANES_A_COPY))} if layer.partials else {})
         )
 
     def elaborate(self, _platform):
@@ -152,9 +154,12 @@ class Updates(wiring.Component):
         m.d.sync += free.eq(self.room)
         self._wait(m, young)
 
+        if layer.shape().partials:
+            self._turn_parts(m, sums, left == 0, young)
         with m.If(group.valid):
             # The next group comes to the front; after the last one all are where they were.
-            m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
+            if not layer.shape().partials:
+                m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
             m.d.sync += group.group.eq(Mux(group.last, 0, group.group + 1))
             with m.If(group.last):
                 m.d.sync += [left.eq(left - 1), group.time.eq(group.time + 1), first_update.eq(0)]
@@ -164,13 +169,30 @@ class Updates(wiring.Component):
             m.d.sync += [
                 self.busy.eq(1),
                 step.eq(self.i_step.payload),
-                sums.eq(self.i_sum.payload),
                 left.eq(layer.updates - 1),
                 first_update.eq(1),
             ]
+            if not layer.shape().partials:
+                m.d.sync += sums.eq(self.i_sum.payload)
             with m.If(self.i_step.payload.first_t):
                 m.d.sync += group.time.eq(0)
         return m
+
+    def _turn_parts(self, m, sums, last_update, young):
+        """The sums are taken, and turn from group to group. Some lanes at a time have registers
+        of their own that let them.
+        """
+        group, lanes, units = self.o, len(sums), len(self.sums)
+        for i, valid in enumerate(self.i_valids):
+            turns = Signal(name=f"turns_{i}")
+            part = range(i * LANES_A_COPY, min((i + 1) * LANES_A_COPY, lanes))
+            own = Cat(sums[lane] for lane in part)
+            # Each copy feeds itself back, so that synthesis cannot merge them.
+            m.d.sync += turns.eq(valid | (turns & ~(group.valid & group.last & last_update)))
+            with m.If(valid):
+                m.d.sync += own.eq(Cat(self.i_sum.payload[lane] for lane in part))
+            with m.Elif(turns & ~young):
+                m.d.sync += own.eq(Cat(sums[(lane + units) % lanes] for lane in part))
 
     def _wait(self, m, young):
         """`young`: an update would begin too soon after the one before."""

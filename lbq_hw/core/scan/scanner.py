@@ -9,6 +9,7 @@ from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import Event, ScanRequest
 from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
+from lbq_hw.core.scan.two_places import TwoPlaces
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["FAR", "LATENCY", "Scanner"]
@@ -103,7 +104,11 @@ class Scanner(wiring.Component):
         self._span_queue = span_queue
         self._word_queue = word_queue
         self._entry = Word(
-            word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities
+            word=word,
+            row_bits=row_bits,
+            exponent_bits=exponent_bits,
+            identities=identities,
+            counted=far,
         )
         self._request = ScanRequest(
             word=word,
@@ -164,6 +169,14 @@ class Scanner(wiring.Component):
 
     def _queued(self, m, name, source, *, depth):
         """What leaves a queue of requests that `source` fills."""
+        if self._far and depth == 2:
+            m.submodules[name] = places = TwoPlaces(self._request)
+            m.d.comb += [
+                places.i.payload.eq(source.payload),
+                places.i.valid.eq(source.valid),
+                source.ready.eq(places.i.ready),
+            ]
+            return places.o
         m.submodules[name] = queue = fifo.SyncFIFO(width=self._request.size, depth=depth)
         m.d.comb += [
             queue.w_data.eq(source.payload),

@@ -8,7 +8,7 @@ the memory would depend on all bits of a word, which are known late in the cycle
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+from amaranth.utils import bits_for, ceil_log2
 
 from lbq_hw.core.payload import Event, ScanKind, ScanRequest
 
@@ -41,6 +41,16 @@ def at_least(m: Module, count: int, bits: Value) -> Value:
     return (one, two, three)[count - 1]
 
 
+def count_byte(bits: Value) -> Value:
+    """How many of 8 bits are set: one gate per bit of the count of each half, and one adder."""
+    halves = []
+    for a, b, c, d in (bits[:4], bits[4:]):
+        two = (a & b) | (c & d) | ((a | b) & (c | d))
+        four = a & b & c & d
+        halves.append(Cat(a ^ b ^ c ^ d, two & ~four, four))
+    return halves[0] + halves[1]
+
+
 def encode(lowest: Value) -> Value:
     """Number of the one bit that is set."""
     width = len(lowest)
@@ -55,17 +65,31 @@ class Word(data.StructLayout):
     With `end` it is the last of its step. `many` tells that there are several events to make, among
     them the doublings from the exponent of a last word down to 0. So one with `end` and without
     `many` has exponent 0: where the lowest bit of its exponent is set, it has no bits, and is an
-    end alone. `lo` and `identity` are there if there are `identities`.
+    end alone. `lo` and `identity` are there if there are `identities`; `count`, the number of set
+    bits, if these are `counted`.
     """
 
-    def __init__(self, *, word: int, row_bits: int, exponent_bits: int, identities: bool):
+    def __init__(
+        self,
+        *,
+        word: int,
+        row_bits: int,
+        exponent_bits: int,
+        identities: bool,
+        counted: bool = False,
+    ):
         lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
+        lanes |= {"count": bits_for(word)} if counted else {}
         common = {"bits": word, "row": row_bits, "exponent": exponent_bits}
         super().__init__(common | {"end": 1, "many": 1} | lanes)
 
     @property
     def identities(self) -> bool:
         return "identity" in self.members
+
+    @property
+    def counted(self) -> bool:
+        return "count" in self.members
 
 
 class FlagFetch(wiring.Component):
@@ -286,7 +310,7 @@ class WordFetch(wiring.Component):
 
         m.d.comb += read.free.eq(~valid | self.o.ready)
         if self._far:
-            there, bits_many = self._count_early(m, held.bits)
+            there, bits_many, count = self._count_early(m, held.bits)
             offered, offered_valid = Signal.like(held, reset_less=True), Signal()
             m.d.sync += [offered.eq(held), offered_valid.eq(valid)]
             held, valid = offered, offered_valid
@@ -302,18 +326,26 @@ class WordFetch(wiring.Component):
         with m.If(~there):
             offers += self.o.payload.exponent.eq(1)
         if self._far:
+            m.d.sync += self.o.payload.count.eq(count)
             owed, dropped, left = Signal(range(self._room + 1)), Signal(), Signal()
             m.d.sync += [dropped.eq(valid & ~(there | held.end)), left.eq(self.left)]
             m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - left - dropped)
             m.d.comb += chosen.free.eq(owed != self._room)
 
     def _count_early(self, m, bits):
-        """Whether there is a bit, and whether there are several, a cycle later."""
+        """Whether there is a bit, whether there are several, and how many, a cycle later."""
         parts = [bits[i : i + 8] for i in range(0, len(bits), 8)]
         one, two = (Signal(len(parts), name=f"at_least_{n}", reset_less=True) for n in (1, 2))
         m.d.sync += one.eq(Cat(part.any() for part in parts))
         m.d.sync += two.eq(Cat(at_least(m, 2, part) for part in parts))
-        return one.any(), two.any() | at_least(m, 2, one)
+        counts = [Signal(4, name=f"count_{i}", reset_less=True) for i in range(len(parts))]
+        m.d.sync += [count.eq(count_byte(part)) for count, part in zip(counts, parts, strict=True)]
+        while len(counts) > 1:
+            counts = [a + b for a, b in zip(counts[::2], counts[1::2], strict=True)]
+        return one.any(), two.any() | at_least(m, 2, one), counts[0]
+
+
+_LEFT = ("bits", "count")  # of a word: what changes with each of its events
 
 
 class EventMaker(wiring.Component):
@@ -321,6 +353,9 @@ class EventMaker(wiring.Component):
 
     The last event of a step has ``end``. It is that of the last bit, if that has exponent 0; else
     the last doubling, or an event for the end alone.
+
+    Where words are ``counted``, the bits that are left of one are counted down, which is faster
+    than to look at all of them.
 
     Timing. The first event of a word is offered two cycles after the word was taken. The next word
     is taken as many cycles later as the word has events.
@@ -340,6 +375,7 @@ class EventMaker(wiring.Component):
         first = Signal()
         due = Signal.like(word.exponent)
         made = Signal(layout)
+        single = Signal.like(made.bits, reset_less=True) if layout.counted else made.bits
         made_valid = Signal()
         made_free = Signal()
         clear = Signal()
@@ -351,7 +387,8 @@ class EventMaker(wiring.Component):
         doubling = due > 1
         lowest, rest = take_lowest(word.bits)
         last = ~doubling & ~word.many
-        several, identity = at_least(m, 2, word.bits), Const(0)
+        several = word.count > 1 if layout.counted else at_least(m, 2, word.bits)
+        identity = Const(0)
         if layout.identities:
             identity = word.identity
         # The doublings that end a step are due once no bit is left but the one of this event.
@@ -365,7 +402,7 @@ class EventMaker(wiring.Component):
             word_free.eq(~word_valid | (made_free & last)),
             self.i.ready.eq(word_free),
             self.o.valid.eq(made_valid),
-            self.o.payload.row.eq(made.row + encode(made.bits)),
+            self.o.payload.row.eq(made.row + encode(single)),
             self.o.payload.mask.eq(~null.replicate(len(self.o.payload.mask))),
             self.o.payload.clear.eq(clear),
             self.o.payload.double.eq(double),
@@ -378,7 +415,7 @@ class EventMaker(wiring.Component):
             m.d.sync += word_valid.eq(self.i.valid)
             with m.If(self.i.valid):
                 m.d.sync += [
-                    *(word[name].eq(given[name]) for name, _ in layout if name != "bits"),
+                    *(word[name].eq(given[name]) for name, _ in layout if name not in _LEFT),
                     word.exponent.eq(next_exponent),
                     first.eq(word.end),
                     alone.eq(next_alone),
@@ -393,12 +430,15 @@ class EventMaker(wiring.Component):
             with m.Else():
                 m.d.sync += [due.eq(0), first.eq(0)]
                 # At least three bits set now means at least two remain.
-                m.d.sync += word.many.eq(Mux(tail, several & ~identity, at_least(m, 3, word.bits)))
+                three = word.count > 2 if layout.counted else at_least(m, 3, word.bits)
+                m.d.sync += word.many.eq(Mux(tail, several & ~identity, three))
                 with m.If(falls):
                     m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
         # Whether there is a next word is known late: its bits are taken anyhow.
         with m.If(~word_valid | (made_free & ~doubling)):
             m.d.sync += word.bits.eq(Mux(word_free, given.bits, rest))
+            if layout.counted:
+                m.d.sync += word.count.eq(Mux(word_free, given.count, word.count - 1))
         with m.If(made_free):
             m.d.sync += [
                 made_valid.eq(word_valid),
@@ -408,8 +448,11 @@ class EventMaker(wiring.Component):
                 null.eq(doubling | alone),
                 made.end.eq(word.end & last),
             ]
-            with m.If(~identity):
-                m.d.sync += made.bits.eq(lowest)
+            if layout.counted:  # an identity has no bit there, and its row needs no choice
+                m.d.sync += single.eq(lowest & ~identity.replicate(len(lowest)))
+            else:
+                with m.If(~identity):
+                    m.d.sync += made.bits.eq(lowest)
         return m
 
     def _mask(self, m, made, null):
@@ -419,5 +462,6 @@ class EventMaker(wiring.Component):
         lanes = Signal.like(event.mask)
         m.d.comb += lanes.eq(made.bits >> (place << unit))
         with m.If(made.identity):
-            m.d.comb += event.row.eq(made.row)
+            if not made.shape().counted:
+                m.d.comb += event.row.eq(made.row)
             m.d.comb += event.mask.eq(lanes & ~null.replicate(len(lanes)))

@@ -83,8 +83,8 @@ class RunFetch(wiring.Component):
         identity = PathKind.of(c, asked_path).identity
         stacked = PathKind.of(c, path_of(offer, self.only)).stacked
         last, next_run, illegal, none = Signal(), Signal(run_bits), Signal(), Signal()
+        self._find_last(m, last, asked, given_path, asked_path)
         m.d.comb += [
-            last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last)),
             self.i.ready.eq(move & last),
             next_run.eq(Mux(last, given_path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
@@ -114,6 +114,23 @@ class RunFetch(wiring.Component):
             m.d.sync += carry(offer, asked_path)
         self._drop(m, move & offered.valid & ~offer.none & illegal, offered.index)
         return m
+
+    def _find_last(self, m, last, asked, given_path, asked_path):
+        """Whether no run follows the one that was asked for in its segment."""
+        if not self._config.external:
+            m.d.comb += last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last))
+            return
+        # Much of the walker waits for it. So a register has it, found while it is asked for.
+        known, given = Signal(init=1), self.i.payload
+        m.d.comb += last.eq(known)
+        with m.If(self.o.ready):
+            m.d.sync += known.eq(
+                Mux(
+                    last,
+                    ~self.i.valid | given.none | (given_path.run_first == given_path.run_last),
+                    (asked.run + 1)[: len(asked.run)] == asked_path.run_last,
+                )
+            )
 
     def _take(self, m, asked, path):
         """The next segment, with the place of its field of view added."""

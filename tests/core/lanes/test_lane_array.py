@@ -91,9 +91,12 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     )
     bench.permit(lanes.room, stall=stalls(2, rate))
     sums = bench.monitor(lanes.o_sum, len(expected))
-    busy = bench.probe(busy=lanes.busy)["busy"]
+    seen = bench.probe(busy=lanes.busy, valid=lanes.o_sum.valid, valids=lanes.o_valids)
     bench.run(extra=2)
     assert sums.payloads == expected
+    assert len(lanes.o_valids) == 3
+    assert seen["valids"] == [0b111 * valid for valid in seen["valid"]]
+    busy = seen["busy"]
     if not rate:
         ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
         assert sums.cycles == [cycle + 4 for cycle in ends]

@@ -22,17 +22,19 @@ def packed(word: list[int]) -> int:
 
 
 @pytest.mark.parametrize("resets", [True, False])
-@pytest.mark.parametrize("units", [1, 2, 4])
-def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(
-    units: int, resets: bool
+@pytest.mark.parametrize(("units", "far"), [(1, 0), (2, 0), (4, 0), (2, 1), (6, 1)])
+def test_values_are_written_by_their_enables_and_read_in_the_next_cycle_or_the_next_but_one(
+    units: int, far: int, resets: bool
 ) -> None:
     source = random.Random(units)
     words = [random_word(source, units) for _ in range(4)]  # the others are 0
-    block = Parameters(units=units, membrane_bits=BITS, depth=DEPTH, resets=resets, init=words)
+    block = Parameters(
+        units=units, membrane_bits=BITS, depth=DEPTH, resets=resets, far=far > 0, init=words
+    )
     words += [[0] * 3 * units for _ in range(DEPTH - len(words))]
     kept = (1, 2) if resets else (1,)
     script: list[dict] = []
-    expected: list[tuple[int | None, int | None]] = [(None, None)]
+    expected: list[tuple[int | None, int | None]] = [(None, None)] * (1 + far)
     shown: list[int | None] = [None, None]
     for _ in range(300):
         addr = source.randrange(DEPTH)
@@ -40,7 +42,7 @@ def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(
         step = {"addr": addr, "en": enable, "data": packed(word)}
         for port, name in enumerate(("bias", "thresholds")):
             at = source.choice([i for i in range(DEPTH) if i != addr])
-            if source.random() < 0.7:
+            if source.random() < 0.7 or far:
                 step |= {f"{name}_en": 1, f"{name}_addr": at}
                 part = words[at][0::3] if name == "bias" else [
                     value for i, value in enumerate(words[at]) if i % 3 in kept
@@ -56,7 +58,7 @@ def test_values_are_written_by_their_enables_and_read_in_the_next_cycle(
         signals |= {f"{name}_en": port.en, f"{name}_addr": port.addr}
     bench.script(signals, script)
     seen = bench.probe(bias=block.bias.data.as_value(), thresholds=block.thresholds.data.as_value())
-    bench.run(extra=1)
+    bench.run(extra=1 + far)
     for cycle, (bias, thresholds) in enumerate(expected):
         assert bias is None or seen["bias"][cycle] == bias
         assert thresholds is None or seen["thresholds"][cycle] == thresholds

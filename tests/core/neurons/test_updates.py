@@ -29,14 +29,26 @@ SIZES = [
     {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
     {"lanes": 4, "units": 2, "planes": 5, "decay_bits": 4},
     {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
+    {"lanes": 32, "units": 8, "planes": 3, "decay_bits": 1},
 ]
 PARAM_BITS = 8
 
 
-def build(*, lanes: int, units: int, planes: int, decay_bits: int) -> tuple[Updates, Positions]:
-    layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits)
+class Fed(Updates):
+    """Makes the copies of ``i_sum.valid`` that lanes would give."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.i_valids.eq(self.i_sum.valid.replicate(len(self.i_valids)))
+        return m
+
+
+def build(
+    *, lanes: int, units: int, planes: int, decay_bits: int, partials: bool
+) -> tuple[Updates, Positions]:
+    layer, step = layouts(lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partials)
     positions = Positions(planes=planes, decay_bits=decay_bits)
-    updates = Updates(
+    updates = (Fed if partials else Updates)(
         lanes=lanes, units=units, acc_bits=ACC_BITS, timesteps=TIMESTEPS, param_bits=PARAM_BITS,
         layer=layer, step=step, positions=positions,
     )  # fmt: skip
@@ -50,9 +62,11 @@ def traffic_of(sizes: dict, kind: dict) -> Traffic:
     return random_traffic(source, layer, random_params(source, sizes["lanes"]), **shape)
 
 
-def run(sizes: dict, kind: dict, rate: float) -> tuple[list[int], list[tuple], list[tuple], dict]:
+def run(
+    sizes: dict, kind: dict, rate: float, *, partials: bool
+) -> tuple[list[int], list[tuple], list[tuple], dict]:
     """Cycles of the steps, groups with their cycle as they came and as they should, all seen."""
-    updates, positions = build(**sizes)
+    updates, positions = build(**sizes, partials=partials)
     traffic = traffic_of(sizes, kind)
     bench = Bench(updates)
     bench.hold((updates.layer, traffic.layer))
@@ -116,10 +130,11 @@ def model(
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("partials", [False, True], ids=["whole", "partial"])
 def test_every_group_is_sent_in_its_cycle_with_its_sums(
-    sizes: dict, kind: dict, rate: float
+    sizes: dict, kind: dict, rate: float, partials: bool
 ) -> None:
-    taken, found, expected, seen = run(sizes, kind, rate)
+    taken, found, expected, seen = run(sizes, kind, rate, partials=partials)
     assert found == expected
     groups = sizes["lanes"] // sizes["units"]
     busy = set()

@@ -36,7 +36,7 @@ ALONE = {"bits": 0, "exponent": 1, "end": 1, "many": 0}
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
-def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
+def layouts(sizes: dict, *, counted: bool = False) -> tuple[ScanRequest, Word, Event]:
     word, row_bits = sizes["word"], address_bits(sizes["rows"])
     span_bits = address_bits(sizes["words"] // sizes["summary"])
     exponent_bits, identities = sizes.get("exponent_bits", 5), sizes.get("identities", True)
@@ -48,7 +48,13 @@ def layouts(sizes: dict) -> tuple[ScanRequest, Word, Event]:
         exponent_bits=exponent_bits,
         stacks=sizes.get("stacks", True),
     )
-    entry = Word(word=word, row_bits=row_bits, exponent_bits=exponent_bits, identities=identities)
+    entry = Word(
+        word=word,
+        row_bits=row_bits,
+        exponent_bits=exponent_bits,
+        identities=identities,
+        counted=counted,
+    )
     return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities)
 
 
@@ -207,7 +213,7 @@ class Queued(wiring.Component):
     """Words of a memory that is far, and a queue that has room for some of them."""
 
     def __init__(self, sizes: dict, room: int) -> None:
-        request, entry, _ = layouts(sizes)
+        request, entry, _ = layouts(sizes, counted=True)
         port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
         self.fetch = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
         self.queue = Queue(entry, depth=room)
@@ -244,6 +250,11 @@ def full(parts: list[list[dict]]) -> list[dict]:
     return [entry for part in parts for entry in part if entry["end"] or entry["bits"]]
 
 
+def counted(entries: list[dict]) -> list[dict]:
+    """The same, each with the number of its bits."""
+    return [entry | {"count": entry["bits"].bit_count()} for entry in entries]
+
+
 def without_rows_of_ends(entries: list[dict]) -> list[dict]:
     """An end alone has no row, and no place."""
     return [
@@ -260,7 +271,8 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
     requests, words, parts = spans(sizes, 3)
     block = word_fetch(sizes) if room is None else Queued(sizes, room)
     _, taken, reads = stream(block, block.word, words, requests, rates)
-    assert without_rows_of_ends(taken.payloads) == without_rows_of_ends(full(parts))
+    expected = full(parts) if room is None else counted(full(parts))
+    assert without_rows_of_ends(taken.payloads) == without_rows_of_ends(expected)
     assert len(reads.reads) == sum(len(part) for part in parts if part != [ALONE])
 
 
@@ -288,7 +300,7 @@ def test_one_word_a_cycle_each_offered_two_cycles_after_it_is_chosen_or_later_if
 @pytest.mark.parametrize("room", [1, 4])
 def test_no_more_words_are_asked_for_than_there_is_room_for(room: int) -> None:
     requests, words, parts = spans(SIZES[0], 5)
-    request, entry, _ = layouts(SIZES[0])
+    request, entry, _ = layouts(SIZES[0], counted=True)
     port = ReadPort.Signature(addr_width=address_bits(SIZES[0]["words"]), shape=8)
     block = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
     bench = Bench(block)
@@ -317,8 +329,8 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
     return given, expected, counts
 
 
-def event_maker(sizes: dict) -> EventMaker:
-    _, entry, event = layouts(sizes)
+def event_maker(sizes: dict, *, counts: bool) -> EventMaker:
+    _, entry, event = layouts(sizes, counted=counts)
     return EventMaker(entry=entry, event=event, granule=1)
 
 
@@ -329,28 +341,35 @@ def without_rows(events: list[dict]) -> list[dict]:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
+@pytest.mark.parametrize("counts", [False, True], ids=["near", "counted"])
 def test_words_become_events_with_the_doublings_between_exponents(
-    sizes: dict, rates: tuple[float, float]
+    sizes: dict, rates: tuple[float, float], counts: bool
 ) -> None:
     given, expected, _ = maker_work(sizes, 5)
-    _, taken, _ = stream(event_maker(sizes), None, [], given, rates)
+    given = counted(given) if counts else given
+    _, taken, _ = stream(event_maker(sizes, counts=counts), None, [], given, rates)
     assert without_rows(taken.payloads) == expected
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_one_event_a_cycle_the_first_two_cycles_after_its_word(sizes: dict) -> None:
-    given, expected, counts = maker_work(sizes, 6)
-    driver, taken, _ = stream(event_maker(sizes), None, [], given, (0.0, 0.0))
+@pytest.mark.parametrize("counts", [False, True], ids=["near", "counted"])
+def test_one_event_a_cycle_the_first_two_cycles_after_its_word(sizes: dict, counts: bool) -> None:
+    given, expected, made = maker_work(sizes, 6)
+    given = counted(given) if counts else given
+    block = event_maker(sizes, counts=counts)
+    driver, taken, _ = stream(block, None, [], given, (0.0, 0.0))
     first = driver.cycles[0]
-    begins = [first + sum(counts[:i]) for i in range(len(counts))]
+    begins = [first + sum(made[:i]) for i in range(len(made))]
     assert driver.cycles == begins
     assert taken.cycles == list(range(first + 2, first + 2 + len(expected)))
 
 
-def test_an_identity_takes_its_lanes_from_its_lowest_bit_on() -> None:
+@pytest.mark.parametrize("counts", [False, True], ids=["near", "counted"])
+def test_an_identity_takes_its_lanes_from_its_lowest_bit_on(counts: bool) -> None:
     sizes = SIZES[1]
     word = {"bits": 0b1011 << 8, "lo": 8, "row": 7, "exponent": 0, "identity": 1}
-    _, entry, event = layouts(sizes)
+    word |= {"count": 3} if counts else {}
+    _, entry, event = layouts(sizes, counted=counts)
     block = EventMaker(entry=entry, event=event, granule=8)
     _, taken, _ = stream(block, None, [], [word, word | {"end": 1}], (0.0, 0.0))
     event = {"row": 7, "mask": 0b1011, "clear": 1, "double": 0, "end": 0}

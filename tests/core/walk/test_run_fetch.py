@@ -26,6 +26,8 @@ from lbq_hw.core.walk.run_fetch import RunFetch
 from sim.models.programs import SHAPES, SMALL
 from sim.models.traffic import Stall, never, stalls
 
+CONFIGS = [*SHAPES, SMALL.with_(word=8, stacks=0, external=16)]
+
 
 def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list[dict], list[dict]]:
     """Packed runs, segments to drive, and what must come out, each with its path."""
@@ -60,10 +62,10 @@ def run(
     return driver, taken, seen
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 @pytest.mark.parametrize("seed", range(3))
 def test_segments_become_their_runs_under_random_stalls(shape: int, seed: int) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     runs, given, expected = work(config, seed)
     i_stall, o_stall = stalls(seed, 0.3), stalls(seed + 1, 0.4)
     _, taken, seen = run(config, runs, given, i_stall=i_stall, o_stall=o_stall)
@@ -71,9 +73,9 @@ def test_segments_become_their_runs_under_random_stalls(shape: int, seed: int) -
     assert not any(seen["bad"] + seen["dropping"])
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 def test_one_run_per_cycle_the_first_two_cycles_after_its_segment(shape: int) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     runs, given, expected = work(config, 7, steps=6)
     driver, taken, _ = run(config, runs, given)
     first = driver.cycles[0] + 2
@@ -101,10 +103,10 @@ def spoiled(config: CoreConfig, seed: int) -> tuple[list[int], list[dict], list[
     return runs, given, before + [END] * sum(item["end"] for item in expected), at
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_an_illegal_run_is_dropped_with_all_that_follow_but_ends(shape: int, rate: float) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     runs, given, expected, at = spoiled(config, shape)
     _, taken, seen = run(config, runs, given, o_stall=stalls(3, rate))
     assert only_ends(taken.payloads) == riding(config, expected)
