@@ -40,6 +40,7 @@ def test_every_component_with_a_contract_is_drawn_once() -> None:
         "lbq_hw.core.external.",
         "lbq_hw.core.memory.spread",
         "lbq_hw.core.neurons.partial_sums",
+        "lbq_hw.core.scan.two_places",
     )
     contracts = [
         name
