@@ -77,7 +77,8 @@ class System(wiring.Component):
         m = Module()
         m.submodules.core = core = Accelerator(self._config, image=self._image)
         baked = 0 if self._image is None else tag(self._image)
-        m.submodules.link = link = Link(divisor=self._divisor, tag=baked)
+        far = self._chip is not None
+        m.submodules.link = link = Link(divisor=self._divisor, tag=baked, far=far)
         m.submodules.receiver = receiver = uart.UartReceiver()
         m.submodules.transmitter = transmitter = uart.UartTransmitter()
         connect(m, receiver.o, link.i)

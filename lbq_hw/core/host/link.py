@@ -40,6 +40,8 @@ class Link(wiring.Component):
         Clock cycles per bit after a reset or a break.
     tag : int
         `regions.tag` of what the memories hold after configuration; 0: of nothing.
+    far : bool
+        The core fills the chip, and a register is halfway to the bytes of a reply.
 
     Members
     -------
@@ -54,13 +56,14 @@ class Link(wiring.Component):
     port : `PortSignature`
     """
 
-    def __init__(self, *, divisor: int, tag: int = 0):
+    def __init__(self, *, divisor: int, tag: int = 0, far: bool = False):
         if not isinstance(divisor, int) or isinstance(divisor, bool):
             raise TypeError(f"divisor must be an integer, not {divisor!r}")
         if not LEAST_DIVISOR <= divisor < 1 << DIVISOR_BITS:
             most = (1 << DIVISOR_BITS) - 1
             raise ValueError(f"divisor must be {LEAST_DIVISOR}..{most}, not {divisor!r}")
         self._tag = tag
+        self._far = far
         super().__init__(
             {
                 "i": In(stream.Signature(Received())),
@@ -107,8 +110,14 @@ class Link(wiring.Component):
             self.port.w_data.eq(word),
             self.port.write.eq(writes),
             reply.payload.data.eq(word[:8]),
-            reply.payload.last.eq((part == _BYTES - 1) & ~(reads & accepted & more)),
         ]
+        continues = reads & accepted & more
+        if self._far:
+            # That of the cycle before: where it differs, no byte that could be the last is there.
+            before = Signal()
+            m.d.sync += before.eq(continues)
+            continues = before
+        m.d.comb += reply.payload.last.eq((part == _BYTES - 1) & ~continues)
         region = head.address[regions.SHIFT :]
         data = (region == Region.REGISTERS) | (region == Region.PLANES)
         with m.If(self.port.valid & writes & ~data):

@@ -26,8 +26,10 @@ OK, SEQUENCE = Status.OK, Status.SEQUENCE
 class Memory(wiring.Component):
     """A link with a port that has the timing of `HostPort` and answers a read with its address."""
 
+    far = False
+
     def __init__(self) -> None:
-        self.link = Link(divisor=12, tag=0xABCD1234)
+        self.link = Link(divisor=12, tag=0xABCD1234, far=self.far)
         super().__init__(
             {
                 name: self.link.signature.members[name]
@@ -136,6 +138,12 @@ def reply(sequence: int, status: Status = OK, *data: int) -> Reply:
 
 
 PAUSE = b"\x7e" * 180  # as long as an answer takes
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["near", "far"])
+def far(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it holds for both forms, to the cycle."""
+    monkeypatch.setattr(Memory, "far", request.param)
 
 
 def test_words_are_written_and_read() -> None:
