@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -166,7 +167,8 @@ class _Fed(NeuronArray):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.d.comb += self.i_valids.eq(self.i_sum.valid.replicate(len(self.i_valids)))
+        ports: Any = self
+        m.d.comb += ports.i_valids.eq(ports.i_sum.valid.replicate(len(ports.i_valids)))
         return m
 
 
