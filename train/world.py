@@ -55,8 +55,11 @@ class World:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self.size > 1:
-            dist.destroy_process_group()
+        if self.size == 1:
+            return
+        if kind is None:
+            dist.barrier()  # one that leaves while another still talks to it may be aborted
+        dist.destroy_process_group()
 
     @property
     def first(self) -> bool:
