@@ -8,6 +8,10 @@ of a network is the mean level that an accumulation meets,
 over all layers that read levels; pixels are left out, since no training changes them. A level is an
 upper bound of its set bits, and has a gradient where a count of bits has none. ``train.activity``
 is its weight in the loss, which `train.optim.activity_weight` lets rise.
+
+Not every event costs time: where a core waits for the weights of a layer, as it does in the last
+layers of a network in external memory, more events there fill the wait. ``train.activity_layers``
+names the layers that count then; their shares stay those of all accumulations.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, fx, nn
@@ -24,6 +28,7 @@ from train.data import InputSpec
 from train.graph import Synapse
 from train.graph.trace import analyze
 from train.neurons import Neuron
+from train.schema import ConfigError
 
 
 class MeanLevel(nn.Module):
@@ -48,9 +53,14 @@ class MeanLevel(nn.Module):
         return self.weight * (mean - mean.detach() * (gamma / fixed - 1))
 
 
-def find_shares(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Neuron, float]]:
+def find_shares(
+    model: fx.GraphModule, spec: InputSpec, within: Sequence[str] = ()
+) -> dict[str, tuple[Neuron, float]]:
     """By path of the layers that read levels: the neuron that sends these, and the layer's share of
     all accumulations. Of a prepared model, before norms and neurons are fused.
+
+    ``within`` are the modules whose layers are wanted, by path, the whole model where it is empty;
+    ConfigError where one has no such layer.
     """
     found = analyze(model, spec)
     macs: dict[str, tuple[Neuron, int]] = {}
@@ -63,7 +73,19 @@ def find_shares(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Neuro
                 count = places * taps * value.module.weight.numel()
                 macs[value.path] = (levels.neuron, count)
     total = sum(count for _, count in macs.values())
-    return {path: (neuron, count / total) for path, (neuron, count) in macs.items()}
+    for part in within:
+        if not any(f"{path}.".startswith(f"{part}.") for path in macs):
+            names = ", ".join(macs)
+            raise ConfigError(
+                f"train.activity_layers: no layer that reads levels is or lies in {part!r}; the"
+                f" layers are {names}"
+            )
+    wanted = tuple(f"{part}." for part in within) or ("",)
+    return {
+        path: (neuron, count / total)
+        for path, (neuron, count) in macs.items()
+        if f"{path}.".startswith(wanted)
+    }
 
 
 def with_activity(

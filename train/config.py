@@ -157,6 +157,7 @@ class TrainConfig:
     weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
     decay_norms: bool = True  # whether weight decay takes norms and biases too
     activity: float = 0.0  # weight in the loss of the mean level per accumulation: train.activity
+    activity_layers: tuple[str, ...] = ()  # modules whose layers count, by path; none is all
     activity_start: int = 0  # epochs before that weight rises from 0
     activity_ramp: int = 0  # epochs in which it rises, linear
     label_smoothing: float = 0.0  # share of a label that is spread over all classes
@@ -238,6 +239,8 @@ class Config:
             for key in ("activity_start", "activity_ramp"):
                 length = getattr(train, key)
                 require(not length, f"train.{key}", "0 where train.activity is 0", length)
+            parts = train.activity_layers
+            require(not parts, "train.activity_layers", "[] where train.activity is 0", parts)
         elif neuron.kind == "relu":
             want = "0 with neuron.kind = 'relu', which has no levels"
             require(False, "train.activity", want, train.activity)

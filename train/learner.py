@@ -51,7 +51,8 @@ class Learner:
         self.model = _network(config, spec, classes, init=init).to(device)
         if start.is_network(init):
             settle(self.model, (x for x, _ in itertools.islice(loader, SETTLING_BATCHES)))
-        shares = find_shares(self.model, spec) if recipe.activity else {}
+        parts = recipe.activity_layers
+        shares = find_shares(self.model, spec, parts) if recipe.activity else {}
         if recipe.fuse:
             fuse(self.model)
         self.average = checkpoint.build(config, spec, classes).to(device) if recipe.ema else None

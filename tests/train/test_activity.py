@@ -97,3 +97,30 @@ def test_its_schedule_without_it_and_neurons_without_levels_are_errors():
     message = "train.activity must be 0 with neuron.kind = 'relu', which has no levels, not 0.1"
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         small("train.activity=0.1", "neuron.kind=relu")
+
+
+def test_the_layers_that_count_can_be_named():
+    model, spec = small_model("resnet20", gamma0=0.5)
+    prepared = prepare(model, spec)
+    shares = find_shares(prepared, spec)
+    some = find_shares(prepared, spec, ("blocks.1", "blocks.8.conv2"))
+    assert some == {
+        path: share
+        for path, share in shares.items()
+        if path.startswith("blocks.1.") or path == "blocks.8.conv2"
+    }
+    assert 2 < len(some) < len(shares)  # blocks.1, not blocks.10 and the like
+    x = model_input(spec, raw_images(spec, 2))
+    parts = [find_shares(prepared, spec, (f"blocks.{k}",)) for k in range(9)]
+    rest = {path: shares[path] for path in shares.keys() - set().union(*parts)}
+    activities = [with_activity(prepared, part).eval()(x)[1].item() for part in (*parts, rest)]
+    whole = with_activity(prepared, shares).eval()(x)[1].item()
+    assert sum(activities) == pytest.approx(whole, rel=1e-5)
+
+
+def test_a_layer_that_is_not_there_is_an_error(tmp_path):
+    message = "train.activity_layers: no layer that reads levels is or lies in 'stage3'; the layers"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        loop.train(small("train.activity=0.1", "train.activity_layers=['stage3']"), tmp_path)
+    with pytest.raises(ConfigError, match="activity_layers must be"):
+        small("train.activity_layers=['stem']")
