@@ -81,10 +81,15 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dataset", help=f"default: the one the model was trained on; one of {known}"
     )
+    add_data(parser)
+    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The option that says where a dataset lies: ``--data``."""
     parser.add_argument(
         "--data",
         metavar="PATH",
         help="folder of the dataset's files, official ones or torchvision's (digits needs none), "
         "or an .npz file of one's own",
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import file, interpreter, zoo
-from lbq_hw.arguments import positive
+from lbq_hw.arguments import add_data, positive
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import means, predict
@@ -80,9 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
     parser.add_argument("--dataset", help="default: the one the model was trained on")
-    parser.add_argument(
-        "--data", metavar="DIR", help="folder of the dataset's official files (digits needs none)"
-    )
+    add_data(parser)
     parser.add_argument(
         "--images", type=positive, default=1, metavar="N", help="first test images (default: 1)"
     )

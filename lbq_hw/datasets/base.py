@@ -54,8 +54,10 @@ class DatasetInfo:
     def bits(self) -> int:
         return self.max_value.bit_length()
 
-    def missing(self, path: Path, resource: Resource) -> MissingFileError:
-        return MissingFileError(f"{path} is missing; {self._mend(resource)}")
+    def missing(self, path: Path, resource: Resource, *, instead: str = "") -> MissingFileError:
+        """``instead`` says what else would do."""
+        others = f", or {instead}" if instead else ""
+        return MissingFileError(f"{path} is missing; {self._mend(resource)}{others}")
 
     def corrupt(self, path: Path | str, what: str, resource: Resource) -> DatasetError:
         return DatasetError(f"{path} is corrupt: {what}; {self._mend(resource)}")

@@ -168,14 +168,17 @@ def read_cifar(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Ar
 
 
 def _find(info: DatasetInfo, root: Path, split: str) -> tuple[Form, Path]:
-    """The form that is there, and its folder or archive; the first form in ``root`` if none is."""
-    for form in FORMS[info.name]:
+    """The form that is there, and its folder or archive."""
+    binary, python = FORMS[info.name]
+    for form in (binary, python):
         for folder in (root, root / form.folder):
             if any((folder / name).is_file() for name in form.batches[split]):
                 return form, folder
         if (root / form.archive.name).is_file():
             return form, root / form.archive.name
-    return FORMS[info.name][0], root
+    first = next(iter(binary.batches[split]))
+    instead = f"name the folder in which torchvision has put {python.folder}"
+    raise info.missing(root / first, binary.archive, instead=instead)
 
 
 def _unpacked(

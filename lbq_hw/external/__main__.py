@@ -15,7 +15,7 @@ from rich.table import Table
 
 import boards
 from lbq_hw import file, golden, zoo
-from lbq_hw.arguments import positive
+from lbq_hw.arguments import add_data, positive
 from lbq_hw.compiler import patches, smallest_for
 from lbq_hw.compiler.blocks import demands
 from lbq_hw.compiler.places import place_over
@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--streams", type=positive, default=1, metavar="N", help="event streams (default: 1)")
     add("--halves", action="store_true", help="a weight memory of two halves, for comparison")
     add("--dataset", help="default: the one the model was trained on")
-    add("--data", metavar="DIR", help="folder of the dataset's official files")
+    add_data(parser)
     add("--json", action="store_true", help="one JSON object instead of a table")
     return parser
 

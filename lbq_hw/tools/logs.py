@@ -23,6 +23,10 @@ _BUCKETS = {
 }
 _TELLING = re.compile(r"\b(error|fatal|failed|assert\w*|traceback|exception)\b", re.IGNORECASE)
 _CHATTER = ("Info:", "Warning:")
+# What nextpnr says when cells are left and no place is.
+_NO_ROOM = re.compile(
+    r"Failed to expand region|no BELs remaining|Unable to find a placement location"
+)
 _COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # how nextpnr ends
 
 
@@ -116,3 +120,13 @@ def relevant_lines(log: str, *, limit: int = 12) -> list[str]:
         if _TELLING.search(line):
             return telling[index:][-limit:]
     return lines[-limit:]
+
+
+def explanation(log: str) -> str | None:
+    """What a failed tool's log means and what to do, where that is known: the end of a sentence."""
+    if any(_NO_ROOM.search(line) for line in relevant_lines(log)):
+        return (
+            "found no room on the chip for all cells of the core: try fewer --lanes, a smaller "
+            "network or another --board"
+        )
+    return None

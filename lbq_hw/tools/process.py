@@ -42,8 +42,9 @@ def call(found: Found, arguments: Sequence[str], *, folder: Path, log: Path) -> 
         if os.strerror(errno.ENOSPC) in text:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         ended = f"exit code {code}" if code > 0 else f"signal {-code}"
+        what = logs.explanation(text) or f"failed ({ended})"
         lines = "\n".join(f"  {line}" for line in logs.relevant_lines(text))
-        raise ToolError(f"{found.tool.name} failed ({ended}); its log is {log}\n{lines}")
+        raise ToolError(f"{found.tool.name} {what}; its log is {log}\n{lines}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -62,9 +62,9 @@ def test_a_component_whose_test_file_is_missing_or_does_not_import_it_is_named(
     flags, words = COMPONENTS["FlagFetch"], COMPONENTS["WordFetch"]
     (tmp_path / "scan").mkdir()
     kinds = [flags, words, COMPONENTS["Loops"]]
-    needs = "of lbq_hw/core/scan/stages.py needs tests in test_stages.py"
+    needs = "of lbq_hw/core/scan/fetch.py needs tests in test_fetch.py"
     loops = "Loops of lbq_hw/core/walk/loops.py needs tests in test_loops.py"
     assert untested(kinds, tmp_path) == [f"FlagFetch {needs}", f"WordFetch {needs}", loops]
     text = f"from {flags.__module__} import FlagFetch\n"
-    (tmp_path / "scan" / "test_stages.py").write_text(text)
+    (tmp_path / "scan" / "test_fetch.py").write_text(text)
     assert untested(kinds, tmp_path) == [f"WordFetch {needs}", loops]

@@ -267,7 +267,14 @@ CIFAR10_MEND = (
 def test_missing_cifar_batch(tmp_path, cifar10):
     files, _, _ = cifar10
     assert message("cifar10", tmp_path, split="train", verify=False) == (
-        f"{tmp_path}/data_batch_1.bin is missing; {CIFAR10_MEND}"
+        f"{tmp_path}/data_batch_1.bin is missing; {CIFAR10_MEND}, or name the folder in which "
+        "torchvision has put cifar-10-batches-py"
+    )
+    assert message("cifar100", tmp_path, split="test") == (
+        f"{tmp_path}/test.bin is missing; get cifar-100-binary.tar.gz (md5 "
+        "03b5dce01913d631647c71ecec9e9cb8) from CIFAR-100, "
+        "https://www.cs.toronto.edu/~kriz/cifar.html, or name the folder in which torchvision has "
+        "put cifar-100-python"
     )
     del files["data_batch_4.bin"]
     put(tmp_path / "cifar-10-batches-bin", files)

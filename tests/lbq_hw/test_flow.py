@@ -172,6 +172,18 @@ def test_a_tool_that_fails_shows_its_last_lines_and_a_repeat_goes_on(
     assert build(tmp_path) == ["place", "pack", "package", "report"]
 
 
+def test_a_core_that_finds_no_room_is_told_what_to_change(tmp_path: Path, fakes: Fakes) -> None:
+    raw = "ERROR: Failed to expand region (0, 0) |_> (72, 71) of 50112 TRELLIS_COMBs"
+    fakes.fail("nextpnr-ecp5", raw)
+    with pytest.raises(ToolError) as error:
+        build(tmp_path)
+    assert str(error.value) == (
+        "nextpnr-ecp5 found no room on the chip for all cells of the core: try fewer --lanes, "
+        "a smaller network or another --board; its log is "
+        f"{tmp_path / 'logs' / 'place-seed1.log'}\n  {raw}"
+    )
+
+
 def test_a_full_disk_is_told_apart_from_a_bad_design(tmp_path: Path, fakes: Fakes) -> None:
     fakes.fail("ecppack", f"ERROR: write: {os.strerror(errno.ENOSPC)}")
     with pytest.raises(OSError, match="No space left") as error:

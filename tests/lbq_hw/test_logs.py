@@ -110,6 +110,26 @@ def test_an_error_of_each_tool_is_found() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: Failed to expand region (0, 0) |_> (25, 31) of 5420 ICESTORM_LCs",
+        "ERROR: Unable to place cell 'ram.0.0', no BELs remaining to implement cell type 'DP16KD'",
+        "ERROR: Unable to find a placement location for cell 'lanes.acc_3'",
+    ],
+)
+def test_a_core_without_room_on_its_chip_is_explained(line: str) -> None:
+    assert logs.explanation(f"Info: placing\n{line}\n0 warnings, 1 error\n") == (
+        "found no room on the chip for all cells of the core: try fewer --lanes, a smaller "
+        "network or another --board"
+    )
+
+
+def test_other_errors_speak_for_themselves() -> None:
+    for name in ("missed-clock.log", "missing-pin.log", "missing-file.log"):
+        assert logs.explanation(text(name)) is None
+
+
 def test_a_trace_is_told_to_its_end() -> None:
     log = "Info: fine\nTraceback (most recent call last):\n  File x\n\nOSError: no room\n"
     assert logs.relevant_lines(log) == log.replace("\n\n", "\n").splitlines()[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from PIL import Image
 
 from lbq_hw import datasets, file, flow, golden, zoo
 from lbq_hw.build import main as build_main
+from lbq_hw.cycles.__main__ import main as cycles_main
 from lbq_hw.datasets import DatasetError, own
 from lbq_hw.datasets.fitting import load_dataset, load_samples, noise
 from lbq_hw.evaluate import main as evaluate_main
+from lbq_hw.external.__main__ import main as external_main
 from lbq_hw.network import Network
 from tests.lbq_hw.test_evaluate import small
 
@@ -393,6 +396,41 @@ def test_digits_as_arrays_evaluate_like_the_digits(
     found = json.loads(capsys.readouterr().out)
     wanted = json.loads(zoo.evaluation("digits").read_text("utf-8"))
     assert found == wanted | {"dataset": "npz"}
+
+
+SMALL_PLAN = ["--model", "digits", "--lanes", "8", "--weight-rows", "64", "--block-rows", "8"]
+
+
+@pytest.mark.parametrize(
+    ("main", "options"),
+    [(cycles_main, []), (external_main, SMALL_PLAN)],
+    ids=["cycles", "external"],
+)
+def test_digits_as_arrays_are_predicted_like_the_digits(
+    main: Callable[..., int],
+    options: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    digits = datasets.load("digits", split="test")
+    path = saved(tmp_path / "a.npz", images=digits.images, labels=digits.labels)
+    assert main([*options, "--json"]) == 0
+    wanted = capsys.readouterr().out
+    assert main([*options, "--json", "--dataset", "npz", "--data", str(path)]) == 0
+    assert capsys.readouterr().out == wanted
+
+
+@pytest.mark.parametrize("main", [cycles_main, evaluate_main, external_main])
+def test_help_says_what_data_may_be(
+    main: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "--data PATH folder of the dataset's files, official ones or torchvision's (digits needs "
+        "none), or an .npz file of one's own"
+    ) in said
 
 
 def test_raw_inputs_evaluate_to_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

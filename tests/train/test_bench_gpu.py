@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from torch.autograd import DeviceType
 
 from lbq_hw import datasets
 from train import checkpoint, config, loop
 from train.bench_gpu import __main__ as command
-from train.bench_gpu import neuron, steps, training
+from train.bench_gpu import neuron, profile, steps, training
 from train.bench_gpu.clock import QUICK, Effort
 from train.data import DeviceLoader
 from train.data.augment import Pipeline
-from train.kernels import recurrence_jit
+from train.kernels import normed_jit, recurrence_jit
 
 CPU = torch.device("cpu")
 TINY = """
@@ -247,6 +248,152 @@ def test_what_is_over_its_target_fails(
     assert last == "over target: the step of LBQ, T = 2, neuron backward at T = 2"
 
 
+KERNELS = {
+    "moments_kernel": "neurons (own kernels)",
+    "forward_kernel": "neurons (own kernels)",
+    "backward_kernel_0d1d2d": "neurons (own kernels)",
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedSgd>": "optimizer",
+    "triton_for_fused_add_mul_1": "optimizer",
+    "triton_poi_fused__to_copy_convolution_backward_3": "norms and pointwise (Inductor)",
+    "triton_red_fused__native_batch_norm_legit_functional_7": "norms and pointwise (Inductor)",
+    "sm90_xmma_wgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc": "convolutions, to weights",
+    "cutlass_tensorop_bf16_s16816dgrad_optimized_bf16_128x64": "convolutions, to inputs",
+    "sm80_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc": "convolutions, forward",
+    "void cudnn::cnn::conv2d_grouped_direct_kernel<false>": "convolutions, forward",
+    "nvjet_tst_64x8_64x16_1x2_h_bz_TNT": "matrix products",
+    "void at::native::batch_norm_backward_kernel<float>": "other",
+    "Memcpy DtoD (Device -> Device)": "other",
+}
+
+
+@pytest.mark.parametrize(("kernel", "kind"), KERNELS.items(), ids=str)
+def test_a_kernels_name_tells_its_kind(kernel: str, kind: str) -> None:
+    assert profile.kind_of(kernel) == kind
+
+
+def test_our_own_kernels_are_the_neurons() -> None:
+    modules = (normed_jit, recurrence_jit)
+    names = {name for module in modules for name in vars(module) if name.endswith("_kernel")}
+    assert names == {"moments_kernel", "forward_kernel", "backward_kernel"}
+    assert {profile.kind_of(name) for name in names} == {"neurons (own kernels)"}
+
+
+def event(name: str, us: float, device: DeviceType, *, annotation: bool = False) -> Any:
+    """What the profiler has seen, as far as it is looked at."""
+    return SimpleNamespace(
+        name=name, device_time=us, device_type=device, is_user_annotation=annotation
+    )
+
+
+def test_kernels_are_summed_by_name_and_counted_once() -> None:
+    events = [
+        event("forward_kernel", 200, DeviceType.CUDA),
+        event("triton_poi_0", 100, DeviceType.CUDA),
+        event("triton_poi_0", 500, DeviceType.CUDA),
+        event("aten::add", 600, DeviceType.CPU),
+        event("Optimizer.step#SGD.step", 900, DeviceType.CUDA, annotation=True),
+    ]
+    assert profile.by_kernel(events, calls=2) == [
+        {"kernel": "triton_poi_0", "calls": 1, "ms": 0.3},
+        {"kernel": "forward_kernel", "calls": 0.5, "ms": 0.1},
+    ]
+
+
+def kernels(**ms: float) -> list[dict[str, Any]]:
+    return [{"kernel": name, "calls": 1, "ms": time} for name, time in ms.items()]
+
+
+def test_kernels_are_grouped_in_the_order_of_kinds() -> None:
+    found = kernels(Memset=0.125, a_dgrad=1, triton_poi_0=2, b_dgrad=0.5, forward_kernel=4)
+    assert [*profile.by_kind(found).items()] == [
+        ("neurons (own kernels)", 4),
+        ("norms and pointwise (Inductor)", 2),
+        ("convolutions, to inputs", 1.5),
+        ("other", 0.125),
+    ]
+    assert profile.by_kind([]) == {}
+
+
+def profile_report() -> dict[str, Any]:
+    """A profile of the ANN, with no neurons, and of LBQ at two T."""
+    found = {
+        ("ANN (ReLU)", 1, 4.0): kernels(fprop=1, triton_poi_0=2),
+        ("LBQ, T = 2", 2, 6.0): kernels(fprop=2, triton_poi_0=1, forward_kernel=2),
+        ("LBQ, T = 4", 4, 10.0): kernels(fprop=4, triton_poi_0=1, forward_kernel=4),
+    }
+    rows = [
+        {"name": name, "timesteps": timesteps, "ms": ms, "kernels": row,
+         "kinds": profile.by_kind(row)}
+        for (name, timesteps, ms), row in found.items()
+    ]  # fmt: skip
+    return {"device": "a GPU", "batch": 256, "profile": rows}
+
+
+def test_kinds_stand_by_network_beside_their_ratio_to_the_ann() -> None:
+    headings, lines = profile.table(profile_report()["profile"])
+    assert headings == [
+        "",
+        "ANN (ReLU), ms",
+        "LBQ, T = 2, ms",
+        "of ANN",
+        "LBQ, T = 4, ms",
+        "of ANN",
+    ]
+    assert lines == [
+        ["neurons (own kernels)", "0.00", "2.00", "-", "4.00", "-"],
+        ["norms and pointwise (Inductor)", "2.00", "1.00", "0.50", "1.00", "0.50"],
+        ["convolutions, forward", "1.00", "2.00", "2.00", "4.00", "4.00"],
+        ["all kernels", "3.00", "5.00", "1.67", "9.00", "3.00"],
+        ["step", "4.00", "6.00", "1.50", "10.00", "2.50"],
+    ]
+
+
+def test_the_networks_that_are_timed_are_profiled(
+    tiny: Effort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def kernels_of(call: training.Training, calls: int) -> list[dict[str, Any]]:
+        seen.append((call.config.neuron.kind, call.config.train.fuse, calls))
+        return kernels(forward_kernel=3)
+
+    monkeypatch.setattr(profile, "time_calls", steps.time_calls)
+    monkeypatch.setattr(profile, "kernels_of", kernels_of)
+    rows = profile.measure_profile(replace(tiny, timesteps=(1, 2, 4)), CPU)
+    assert [(row["name"], row["timesteps"]) for row in rows] == [
+        ("ANN (ReLU)", 1),
+        ("LBQ, T = 2", 2),
+        ("LBQ, T = 4", 4),
+    ]
+    assert seen == [("relu", False, 3), ("lbq", True, 3), ("lbq", True, 3)]
+    for row in rows:
+        assert (row["ms"], row["kinds"]) == (2.0, {"neurons (own kernels)": 3})
+        assert row["kernels"] == kernels(forward_kernel=3)
+    assert [row["timesteps"] for row in profile.measure_profile(tiny, CPU)] == [1, 2]
+
+
+def test_the_profile_is_shown_and_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
+    monkeypatch.setattr(command, "Console", lambda: Console(width=120))
+    monkeypatch.setattr(
+        command, "profiled", lambda effort, _: asked.append(effort) or profile_report()
+    )
+    path = tmp_path / "profile.json"
+    assert command.main(["--profile", "--json", str(path)]) == 0
+    assert json.loads(path.read_text(encoding="utf-8")) == profile_report()
+    assert asked == [Effort()]
+    shown = capsys.readouterr().out
+    assert "A step's kernels: ResNet-20, batch 256, a GPU" in shown
+    lines = [line.strip("│").split("│") for line in shown.splitlines() if line.startswith("│")]
+    cells = [[cell.strip() for cell in line] for line in lines]
+    assert cells == profile.table(profile_report()["profile"])[1]
+
+
+@pytest.mark.parametrize("options", [[], ["--profile"]], ids=str)
 @pytest.mark.parametrize(
     ("cuda", "sentence"),
     [
@@ -255,6 +402,7 @@ def test_what_is_over_its_target_fails(
     ],
 )
 def test_without_the_device_or_triton_it_says_so(
+    options: list[str],
     cuda: bool,
     sentence: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -262,7 +410,7 @@ def test_without_the_device_or_triton_it_says_so(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(recurrence_jit, "triton", None)
-    assert command.main([]) == 2
+    assert command.main(options) == 2
     assert capsys.readouterr() == ("", sentence)
 
 
@@ -273,3 +421,11 @@ def test_the_neuron_is_timed_on_the_device(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("copy", "forward", "backward"):
         assert row[name]["ms"] > 0
     assert row["backward"]["of_copy"] > 0
+
+
+@on_cuda
+def test_kernels_are_found_on_the_device() -> None:
+    tensor = torch.ones(1 << 20, device="cuda")
+    rows = profile.kernels_of(lambda: tensor.add_(1), 3)
+    assert sum(row["calls"] for row in rows) == 1
+    assert rows[0]["ms"] > 0

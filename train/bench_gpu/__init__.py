@@ -10,6 +10,9 @@
 * the neuron's two kernels, whose floor is memory, against a copy of the same tensor.
 
 Times are read off the device's clock after a warm-up, each the median of several rounds.
+
+``python -m train.bench_gpu --profile`` says instead which kernels the steps of the ANN and of LBQ
+at T = 2 and 4 spend their time in.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import torch
 from train import config
 from train.bench_gpu.clock import Effort
 from train.bench_gpu.neuron import TARGET_FRACTION, measure_neuron
+from train.bench_gpu.profile import measure_profile
 from train.bench_gpu.steps import CONFIG, measure_steps
 from train.kernels import recurrence_jit
 
@@ -29,13 +33,25 @@ from train.kernels import recurrence_jit
 def measure(effort: Effort, device: torch.device) -> dict[str, Any]:
     """All figures; the networks first, which brings the device's clock up."""
     return {
+        **_origin(effort, device),
+        "target_fraction": TARGET_FRACTION,
+        "steps": measure_steps(effort, device),
+        "neurons": [measure_neuron(t, effort, device) for t in effort.timesteps],
+    }
+
+
+def profiled(effort: Effort, device: torch.device) -> dict[str, Any]:
+    """Where the time of a step goes, by network."""
+    return {**_origin(effort, device), "profile": measure_profile(effort, device)}
+
+
+def _origin(effort: Effort, device: torch.device) -> dict[str, Any]:
+    """On what, and how, figures were found."""
+    return {
         "device": torch.cuda.get_device_name(device),
         "torch": torch.__version__,
         "triton": recurrence_jit.triton.__version__,
         "config": CONFIG,
         "batch": config.load(CONFIG).train.batch,
         "effort": asdict(effort),
-        "target_fraction": TARGET_FRACTION,
-        "steps": measure_steps(effort, device),
-        "neurons": [measure_neuron(t, effort, device) for t in effort.timesteps],
     }

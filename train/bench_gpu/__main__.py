@@ -1,4 +1,7 @@
-"""``python -m train.bench_gpu``: the figures as a table, and what is over its target."""
+"""``python -m train.bench_gpu``: the figures as a table, and what is over its target.
+
+With ``--profile``: what the time of a step goes to, which has no target.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from train.bench_gpu import measure
+from train.bench_gpu import measure, profiled
 from train.bench_gpu.clock import QUICK, Effort
 from train.bench_gpu.neuron import TARGET_FRACTION
+from train.bench_gpu.profile import table as kinds_table
 from train.kernels import recurrence_jit
 
 
@@ -46,6 +50,18 @@ def show(report: dict[str, Any]) -> Table:
     return table
 
 
+def show_profile(report: dict[str, Any]) -> Table:
+    """Kinds of kernels by network; whole steps are timed apart, and wait between kernels too."""
+    headings, lines = kinds_table(report["profile"])
+    shown = Table(title=f"A step's kernels: ResNet-20, batch {report['batch']}, {report['device']}")
+    for heading in headings:
+        shown.add_column(heading, justify="right" if heading else "left")
+    for line in lines:
+        shown.add_row(*line)
+    shown.rows[-3].end_section = True
+    return shown
+
+
 def missed(report: dict[str, Any]) -> list[str]:
     """What is slower than its target."""
     names = [
@@ -66,22 +82,29 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m train.bench_gpu",
         description="Time training steps and neuron kernels on the GPU; exits 1 if one is over"
-        " its target.",
+        " its target. Run it on a machine with a CUDA GPU that does nothing else.",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--quick", action="store_true", help="T = 2 alone, with few repetitions")
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="say instead, by kinds of kernels, where the steps of the ANN and of LBQ at T = 2 and "
+        "4 spend their time",
+    )
     options = parser.parse_args(arguments)
     if not torch.cuda.is_available() or recurrence_jit.triton is None:
         lack = "Triton" if torch.cuda.is_available() else "a CUDA GPU, and torch sees none"
         print(f"train.bench_gpu: the benchmark needs {lack}", file=sys.stderr)
         return 2
     console = Console()
+    find, display = (profiled, show_profile) if options.profile else (measure, show)
     with console.status("compiling and timing networks, a few minutes"):
-        report = measure(QUICK if options.quick else Effort(), torch.device("cuda"))
-    console.print(show(report))
+        report = find(QUICK if options.quick else Effort(), torch.device("cuda"))
+    console.print(display(report))
     if options.json is not None:
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    slow = missed(report)
+    slow = [] if options.profile else missed(report)
     if slow:
         console.print(f"over target: {', '.join(slow)}")
     return 1 if slow else 0

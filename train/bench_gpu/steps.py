@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import statistics
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,12 +24,55 @@ CONFIG = "cifar10-resnet20-t2-fast"
 TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
 
 
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """The network with one kind of neurons; `fused` with its norms and sums (``train.fuse``)."""
+
+    kind: str
+    timesteps: int
+    fused: bool
+
+    @property
+    def name(self) -> str:
+        if self.kind == "relu":
+            return "ANN (ReLU)"
+        return f"LBQ, T = {self.timesteps}" + ("" if self.fused else ", neuron alone")
+
+
+ANN = Variant(kind="relu", timesteps=1, fused=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What all networks of a run share: the configuration, the input and the batches."""
+
+    base: Config
+    spec: InputSpec
+    classes: int
+    batches: Iterator[tuple[Tensor, Tensor]]
+    device: torch.device
+
+    @classmethod
+    def of(cls, effort: Effort, device: torch.device) -> Setting:
+        """`CONFIG` with random images in place of its dataset."""
+        base = config.load(CONFIG)
+        spec, classes = base.data.spec((3, 32, 32), static=True), 10
+        batches = random_batches(base, spec, classes, effort.images, device)
+        torch.backends.cudnn.benchmark = True
+        return cls(base=base, spec=spec, classes=classes, batches=batches, device=device)
+
+    def training(self, variant: Variant) -> Training:
+        """A network, ready to be trained."""
+        fuse = "true" if variant.fused else "false"
+        changes = [f"neuron.kind={variant.kind}", f"neuron.timesteps={variant.timesteps}"]
+        chosen = config.load(CONFIG, [*changes, f"train.fuse={fuse}"])
+        network = checkpoint.build(chosen, self.spec, self.classes)
+        return Training(chosen, network, self.batches, self.device)
+
+
 def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
     """One row per network: the ANN, LBQ by T, SpikingJelly; without a time where it did not run."""
-    base = config.load(CONFIG)
-    spec, classes = base.data.spec((3, 32, 32), static=True), 10
-    batches = random_batches(base, spec, classes, effort.images, device)
-    torch.backends.cudnn.benchmark = True
+    setting = Setting.of(effort, device)
     rows: list[dict[str, Any]] = []
 
     def add(name: str, training: Training | None, **more: Any) -> None:
@@ -37,21 +81,14 @@ def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
         ratio = None if ms is None else ms / (rows[0]["ms"] if rows else ms)
         rows.append({"name": name, "ms": ms, "rounds_ms": times, "ratio": ratio, **more})
 
-    lbq = itertools.product(("lbq",), effort.timesteps, ("true", "false"))
-    for kind, timesteps, fused in (("relu", 1, "false"), *lbq):
-        changes = [f"neuron.kind={kind}", f"neuron.timesteps={timesteps}", f"train.fuse={fused}"]
-        chosen = config.load(CONFIG, changes)
-        network = checkpoint.build(chosen, spec, classes)
-        name, target = "ANN (ReLU)", None
-        if kind == "lbq":
-            name = f"LBQ, T = {timesteps}"
-            if chosen.train.fuse:
-                target = TARGET_RATIOS.get(timesteps)
-            else:
-                name += ", neuron alone"
-        add(name, Training(chosen, network, batches, device), target=target)
-    training, note = _spikingjelly(base, spec, classes, batches, device)
-    add(f"SpikingJelly I-LIF, T = {base.neuron.timesteps}", training, target=None, note=note)
+    add(ANN.name, setting.training(ANN), target=None)
+    for timesteps, fused in itertools.product(effort.timesteps, (True, False)):
+        variant = Variant(kind="lbq", timesteps=timesteps, fused=fused)
+        target = TARGET_RATIOS.get(timesteps) if fused else None
+        add(variant.name, setting.training(variant), target=target)
+    training, note = _spikingjelly(setting)
+    name = f"SpikingJelly I-LIF, T = {setting.base.neuron.timesteps}"
+    add(name, training, target=None, note=note)
     return rows
 
 
@@ -76,17 +113,11 @@ class SpikingJelly(nn.Module):
         return levels.flatten(0, 1)
 
 
-def _spikingjelly(
-    base: Config,
-    spec: InputSpec,
-    classes: int,
-    batches: Iterator[tuple[Tensor, Tensor]],
-    device: torch.device,
-) -> tuple[Training | None, str]:
+def _spikingjelly(setting: Setting) -> tuple[Training | None, str]:
     """The same network with its neurons, compiled if they can be, and what became of that."""
     if importlib.util.find_spec("spikingjelly") is None:
         return None, "not installed"
-    neuron, reason = base.neuron, ""
+    base, neuron, reason = setting.base, setting.base.neuron, ""
     assert neuron.beta is not None
     for mode in (base.train.compile, "off"):
         try:
@@ -99,12 +130,12 @@ def _spikingjelly(
                     beta=neuron.beta,
                 ),
                 timesteps=neuron.timesteps,
-                input_shape=spec.shape,
-                classes=classes,
+                input_shape=setting.spec.shape,
+                classes=setting.classes,
                 **base.model.options(),
             )
             chosen = config.load(CONFIG, [f"train.compile={mode}"])
-            training = Training(chosen, network, batches, device)
+            training = Training(chosen, network, setting.batches, setting.device)
             training()
         except Exception as error:  # foreign code: whatever stops it is its result
             reason = reason or f"does not run: {str(error).splitlines()[0]}"

@@ -6,6 +6,7 @@ in `trained_only`. Gradients take a box of slope 1 for the jumps of a level, as 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from train.neurons.checks import integer
 from train.neurons.recurrence import Quantizer
 
 
-class Baseline(Neuron):
+class Baseline(Neuron, ABC):
     """What they share: a fixed step, plain torch in at least fp32, and a list of levels.
 
     A subclass says in `levels` what it sends for the currents of T timesteps.
@@ -29,9 +30,9 @@ class Baseline(Neuron):
         super().__init__(timesteps=timesteps, quantizer=quantizer, gamma0=gamma0, beta=beta)
         self.fused = False
 
+    @abstractmethod
     def levels(self, currents: Tensor) -> list[Tensor]:
         """The levels of each timestep, of currents ``(T, B, ...)``."""
-        raise NotImplementedError
 
     def forward(self, current: Tensor) -> Tensor:
         self.check_steps(current)

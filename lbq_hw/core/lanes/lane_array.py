@@ -6,14 +6,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.rows import RowMemory
-from lbq_hw.core.memory.spread import SpreadRows
+from lbq_hw.core.memory.spread import LANES_A_COPY, SpreadRows
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["LANES_A_COPY", "LaneArray"]
-
-LANES_A_COPY = 16
-"""Lanes that share one copy of the registers that let them move, and that offer their sums."""
+__all__ = ["LaneArray"]
 
 
 class LaneArray(wiring.Component):

@@ -8,7 +8,10 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["SpreadMemory", "SpreadRows", "banks", "copies", "slices"]
+__all__ = ["LANES_A_COPY", "SpreadMemory", "SpreadRows", "banks", "copies", "slices"]
+
+LANES_A_COPY = 16
+"""Lanes that share one copy of the registers that let them move, and that offer their sums."""
 
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024

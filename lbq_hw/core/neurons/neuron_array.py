@@ -5,9 +5,8 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.lanes.lane_array import LANES_A_COPY
 from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import copies
+from lbq_hw.core.memory.spread import LANES_A_COPY, copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.lanes.lane_array import LANES_A_COPY
+from lbq_hw.core.memory.spread import LANES_A_COPY
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 

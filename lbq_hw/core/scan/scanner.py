@@ -8,7 +8,8 @@ from lbq_hw.config import address_bits
 from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import Event, ScanRequest
-from lbq_hw.core.scan.stages import EventMaker, FlagFetch, Word, WordFetch
+from lbq_hw.core.scan.event_maker import EventMaker
+from lbq_hw.core.scan.fetch import FlagFetch, Word, WordFetch
 from lbq_hw.core.scan.two_places import TwoPlaces
 from lbq_hw.core.sizes import check_power, check_size
 

@@ -10,7 +10,8 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.lanes.lane_array import LANES_A_COPY, LaneArray
+from lbq_hw.core.lanes.lane_array import LaneArray
+from lbq_hw.core.memory.spread import LANES_A_COPY
 from sim.models.lanes import golden, packed, random_events, random_weights
 from sim.models.traffic import stalls
 from sim.verilog import ports

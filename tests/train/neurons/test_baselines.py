@@ -17,6 +17,7 @@ from train.export import integer_network
 from train.graph import GraphError
 from train.kernels.fuse import fuse
 from train.layers import Repeat, TimeMean
+from train.neurons.baselines import Baseline
 from train.prepare import prepare
 
 T = 4
@@ -190,3 +191,9 @@ def test_a_baseline_is_trained_and_not_deployed(kind):
     assert fuse(prepare(model, SPEC)) == 0
     with pytest.raises(GraphError, match=r"neuron(.|\n)*can only be trained: .*use an LBQ neuron"):
         integer_network(model.eval(), SPEC)
+
+
+def test_what_they_share_is_no_neuron_without_levels():
+    options = {"timesteps": 2, "capacity": 3, "low": 0.0, "high": 3.0, "gamma0": 1.0, "beta": 0.5}
+    with pytest.raises(TypeError, match="abstract method"):
+        Baseline(**options)

@@ -1,62 +1,19 @@
-"""The stages of the scanner: flags, words, events. `Scanner` puts queues between them.
+"""The stages of the scanner that read: flags, then words. `Scanner` puts queues behind them.
 
-Both fetching stages leave what they read in the memory's output register until the next stage can
-take it. What is empty is dropped, but only while the queue behind has room: otherwise the enable of
-the memory would depend on all bits of a word, which are known late in the cycle.
+Both leave what they read in the memory's output register until the next stage can take it. What is
+empty is dropped, but only while the queue behind has room: otherwise the enable of the memory would
+depend on all bits of a word, which are known late in the cycle.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
-from lbq_hw.core.payload import Event, ScanKind, ScanRequest
+from lbq_hw.core.payload import ScanKind, ScanRequest
+from lbq_hw.core.scan.bits import at_least, count_byte, encode, take_lowest
 
-__all__ = ["EventMaker", "FlagFetch", "Word", "WordFetch"]
-
-
-def take_lowest(bits: Value) -> tuple[Value, Value]:
-    """The lowest set bit alone, and the others: one carry chain for both."""
-    negative = (-bits)[: len(bits)]
-    return bits & negative, bits & ~negative
-
-
-def at_least(m: Module, count: int, bits: Value) -> Value:
-    """Whether at least `count` bits are set, for a count of 1 to 3, by a tree of gates.
-
-    A tree is faster than the carry chain of `take_lowest`, so it works beside that. The number of
-    bits must be a power of two.
-    """
-    one, two, three = bits, Const(0, len(bits)), Const(0, len(bits))
-    while len(one) > 1:
-        half = len(one) // 2
-        merged = [Signal(half, name=f"at_least_{n + 1}_of_{len(bits) // half}") for n in range(3)]
-        (a1, b1), (a2, b2), (a3, b3) = ((v[:half], v[half:]) for v in (one, two, three))
-        m.d.comb += [
-            merged[0].eq(a1 | b1),
-            merged[1].eq(a2 | b2 | (a1 & b1)),
-            merged[2].eq(a3 | b3 | (a1 & b2) | (a2 & b1)),
-        ]
-        one, two, three = merged
-    return (one, two, three)[count - 1]
-
-
-def count_byte(bits: Value) -> Value:
-    """How many of 8 bits are set: one gate per bit of the count of each half, and one adder."""
-    halves = []
-    for a, b, c, d in (bits[:4], bits[4:]):
-        two = (a & b) | (c & d) | ((a | b) & (c | d))
-        four = a & b & c & d
-        halves.append(Cat(a ^ b ^ c ^ d, two & ~four, four))
-    return halves[0] + halves[1]
-
-
-def encode(lowest: Value) -> Value:
-    """Number of the one bit that is set."""
-    width = len(lowest)
-    return Cat(
-        Cat(lowest[i] for i in range(width) if i >> j & 1).any() for j in range(ceil_log2(width))
-    )
+__all__ = ["FlagFetch", "Word", "WordFetch"]
 
 
 class Word(data.StructLayout):
@@ -343,125 +300,3 @@ class WordFetch(wiring.Component):
         while len(counts) > 1:
             counts = [a + b for a, b in zip(counts[::2], counts[1::2], strict=True)]
         return one.any(), two.any() | at_least(m, 2, one), counts[0]
-
-
-_LEFT = ("bits", "count")  # of a word: what changes with each of its events
-
-
-class EventMaker(wiring.Component):
-    """Turns words into events, one per cycle, with the doublings that lead to each exponent.
-
-    The last event of a step has ``end``. It is that of the last bit, if that has exponent 0; else
-    the last doubling, or an event for the end alone.
-
-    Where words are ``counted``, the bits that are left of one are counted down, which is faster
-    than to look at all of them.
-
-    Timing. The first event of a word is offered two cycles after the word was taken. The next word
-    is taken as many cycles later as the word has events.
-    """
-
-    def __init__(self, *, entry: Word, event: Event, granule: int):
-        self._granule = granule
-        super().__init__({"i": In(stream.Signature(entry)), "o": Out(stream.Signature(event))})
-
-    def elaborate(self, _platform):
-        m = Module()
-        layout = self.i.payload.shape()
-        # A reset leaves an end here, so that the first word opens a step.
-        word = Signal(layout, init={"end": 1})
-        word_valid = Signal()
-        word_free = Signal()
-        first = Signal()
-        due = Signal.like(word.exponent)
-        made = Signal(layout)
-        single = Signal.like(made.bits, reset_less=True) if layout.counted else made.bits
-        made_valid = Signal()
-        made_free = Signal()
-        clear = Signal()
-        double = Signal()
-        null = Signal()
-        alone, next_alone = Signal(), Signal()  # an end without bits
-        next_exponent = Signal.like(word.exponent)
-
-        doubling = due > 1
-        lowest, rest = take_lowest(word.bits)
-        last = ~doubling & ~word.many
-        several = word.count > 1 if layout.counted else at_least(m, 2, word.bits)
-        identity = Const(0)
-        if layout.identities:
-            identity = word.identity
-        # The doublings that end a step are due once no bit is left but the one of this event.
-        tail = word.end & word.exponent.any()
-        falls = tail & (identity | ~several)
-        given = self.i.payload
-        m.d.comb += [
-            next_alone.eq(given.end & ~given.many & given.exponent[0]),
-            next_exponent.eq(Mux(next_alone, 0, given.exponent)),
-            made_free.eq(~made_valid | self.o.ready),
-            word_free.eq(~word_valid | (made_free & last)),
-            self.i.ready.eq(word_free),
-            self.o.valid.eq(made_valid),
-            self.o.payload.row.eq(made.row + encode(single)),
-            self.o.payload.mask.eq(~null.replicate(len(self.o.payload.mask))),
-            self.o.payload.clear.eq(clear),
-            self.o.payload.double.eq(double),
-            self.o.payload.end.eq(made.end),
-        ]
-        if layout.identities:
-            self._mask(m, made, null)
-
-        with m.If(word_free):
-            m.d.sync += word_valid.eq(self.i.valid)
-            with m.If(self.i.valid):
-                m.d.sync += [
-                    *(word[name].eq(given[name]) for name, _ in layout if name not in _LEFT),
-                    word.exponent.eq(next_exponent),
-                    first.eq(word.end),
-                    alone.eq(next_alone),
-                ]
-                with m.If(word.end):
-                    m.d.sync += due.eq(0)
-                with m.Else():
-                    m.d.sync += due.eq(word.exponent - next_exponent)
-        with m.Elif(made_free):
-            with m.If(doubling):
-                m.d.sync += due.eq(due - 1)
-            with m.Else():
-                m.d.sync += [due.eq(0), first.eq(0)]
-                # At least three bits set now means at least two remain.
-                three = word.count > 2 if layout.counted else at_least(m, 3, word.bits)
-                m.d.sync += word.many.eq(Mux(tail, several & ~identity, three))
-                with m.If(falls):
-                    m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
-        # Whether there is a next word is known late: its bits are taken anyhow.
-        with m.If(~word_valid | (made_free & ~doubling)):
-            m.d.sync += word.bits.eq(Mux(word_free, given.bits, rest))
-            if layout.counted:
-                m.d.sync += word.count.eq(Mux(word_free, given.count, word.count - 1))
-        with m.If(made_free):
-            m.d.sync += [
-                made_valid.eq(word_valid),
-                made.eq(word),
-                clear.eq(first),
-                double.eq(due.any()),
-                null.eq(doubling | alone),
-                made.end.eq(word.end & last),
-            ]
-            if layout.counted:  # an identity has no bit there, and its row needs no choice
-                m.d.sync += single.eq(lowest & ~identity.replicate(len(lowest)))
-            else:
-                with m.If(~identity):
-                    m.d.sync += made.bits.eq(lowest)
-        return m
-
-    def _mask(self, m, made, null):
-        """The bits of an identity are its lanes."""
-        event, unit = self.o.payload, ceil_log2(self._granule)
-        place = Cat(made.lo[unit:])
-        lanes = Signal.like(event.mask)
-        m.d.comb += lanes.eq(made.bits >> (place << unit))
-        with m.If(made.identity):
-            if not made.shape().counted:
-                m.d.comb += event.row.eq(made.row)
-            m.d.comb += event.mask.eq(lanes & ~null.replicate(len(lanes)))
