@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import boards
+from lbq_hw.config import CoreConfig
 from lbq_hw.tools import logs
 
 MEASURED = Path(__file__).with_name("measured.json")
@@ -21,7 +22,8 @@ def measured() -> list[dict[str, Any]]:
 
 
 def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
-    """Join a finished build to the measurements; one of the same core and board is replaced.
+    """Join a finished build to the measurements; one of the same core and board is replaced, also
+    if its config is from before a field was there, which then has its default.
 
     `small` gives the price of the memories that became logic. ValueError for a board of one's own:
     the model could not find it again.
@@ -42,13 +44,14 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
         "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
     }
     point["small"] = small(point)
-    known = [
-        other
-        for other in measured()
-        if (other["board"], other["config"]) != (point["board"], point["config"])
-    ]
+    known = [other for other in measured() if _built(other) != _built(point)]
     known.append(point)
     known.sort(key=lambda other: (other["board"], other["config"]["lanes"], other["luts"]))
     text = json.dumps({"builds": known}, indent=1, sort_keys=True) + "\n"
     MEASURED.write_text(text, encoding="utf-8")
     measured.cache_clear()
+
+
+def _built(point: dict[str, Any]) -> tuple[str, CoreConfig]:
+    """What was built for which board."""
+    return point["board"], CoreConfig.from_dict(point["config"])

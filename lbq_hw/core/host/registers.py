@@ -111,7 +111,8 @@ class Registers(wiring.Component):
                 m.d.comb += failure.eq(Error.MEMORY.value)
         with m.If(self.clear):
             m.d.sync += [error.eq(0), error_at.eq(0), done.eq(0)]
-        with m.Elif((failure != 0) & (error == 0)):
+        with m.Elif(error == 0):
+            # The end of a run is known late in its cycle: it is no enable of these registers.
             m.d.sync += error.eq(failure)
             m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, where))
         m.d.sync += self._starting.eq(waits)
@@ -122,7 +123,7 @@ class Registers(wiring.Component):
         return {
             "status": Cat(self.busy, done, error != 0),
             "error": error,
-            "error_at": error_at,
+            "error_at": error_at & (error != 0).replicate(len(error_at)),
         }
 
     def _count(self, m):

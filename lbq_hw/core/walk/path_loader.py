@@ -20,9 +20,10 @@ class PathLoader(wiring.Component):
     So the table is narrow, however wide a record is.
 
     Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
-    for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is
-    illegal. Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last
-    one stays until the next ``start``. An illegal record ends the load at once.
+    for ``paths * Q + 1`` cycles, where a PATH has Q slices. Path number n of the layer is on ``o``
+    in cycle ``c + (n + 1) * Q + 2``, and the last one stays until the next ``start``. An illegal
+    record ends the load at once, and ``bad`` comes in the cycle after it: so for the last record
+    of a layer, in the second cycle without ``loading``.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class PathLoader(wiring.Component):
             self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(asking | there | illegal),
+            self.loading.eq(asking | there),
         ]
         m.d.sync += [
             there.eq(asking),

@@ -153,7 +153,7 @@ class Walker(wiring.Component):
                     m.d.comb += loops.start.eq(1)
                     m.d.sync += path.eq(0)
                     m.next = "MOVE"
-            self._make_steps(m, path)
+            self._make_steps(m, path, fail)
             with m.State("REFUSE"):
                 # Steps opened before come first, and so do their errors.
                 with m.If(segments.failed):
@@ -174,12 +174,14 @@ class Walker(wiring.Component):
             return Mux(self._infos.crowded, isa.Error.PARTIAL, error)
         return error
 
-    def _make_steps(self, m, path):
+    def _make_steps(self, m, path, fail):
         """The fields of view of all paths move, one per cycle: then the next step is there."""
         layers, loops, infos = self._layers, self._loops, self._infos
         segments, store = self._segments, self._store
         with m.State("MOVE"):
-            with m.If(segments.failed):
+            with m.If(self._paths.bad):  # the last path, which was looked at while the loops began
+                fail(isa.Error.PATH, self._paths.bad_at)
+            with m.Elif(segments.failed):
                 m.next = "DRAIN"
             with m.Elif(store.free & infos.room):
                 m.d.comb += self._fields.go.eq(1)

@@ -1,0 +1,38 @@
+"""Builds that are joined to the measurements."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from lbq_hw.config import CoreConfig
+
+measured = import_module("lbq_hw.resources.measured")  # the package has a function of this name
+
+
+def test_a_build_replaces_that_of_the_same_core_from_before_a_field_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = asdict(CoreConfig(lanes=8))
+    older = {name: value for name, value in config.items() if name != "zero_resets"}
+    kept = {"board": "icebreaker", "luts": 1, "block_rams": 1, "fmax_mhz": None, "small": 1}
+    file = tmp_path / "measured.json"
+    points = [kept | {"config": older}, kept | {"config": older | {"lanes": 16}}]
+    file.write_text(json.dumps({"builds": points}), encoding="utf-8")
+    build = {"board": "icebreaker", "config": config}
+    (tmp_path / "core.json").write_text(json.dumps(build), encoding="utf-8")
+    used = {"ICESTORM_LC": {"available": 5280, "used": 4321}}
+    placed = {"utilization": used, "fmax": {"clk": {"achieved": 34.56, "constraint": 33}}}
+    (tmp_path / "place.json").write_text(json.dumps(placed), encoding="utf-8")
+    monkeypatch.setattr(measured, "MEASURED", file)
+    measured.measured.cache_clear()
+    try:
+        measured.add(tmp_path, lambda _: 5.0)
+        found = [(p["config"]["lanes"], p["luts"], p["fmax_mhz"]) for p in measured.measured()]
+    finally:
+        measured.measured.cache_clear()
+    assert found == [(8, 4321, 34.6), (16, 1, None)]
