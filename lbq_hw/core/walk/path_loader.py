@@ -8,7 +8,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.path_store import LoadPort
-from lbq_hw.core.walk.tables import Table
+from lbq_hw.core.walk.tables import Table, later
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["PathLoader"]
@@ -22,7 +22,9 @@ class PathLoader(wiring.Component):
     Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
     for ``paths * Q + 1`` cycles, where a PATH has Q slices, and in one more if that record is
     illegal. Path number n of the layer is on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last
-    one stays until the next ``start``. An illegal record ends the load at once.
+    one stays until the next ``start``. An illegal record ends the load at once. With external
+    memory, records come a cycle later and ``loading`` is 1 for a cycle more, since a register takes
+    each slice as it leaves the memory.
 
     Parameters
     ----------
@@ -35,6 +37,9 @@ class PathLoader(wiring.Component):
     first, last : in
         Records of the layer; stable while loading.
     loading : out
+    reading : out, with external memory
+        As ``loading``, but not in the cycle that is there only to refuse the last record: it is
+        known early.
     bad, bad_at : out
         The record `bad_at` is illegal, and nothing after it was loaded; until the next start.
     o : `LoadPort`
@@ -56,6 +61,7 @@ class PathLoader(wiring.Component):
                 "bad_at": Out(at_bits),
                 "o": Out(LoadPort(config)),
             }
+            | ({"reading": Out(1)} if config.external else {})
         )
 
     def elaborate(self, _platform):
@@ -70,17 +76,21 @@ class PathLoader(wiring.Component):
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
+        sent, sent_part, sent_number, given = asking, part, number, self.table.data
+        if c.external:
+            sent, sent_part, sent_number, given = later(m, asking, part, number, given)
+            m.d.comb += self.reading.eq(asking | sent | there)
         m.d.comb += [
             self.table.en.eq(asking),
             self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(asking | there | illegal),
+            self.loading.eq((self.reading if c.external else asking | there) | illegal),
         ]
         m.d.sync += [
-            there.eq(asking),
-            part_there.eq(part),
-            number_there.eq(number),
+            there.eq(sent),
+            part_there.eq(sent_part),
+            number_there.eq(sent_number),
             complete.eq(there & last_part),
             self.o.path.eq(number_there),
         ]
@@ -93,11 +103,14 @@ class PathLoader(wiring.Component):
             for i in range(parts):
                 place = record[SLICE * i : SLICE * (i + 1)]
                 with m.If(part_there == i):
-                    m.d.sync += place.eq(self.table.data)
+                    m.d.sync += place.eq(given)
         with m.If(illegal):
             m.d.sync += [asking.eq(0), there.eq(0), complete.eq(0)]
             m.d.sync += [self.bad.eq(1), self.bad_at.eq(self.first + self.o.path)]
         with m.If(self.start):
             m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
             m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
+        if c.external:
+            with m.If(illegal | self.start):
+                m.d.sync += sent.eq(0)
         return m

@@ -12,6 +12,9 @@ from lbq_hw.core.walk.path_loader import PathLoader
 from lbq_hw.isa.record import SLICE
 from sim.models.programs import SHAPES, SMALL, Draw
 
+OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)
+CONFIGS = [*SHAPES, OUTSIDE]
+
 
 def random_paths(config: CoreConfig, seed: int) -> list[int]:
     draw = Draw(config, seed)
@@ -44,42 +47,52 @@ def load(
         script += [{"start": int(i == 0), "first": first, "last": last} for i in range(wait)]
     signals = {name: getattr(loader, name) for name in ("start", "first", "last")}
     bench.script(signals, script)
-    told = {name: getattr(loader, name) for name in ("loading", "bad", "bad_at")}
+    names = ["loading", "bad", "bad_at", *(["reading"] if config.external else [])]
+    told = {name: getattr(loader, name) for name in names}
     out = {"en": loader.o.en, "path": loader.o.path, "record": loader.o.record.as_value()}
     seen = bench.probe(**told, **out)
     bench.run(extra=2)
     return seen, starts
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 @pytest.mark.parametrize("first", [0, 2])
 def test_the_paths_of_a_layer_are_loaded_in_the_cycles_that_are_stated(
     shape: int, first: int
 ) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     records, parts = random_paths(config, shape), isa.PATH.slices(config)
-    count = config.layer_paths
-    wait = count * parts + 5
+    count, later = config.layer_paths, int(config.external > 0)
+    wait = count * parts + 5 + later
     seen, [start] = load(config, records, [(first, first + count - 1)], wait)
-    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1))
+    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1 + later))
     assert ones(seen["bad"]) == []
-    complete = [start + (number + 1) * parts + 2 for number in range(count)]
+    if config.external:
+        assert seen["reading"] == seen["loading"]
+    complete = [start + (number + 1) * parts + 2 + later for number in range(count)]
     assert ones(seen["en"]) == complete
     for number, cycle in enumerate(complete):
         assert (seen["path"][cycle], seen["record"][cycle]) == (number, records[first + number])
     assert set(seen["record"][complete[-1] :]) == {records[first + count - 1]}
 
 
+@pytest.mark.parametrize("config", [SMALL, OUTSIDE], ids=["inside", "outside"])
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_illegal_path_ends_the_load_at_once_and_is_told_until_the_next(number: int) -> None:
-    records, parts = random_paths(SMALL, 1), isa.PATH.slices(SMALL)
-    slot = isa.PATH.slots(SMALL)["lanes"]
+def test_an_illegal_path_ends_the_load_at_once_and_is_told_until_the_next(
+    number: int, config: CoreConfig
+) -> None:
+    records, parts = random_paths(config, 1), isa.PATH.slices(config)
+    slot = isa.PATH.slots(config)["lanes"]
     records[3 + number] |= 15 << slot.offset
-    wait = 3 * parts + 6
-    seen, [_, start, again] = load(SMALL, records, [(0, 2), (3, 5), (0, 0)], wait)
-    told = start + 1 + (number + 1) * parts + 2
+    later = int(config.external > 0)
+    wait = 3 * parts + 6 + later
+    seen, [_, start, again] = load(config, records, [(0, 2), (3, 5), (0, 0)], wait)
+    told = start + 1 + (number + 1) * parts + 2 + later
     assert [c for c in ones(seen["loading"]) if start < c <= again] == list(range(start + 1, told))
     assert ones(seen["bad"]) == list(range(told, again + 1))
     assert set(seen["bad_at"][told : again + 1]) == {3 + number}
+    if config.external:
+        reading = [cycle for cycle in ones(seen["reading"]) if start < cycle <= again]
+        assert reading == list(range(start + 1, told - (number == 2)))
     # Nothing after it is loaded.
     assert len([cycle for cycle in ones(seen["en"]) if start < cycle <= again]) == number + 1
