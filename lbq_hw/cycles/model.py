@@ -198,9 +198,11 @@ class _Walk:
 
 def _layer_start(work: LayerWork) -> int:
     """Cycle in which the walker begins to move fields of view: it has read the layer's records,
-    slice by slice, and added up planes and frames.
+    slice by slice, and added up planes and frames. With external memory each read takes a cycle
+    more.
     """
     layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0
-    paths = len(work.paths) * isa.PATH.slices(config)
-    return isa.LAYER.slices(config) + max(paths + 5, layer["planes_last"] + frames + 5)
+    read = 1 if config.external else 0
+    paths = len(work.paths) * isa.PATH.slices(config) + read
+    return isa.LAYER.slices(config) + read + max(paths + 5, layer["planes_last"] + frames + 5)

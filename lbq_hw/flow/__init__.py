@@ -2,7 +2,8 @@
 
 `STEPS` is the whole flow. A step names the products that it needs and makes, the options that it
 obeys and the tools that it calls; `runner` executes the steps, skips those whose inputs have not
-changed, and says how long each will take.
+changed, and says how long each will take. What only checks the design runs beside the tools that
+place it.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ STEPS = (
         needs=("net.lbq", "config.json", "clock.json"),
         makes=("check.json",),
         options=_IMAGES,
+        beside=True,
         seconds=5,
     ),
     Step(
@@ -75,6 +77,7 @@ STEPS = (
         options=("images",),
         optional_tools=("verilator", "g++"),
         sources=("lbq_hw", "boards", "sim"),
+        beside=True,
         seconds=60,
     ),
     Step(

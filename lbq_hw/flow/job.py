@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.network import Network
 from lbq_hw.sizing import Weights
+from lbq_hw.tools.process import StoppedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +91,8 @@ class Job:
     def __init__(self, options: Options, board: Board, folder: Path) -> None:
         self.options, self.board, self.folder = options, board, folder
         self.outcomes: list[Outcome] = []
+        self.stopped = Event()
+        """Set when a step has failed: what runs beside it must end."""
 
     def json(self, name: str) -> dict[str, Any]:
         """A product that is JSON."""
@@ -97,6 +101,11 @@ class Job:
     def log(self, name: str) -> Path:
         """The file of a tool's log."""
         return self.folder / "logs" / f"{name}.log"
+
+    def go_on(self) -> None:
+        """StoppedError if a step beside this one has failed."""
+        if self.stopped.is_set():
+            raise StoppedError("a step beside this one failed")
 
     @cached_property
     def network(self) -> Network:

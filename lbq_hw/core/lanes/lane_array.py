@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.rows import RowMemory
-from lbq_hw.core.memory.spread import LANES_A_COPY, SpreadRows
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY, SpreadRows, copies
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 
@@ -58,7 +58,7 @@ class LaneArray(wiring.Component):
     busy : bit
         An event or a sum is on its way.
     o_valids : out, if `whole_rows`
-        Copies of ``o_sum.valid``, one for each `LANES_A_COPY` lanes.
+        Copies of ``o_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class LaneArray(wiring.Component):
                 "weights": Out(weights),
                 "busy": Out(1),
             }
-            | ({"o_valids": Out(-(-lanes // LANES_A_COPY))} if whole_rows else {})
+            | ({"o_valids": Out(2 * -(-lanes // FAR_LANES_A_COPY))} if whole_rows else {})
         )
 
     @property
@@ -110,16 +110,17 @@ class LaneArray(wiring.Component):
         event = self.i_event.payload
         count = len(self.weights.data)
         # Copies of one register, each of which drives some of the lanes.
-        copies = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // LANES_A_COPY))]
-        advance = copies[0]
+        shared = FAR_LANES_A_COPY if self._whole_rows else LANES_A_COPY
+        advances = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // shared))]
+        advance = advances[0]
         offered = Signal()
         stage = data.StructLayout({"mask": len(event.mask), "act": _ACT})
         asked, fetched = Signal(stage), Signal(stage)
-        adding = [Signal(_ACT, name=f"adding_{i}") for i in range(len(copies))]
+        adding = [Signal(_ACT, name=f"adding_{i}") for i in range(len(advances))]
         addend = Signal(row_shape, reset_less=True)
         acc = Signal(self.o_sum.payload.shape(), reset_less=True)
 
-        read = self._keep_rows(m, copies)
+        read = self._keep_rows(m, advances)
         ends = adding[0].valid & adding[0].end
         moving = fetched.act.valid | adding[0].valid | ~advance | offered
         m.d.comb += [
@@ -132,12 +133,8 @@ class LaneArray(wiring.Component):
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
         # Each copy feeds itself back, so that synthesis cannot merge them.
-        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in copies]
-        if self._whole_rows:
-            valids = [Signal(name=f"offered_{i}") for i in range(len(copies))]
-            for valid, copy, act in zip(valids, copies, adding, strict=True):
-                m.d.sync += valid.eq(self.room & (~copy | (act.valid & act.end)))
-            m.d.comb += self.o_valids.eq(Cat(valids))
+        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
+        adds = self._foresee(m, advances, fetched.act, adding) if self._whole_rows else None
         ahead = m.d.sync if self._whole_rows else m.d.comb
         with m.If(advance if self._whole_rows else 1):
             ahead += [
@@ -149,12 +146,12 @@ class LaneArray(wiring.Component):
             ]
         with m.If(advance):
             m.d.sync += fetched.act.eq(asked.act)
-        for moves, act in zip(copies, adding, strict=True):
+        for moves, act in zip(advances, adding, strict=True):
             with m.If(moves):
                 m.d.sync += act.eq(fetched.act)
         row = data.View(row_shape, read.data)
         for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
-            moves, act = copies[lane // LANES_A_COPY], adding[lane // LANES_A_COPY]
+            moves, act = advances[lane // shared], adding[lane // shared]
             # One LUT per bit chooses what the carry chain adds to.
             start = Mux(act.double, total << 1, total)[: len(total)]
             start &= (~act.clear).replicate(len(total))
@@ -166,17 +163,29 @@ class LaneArray(wiring.Component):
                 masked = row[lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
             with m.If(moves):
                 m.d.sync += [fetched.mask[bit].eq(asked.mask[bit]), weight.eq(masked)]
-            with m.If(moves & act.valid):
+            with m.If(adds[lane // shared] if adds else moves & act.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
 
-    def _keep_rows(self, m, copies):
+    def _foresee(self, m, advances, fetched, adding):
+        """Registers that let lanes add, with no gate behind them; others offer the sums."""
+        adds, valids = [], []
+        for i, (advance, act) in enumerate(zip(advances, adding, strict=True)):
+            adds.append(Signal(name=f"adds_{i}"))
+            ends = act.valid & act.end
+            follows = Mux(advance, fetched.valid, act.valid)
+            m.d.sync += adds[-1].eq((self.room | (advance & ~ends)) & follows)
+            valids += copies(m, self.room & (~advance | ends), 2, name=f"offered_{i}")
+        m.d.comb += self.o_valids.eq(Cat(valids))
+        return adds
+
+    def _keep_rows(self, m, advances):
         """The memory of the weights, written from the port: its read port."""
         weights = self.weights
         lanes, bits = len(weights.data), len(weights.data[0])
         if self._whole_rows:
-            store = SpreadRows(width=lanes * bits, depth=self._rows, moves=len(copies))
-            m.d.comb += store.moves.eq(Cat(copies))
+            store = SpreadRows(width=lanes * bits, depth=self._rows, moves=len(advances))
+            m.d.comb += store.moves.eq(Cat(advances))
         else:
             store = RowMemory(rows=self._rows, lanes=lanes, weight_bits=bits, init=self._init)
         m.submodules.memory = store

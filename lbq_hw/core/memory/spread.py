@@ -8,10 +8,20 @@ from amaranth.utils import ceil_log2
 from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["LANES_A_COPY", "SpreadMemory", "SpreadRows", "banks", "copies", "slices"]
+__all__ = [
+    "FAR_LANES_A_COPY",
+    "LANES_A_COPY",
+    "SpreadMemory",
+    "SpreadRows",
+    "banks",
+    "copies",
+    "slices",
+]
 
 LANES_A_COPY = 16
-"""Lanes that share one copy of the registers that let them move, and that offer their sums."""
+"""Lanes that share one copy of the registers that let them move."""
+FAR_LANES_A_COPY = 8
+"""The same in a core with external memory, whose lanes are all over the chip."""
 
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import LANES_A_COPY, copies
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
@@ -74,7 +74,7 @@ class NeuronArray(wiring.Component):
     i_sum : stream of ``lanes`` signed sums, always ready
         Valid only in cycles after one with ``room``.
     i_valids : in, with partial sums
-        Copies of ``i_sum.valid``, one for each `LANES_A_COPY` lanes.
+        Copies of ``i_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     room : bit
         Sums can be taken in the next cycle.
     i_step : stream of `StepInfo`
@@ -167,7 +167,11 @@ class NeuronArray(wiring.Component):
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
-            | ({"begin": In(1), "i_valids": In(-(-lanes // LANES_A_COPY))} if self._partial else {})
+            | (
+                {"begin": In(1), "i_valids": In(2 * -(-lanes // FAR_LANES_A_COPY))}
+                if self._partial
+                else {}
+            )
         )
 
     @property

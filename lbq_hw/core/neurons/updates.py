@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.spread import LANES_A_COPY
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 
@@ -120,7 +120,7 @@ class Updates(wiring.Component):
                 "step": Out(step),
                 "busy": Out(1),
             }
-            | ({"i_valids": In(-(-lanes // LANES_A_COPY))} if layer.partials else {})
+            | ({"i_valids": In(2 * -(-lanes // FAR_LANES_A_COPY))} if layer.partials else {})
         )
 
     def elaborate(self, _platform):
@@ -137,8 +137,9 @@ class Updates(wiring.Component):
             fresh |= layer.partial_out
             neurons &= ~layer.partial_out
             readout &= ~layer.partial_out
+        if not layer.shape().partials:
+            m.d.comb += group.valid.eq(self.busy & ~young)
         m.d.comb += [
-            group.valid.eq(self.busy & ~young),
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
             group.last.eq(group.group == self._groups - 1),
             group.restart.eq(first_update),
@@ -152,10 +153,10 @@ class Updates(wiring.Component):
             self.i_step.ready.eq(self.i_sum.valid),
         ]
         m.d.sync += free.eq(self.room)
-        self._wait(m, young)
-
         if layer.shape().partials:
-            self._turn_parts(m, sums, left == 0, young)
+            self._turn_parts(m, sums, self._foresee(m, first_update, left == 0))
+        else:
+            self._wait(m, young)
         with m.If(group.valid):
             # The next group comes to the front; after the last one all are where they were.
             if not layer.shape().partials:
@@ -178,26 +179,59 @@ class Updates(wiring.Component):
                 m.d.sync += group.time.eq(0)
         return m
 
-    def _turn_parts(self, m, sums, last_update, young):
-        """The sums are taken, and turn from group to group. Some lanes at a time have registers
-        of their own that let them.
+    def _foresee(self, m, first_update, last_update):
+        """A register says that a group is sent. Returns whether sums turn in the next cycle: then,
+        and in the cycle behind the last group, where nothing looks at them.
         """
-        group, lanes, units = self.o, len(sums), len(self.sums)
-        for i, valid in enumerate(self.i_valids):
-            turns = Signal(name=f"turns_{i}")
-            part = range(i * LANES_A_COPY, min((i + 1) * LANES_A_COPY, lanes))
-            own = Cat(sums[lane] for lane in part)
-            # Each copy feeds itself back, so that synthesis cannot merge them.
-            m.d.sync += turns.eq(valid | (turns & ~(group.valid & group.last & last_update)))
-            with m.If(valid):
-                m.d.sync += own.eq(Cat(self.i_sum.payload[lane] for lane in part))
-            with m.Elif(turns & ~young):
-                m.d.sync += own.eq(Cat(sums[(lane + units) % lanes] for lane in part))
+        group, layer, step, given = self.o, self.layer, self.step, self.i_step.payload
+        takes, loop = self.i_sum.valid, self._loop
+        longest = max(loop, self._positions.planes)
+        age = Signal(range(longest + 1), init=longest)  # of the update before
+        # What holds in the next cycle, if an update would begin in it.
+        older = Mux(age == longest, age, age + 1)
+        if self._groups == 1:
+            older = Mux(group.valid, 1, older)
+        begins = Mux(group.valid, group.last, group.group == 0)
+        fresh = Mux(takes, given.first_t, step.first_t & first_update & ~group.valid)
+        emit = Mux(takes, given.pool_last, step.pool_last) & ~layer.readout & ~layer.partial_out
+        early = ~fresh & ~layer.partial_out & (older < loop)
+        waits, ends = Signal(), Signal()
+        m.d.comb += [
+            waits.eq(begins & (early | (emit & (older < layer.planes)))),
+            ends.eq(group.valid & group.last & last_update),
+        ]
+        m.d.sync += [
+            age.eq(Mux(group.valid & (group.group == 0), 1, older)),
+            group.valid.eq((takes | (self.busy & ~ends)) & ~waits),
+        ]
+        return (takes | self.busy) & ~waits
+
+    def _turn_parts(self, m, sums, follows):
+        """The sums are taken, and turn from group to group. Some lanes at a time have registers of
+        their own that let them, and others that choose.
+        """
+        lanes, units = len(sums), len(self.sums)
+        parts = [range(lanes)[i : i + FAR_LANES_A_COPY] for i in range(0, lanes, FAR_LANES_A_COPY)]
+        turns = copies(m, follows, len(parts), name="turns")
+        for i, part in enumerate(parts):
+            takes, lets = self.i_valids[2 * i], self.i_valids[2 * i + 1]
+            with m.If(lets | turns[i]):
+                m.d.sync += Cat(sums[lane] for lane in part).eq(
+                    Mux(
+                        takes,
+                        Cat(self.i_sum.payload[lane] for lane in part),
+                        Cat(sums[(lane + units) % lanes] for lane in part),
+                    )
+                )
+
+    @property
+    def _loop(self) -> int:
+        """Cycles from an update to one that continues its membranes."""
+        return self._positions.loop if self._timesteps > 1 else 1
 
     def _wait(self, m, young):
         """`young`: an update would begin too soon after the one before."""
-        group = self.o
-        loop = self._positions.loop if self._timesteps > 1 else 1
+        group, loop = self.o, self._loop
         longest = max(loop, self._positions.planes)
         if self._groups >= longest:
             return

@@ -1,4 +1,4 @@
-"""A queue of two places, whose first one is a register."""
+"""A queue of two places, both of them registers."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -8,10 +8,11 @@ __all__ = ["TwoPlaces"]
 
 
 class TwoPlaces(wiring.Component):
-    """First in, first out; a register offers the first.
+    """First in, first out; items go to two places in turn, and stay there.
 
     It is `amaranth.lib.fifo.SyncFIFO` of depth 2 cycle by cycle, without the memory in front of
-    what that offers.
+    what that offers. Whether an item is taken from it or not is known late, and no place looks at
+    that: one that is free takes whatever comes.
 
     Timing. An item taken in cycle c is offered from cycle c + 1 on, one per cycle. No port depends
     on another of the same cycle.
@@ -30,21 +31,21 @@ class TwoPlaces(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        first, second = (
-            Signal.like(self.i.payload, name=name, reset_less=True) for name in ("first", "second")
-        )
-        level = Signal(range(3))
+        places = [Signal.like(self.i.payload, name=f"place_{i}", reset_less=True) for i in range(2)]
+        free = Signal(2, init=0b11)
+        first, last = Signal(), Signal()  # where the next item leaves, and where the next one goes
         put, get = Signal(), Signal()
         m.d.comb += [
-            self.i.ready.eq(level != 2),
-            self.o.valid.eq(level != 0),
-            self.o.payload.eq(first),
+            self.i.ready.eq(free.any()),
+            self.o.valid.eq(~free.all()),
+            self.o.payload.eq(Mux(first, *reversed(places))),
             put.eq(self.i.valid & self.i.ready),
             get.eq(self.o.valid & self.o.ready),
         ]
-        m.d.sync += level.eq(level + put - get)
-        with m.If(self.i.ready):
-            m.d.sync += second.eq(self.i.payload)
-        with m.If(get | ~self.o.valid):
-            m.d.sync += first.eq(Mux(level == 2, second, self.i.payload))
+        m.d.sync += [first.eq(first ^ get), last.eq(last ^ put)]
+        for i, place in enumerate(places):
+            leaves, comes = get & (first == i), put & (last == i)
+            m.d.sync += free[i].eq((free[i] | leaves) & ~comes)
+            with m.If(free[i]):
+                m.d.sync += place.eq(self.i.payload)
         return m

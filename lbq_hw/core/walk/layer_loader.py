@@ -10,7 +10,7 @@ from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.payload import LayerInfo
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import further, offset_bits
-from lbq_hw.core.walk.tables import Table
+from lbq_hw.core.walk.tables import Table, later
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["LayerLoader", "layer_layout"]
@@ -41,7 +41,8 @@ class LayerLoader(wiring.Component):
     Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
     ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
     later, until the first cycle without ``load``. ``bad`` comes in cycle ``c + L + 2``; for frames
-    that do not follow each other, in cycle ``c + L + planes_last + 3``.
+    that do not follow each other, in cycle ``c + L + planes_last + 3``. With external memory all of
+    this is a cycle later, since a register takes each slice as it leaves the memory.
 
     Members
     -------
@@ -172,16 +173,20 @@ class LayerLoader(wiring.Component):
         """Fill `layer` while `read`; `complete` with the last of its slices."""
         c = self._config
         record, parts = self.layer.as_value(), isa.LAYER.slices(c)
-        asked, there, there_part = Signal(range(parts + 1)), Signal(), Signal(range(parts))
+        cycles = parts + (c.external > 0)
+        asked, there, there_part = Signal(range(cycles + 1)), Signal(), Signal(range(cycles))
+        given = self.table.data
         m.d.comb += [
             self.table.en.eq(read & ~complete),
             self.table.addr.eq(Cat(asked[: Table.LAYERS.part_bits(c)], self.number)),
-            complete.eq(asked == parts),
+            complete.eq(asked == cycles),
         ]
         m.d.sync += [there.eq(self.table.en), there_part.eq(asked), asked.eq(0)]
         with m.If(self.table.en):
             m.d.sync += asked.eq(asked + 1)
+        if c.external:
+            there, there_part, given = later(m, there, there_part, given)
         with m.If(there):
             for i in range(parts):
                 with m.If(there_part == i):
-                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(self.table.data)
+                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(given)

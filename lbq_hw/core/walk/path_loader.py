@@ -8,7 +8,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.path_store import LoadPort
-from lbq_hw.core.walk.tables import Table
+from lbq_hw.core.walk.tables import Table, later
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["PathLoader"]
@@ -23,7 +23,9 @@ class PathLoader(wiring.Component):
     for ``paths * Q + 1`` cycles, where a PATH has Q slices. Path number n of the layer is on ``o``
     in cycle ``c + (n + 1) * Q + 2``, and the last one stays until the next ``start``. An illegal
     record ends the load at once, and ``bad`` comes in the cycle after it: so for the last record
-    of a layer, in the second cycle without ``loading``.
+    of a layer, in the second cycle without ``loading``. With external memory, records come a cycle
+    later and ``loading`` is 1 for a cycle more, since a register takes each slice as it leaves the
+    memory.
 
     Parameters
     ----------
@@ -71,17 +73,22 @@ class PathLoader(wiring.Component):
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
+        loading = asking | there
+        sent, sent_part, sent_number, given = asking, part, number, self.table.data
+        if c.external:
+            sent, sent_part, sent_number, given = later(m, asking, part, number, given)
+            loading |= sent
         m.d.comb += [
             self.table.en.eq(asking),
             self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(asking | there),
+            self.loading.eq(loading),
         ]
         m.d.sync += [
-            there.eq(asking),
-            part_there.eq(part),
-            number_there.eq(number),
+            there.eq(sent),
+            part_there.eq(sent_part),
+            number_there.eq(sent_number),
             complete.eq(there & last_part),
             self.o.path.eq(number_there),
         ]
@@ -94,11 +101,14 @@ class PathLoader(wiring.Component):
             for i in range(parts):
                 place = record[SLICE * i : SLICE * (i + 1)]
                 with m.If(part_there == i):
-                    m.d.sync += place.eq(self.table.data)
+                    m.d.sync += place.eq(given)
         with m.If(illegal):
             m.d.sync += [asking.eq(0), there.eq(0), complete.eq(0)]
             m.d.sync += [self.bad.eq(1), self.bad_at.eq(self.first + self.o.path)]
         with m.If(self.start):
             m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
             m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
+        if c.external:
+            with m.If(illegal | self.start):
+                m.d.sync += sent.eq(0)
         return m

@@ -1,6 +1,6 @@
 """The program's tables in memory: written by the 32-bit slice, read by the slice or whole."""
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,7 +10,7 @@ from lbq_hw.core.memory.hints import APART, spared
 from lbq_hw.core.walk import records
 from lbq_hw.isa.record import SLICE, Record
 
-__all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "slice_stream"]
+__all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "later", "slice_stream"]
 
 
 class Table(enum.Enum, shape=2):
@@ -58,6 +58,13 @@ class RecordSlice(data.StructLayout):
 def slice_stream(config: CoreConfig) -> stream.Signature:
     """Stream of `RecordSlice` that is always ready."""
     return stream.Signature(RecordSlice(config), always_ready=True)
+
+
+def later(m: Module, *values: Value) -> list[Signal]:
+    """Each of these, a cycle later: a slice that was read, and what tells where it belongs."""
+    registers = [Signal.like(value, name=f"later_{i}") for i, value in enumerate(values)]
+    m.d.sync += [register.eq(value) for register, value in zip(registers, values, strict=True)]
+    return registers
 
 
 class SliceTable(wiring.Component):

@@ -55,6 +55,7 @@ class Walker(wiring.Component):
     ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
 
     With external memory, LAYER records are passes, and entry 0 follows the last entry of the table.
+    Both loaders take a cycle more, so that requests begin up to two cycles later.
     A pass that leaves its sums for the next writes nothing, so that its steps are not refused for
     what they would write; one with more steps than there is room for partial sums is, as PARTIAL.
 
@@ -145,12 +146,16 @@ class Walker(wiring.Component):
                     m.next = "LOAD"
             with m.State("LOAD"):
                 m.d.comb += layers.load.eq(1)
+                if self._config.external:
+                    # Known early; a start in vain, before a record is refused, does no harm.
+                    m.d.comb += loops.start.eq(layers.ready & ~paths.loading)
                 with m.If(layers.bad):
                     fail(layers.error, self.o_layer)
                 with m.Elif(layers.ready & paths.bad):
                     fail(isa.Error.PATH, paths.bad_at)
                 with m.Elif(layers.ready & ~paths.loading):
-                    m.d.comb += loops.start.eq(1)
+                    if not self._config.external:
+                        m.d.comb += loops.start.eq(1)
                     m.d.sync += path.eq(0)
                     m.next = "MOVE"
             self._make_steps(m, path, fail)

@@ -11,7 +11,7 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.memory.spread import LANES_A_COPY
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY
 from sim.models.lanes import golden, packed, random_events, random_weights
 from sim.models.traffic import stalls
 from sim.verilog import ports
@@ -95,8 +95,9 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     seen = bench.probe(busy=lanes.busy, valid=lanes.o_sum.valid, valids=lanes.o_valids)
     bench.run(extra=2)
     assert sums.payloads == expected
-    assert len(lanes.o_valids) == 3
-    assert seen["valids"] == [0b111 * valid for valid in seen["valid"]]
+    assert len(lanes.o_valids) == 2 * 48 // FAR_LANES_A_COPY
+    copies = (1 << len(lanes.o_valids)) - 1
+    assert seen["valids"] == [copies * valid for valid in seen["valid"]]
     busy = seen["busy"]
     if not rate:
         ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]

@@ -18,6 +18,8 @@ from sim.models.programs import SHAPES, SMALL
 from sim.models.walks import walk
 
 PARTS = isa.LAYER.slices(SMALL)
+OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)
+CONFIGS = [*SHAPES, OUTSIDE]
 
 
 class Load:
@@ -71,14 +73,14 @@ def reach(layer: Mapping[str, int]) -> int:
     return layer["planes_last"] * layer["out_plane"] + frames * layer["out_frame"]
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 @pytest.mark.parametrize("seed", range(5))
 def test_a_legal_layer_is_there_and_ready_as_soon_as_stated(shape: int, seed: int) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     word, layer = random_layer(config, seed)
     at, late = 1 + seed, seed % 3
     seen = load(config, word, number=seed % 2, at=at, late=late)
-    parts = isa.LAYER.slices(config)
+    parts = isa.LAYER.slices(config) + (config.external > 0)
     assert ones(seen["there"]) == [at + parts + 1]
     ready = at + parts + layer["planes_last"] + 3
     ready += layer["time_last"] if layer["static"] else 0
@@ -104,15 +106,17 @@ ILLEGAL = [
 ]
 
 
+@pytest.mark.parametrize("config", [SMALL, OUTSIDE], ids=["inside", "outside"])
 @pytest.mark.parametrize(("change", "error"), ILLEGAL, ids=str)
 def test_an_illegal_layer_is_refused_two_cycles_after_its_last_slice(
-    change: dict, error: isa.Error
+    change: dict, error: isa.Error, config: CoreConfig
 ) -> None:
-    _, layer = full_layer(SMALL)
-    seen = load(SMALL, pack(SMALL, layer | change), at=2)
+    _, layer = full_layer(config)
+    seen = load(config, pack(config, layer | change), at=2)
     assert ones(seen["ready"]) == []
     [bad] = ones(seen["bad"])
-    assert (bad, seen["error"][bad]) == (2 + PARTS + 2, error)
+    later = int(config.external > 0)
+    assert (bad, seen["error"][bad]) == (2 + isa.LAYER.slices(config) + 2 + later, error)
 
 
 @pytest.mark.parametrize("frame", [5, 7])

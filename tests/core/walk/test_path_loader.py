@@ -12,6 +12,9 @@ from lbq_hw.core.walk.path_loader import PathLoader
 from lbq_hw.isa.record import SLICE
 from sim.models.programs import SHAPES, SMALL, Draw
 
+OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)
+CONFIGS = [*SHAPES, OUTSIDE]
+
 
 def random_paths(config: CoreConfig, seed: int) -> list[int]:
     draw = Draw(config, seed)
@@ -51,34 +54,39 @@ def load(
     return seen, starts
 
 
-@pytest.mark.parametrize("shape", range(len(SHAPES)))
+@pytest.mark.parametrize("shape", range(len(CONFIGS)))
 @pytest.mark.parametrize("first", [0, 2])
 def test_the_paths_of_a_layer_are_loaded_in_the_cycles_that_are_stated(
     shape: int, first: int
 ) -> None:
-    config = SHAPES[shape]
+    config = CONFIGS[shape]
     records, parts = random_paths(config, shape), isa.PATH.slices(config)
-    count = config.layer_paths
-    wait = count * parts + 5
+    count, later = config.layer_paths, int(config.external > 0)
+    wait = count * parts + 5 + later
     seen, [start] = load(config, records, [(first, first + count - 1)], wait)
-    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1))
+    assert ones(seen["loading"]) == list(range(start + 1, start + 1 + count * parts + 1 + later))
     assert ones(seen["bad"]) == []
-    complete = [start + (number + 1) * parts + 2 for number in range(count)]
+    complete = [start + (number + 1) * parts + 2 + later for number in range(count)]
     assert ones(seen["en"]) == complete
     for number, cycle in enumerate(complete):
         assert (seen["path"][cycle], seen["record"][cycle]) == (number, records[first + number])
     assert set(seen["record"][complete[-1] :]) == {records[first + count - 1]}
 
 
+@pytest.mark.parametrize("config", [SMALL, OUTSIDE], ids=["inside", "outside"])
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_illegal_path_ends_the_load_at_once_and_is_told_until_the_next(number: int) -> None:
-    records, parts = random_paths(SMALL, 1), isa.PATH.slices(SMALL)
-    slot = isa.PATH.slots(SMALL)["lanes"]
+def test_an_illegal_path_ends_the_load_at_once_and_is_told_until_the_next(
+    number: int, config: CoreConfig
+) -> None:
+    records, parts = random_paths(config, 1), isa.PATH.slices(config)
+    slot = isa.PATH.slots(config)["lanes"]
     records[3 + number] |= 15 << slot.offset
-    wait = 3 * parts + 6
-    seen, [_, start, again] = load(SMALL, records, [(0, 2), (3, 5), (0, 0)], wait)
-    told = start + 1 + (number + 1) * parts + 2
-    until = min(told, start + 1 + 3 * parts + 1)  # the last record is there before it is looked at
+    later = int(config.external > 0)
+    wait = 3 * parts + 6 + later
+    seen, [_, start, again] = load(config, records, [(0, 2), (3, 5), (0, 0)], wait)
+    told = start + 1 + (number + 1) * parts + 2 + later
+    # The last record is there before it is looked at.
+    until = min(told, start + 1 + 3 * parts + 1 + later)
     assert [c for c in ones(seen["loading"]) if start < c <= again] == list(range(start + 1, until))
     assert ones(seen["bad"]) == list(range(told, again + 1))
     assert set(seen["bad_at"][told : again + 1]) == {3 + number}
