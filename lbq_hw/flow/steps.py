@@ -27,6 +27,7 @@ from lbq_hw.tools import locate, logs, need
 from lbq_hw.tools.process import call
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'h0+;\n)+  end\n")
+_LARGE = 4096  # words of a memory whose zeros take long to read
 
 
 def load(job: Job, work: Path) -> str:
@@ -123,21 +124,22 @@ def rtl(job: Job, work: Path) -> str:
     ):
         made = plan.files[name]
         text = made if isinstance(made, str) else made.decode()
-        if product == "top.v" and tape:
-            text = without_zeros(text)
+        if product == "top.v":
+            text = without_zeros(text, least=1 if tape else _LARGE)
         (work / product).write_text(text, encoding="utf-8")
     _write(work / "rtl.json", {"baked": baked})
     size = (work / "top.v").stat().st_size
     return f"{size / 1e6:.1f} MB of Verilog, the model {'' if baked else 'not '}baked in"
 
 
-def without_zeros(verilog: str) -> str:
-    """Verilog without the first contents of memories that hold nothing but zeros.
+def without_zeros(verilog: str, *, least: int = 1) -> str:
+    """Verilog without the first contents of memories that hold nothing but zeros, and `least` words
+    or more of them.
 
     Yosys takes minutes to read these of memories that fill a chip; without them, block RAMs are
     zeros too.
     """
-    return _ZEROS.sub("", verilog)
+    return _ZEROS.sub(lambda found: "" if found[0].count(" = ") >= least else found[0], verilog)
 
 
 def simulate(job: Job, work: Path) -> str:

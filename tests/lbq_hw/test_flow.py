@@ -18,6 +18,7 @@ import pytest
 import boards
 from lbq_hw import flow, package, zoo
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
+from lbq_hw.flow.steps import without_zeros
 from lbq_hw.tools import TOOLS, Found
 from lbq_hw.tools.process import call
 from tests.lbq_hw.fake_tools import Fakes
@@ -307,3 +308,14 @@ def test_an_interrupt_ends_the_tool_that_runs(tmp_path: Path) -> None:
 def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Options(model=zoo.find("digits"), **options)
+
+
+def test_zeros_of_large_memories_are_left_out_and_others_kept() -> None:
+    def memory(words: list[int]) -> str:
+        lines = [f"    mem[{i}] = 8'h{word:02x};\n" for i, word in enumerate(words)]
+        return f"module m;\n  initial begin\n{''.join(lines)}  end\nendmodule\n"
+
+    small, large, filled = memory([0] * 3), memory([0] * 4), memory([0, 0, 0, 0, 1])
+    bare = "module m;\nendmodule\n"
+    assert without_zeros(small + large + filled, least=4) == small + bare + filled
+    assert without_zeros(small + large + filled) == bare + bare + filled
