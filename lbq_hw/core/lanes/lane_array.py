@@ -10,12 +10,17 @@ from lbq_hw.core.memory.spread import SpreadRows, copies
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["FAR_LANES_A_COPY", "LANES_A_COPY", "LaneArray"]
+__all__ = ["FAR_LANES_A_COPY", "LANES_A_COPY", "LaneArray", "copies_of"]
 
 LANES_A_COPY = 16
 """Lanes that share one copy of the registers that let them move."""
 FAR_LANES_A_COPY = 8
 """The same with `whole_rows`, where lanes are all over the chip; others offer their sums."""
+
+
+def copies_of(lanes: int) -> int:
+    """Copies of a bit for lanes that are all over the chip."""
+    return -(-lanes // FAR_LANES_A_COPY)
 
 
 class LaneArray(wiring.Component):
@@ -62,6 +67,8 @@ class LaneArray(wiring.Component):
     weights : write port of a row, one enable per lane; or one, if `whole_rows`
     busy : bit
         An event or a sum is on its way.
+    rooms : in, if `whole_rows`
+        Copies of ``room``, one for each `FAR_LANES_A_COPY` lanes.
     o_valids : out, if `whole_rows`
         Copies of ``o_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     """
@@ -101,7 +108,11 @@ class LaneArray(wiring.Component):
                 "weights": Out(weights),
                 "busy": Out(1),
             }
-            | ({"o_valids": Out(2 * -(-lanes // FAR_LANES_A_COPY))} if whole_rows else {})
+            | (
+                {"rooms": In(copies_of(lanes)), "o_valids": Out(2 * copies_of(lanes))}
+                if whole_rows
+                else {}
+            )
         )
 
     @property
@@ -137,9 +148,12 @@ class LaneArray(wiring.Component):
             self.busy.eq(moving | asked.act.valid if self._whole_rows else moving),
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
-        # Each copy feeds itself back, so that synthesis cannot merge them.
-        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
-        adds = self._foresee(m, advances, fetched.act, adding) if self._whole_rows else None
+        adds = None
+        if self._whole_rows:
+            adds = self._foresee(m, advances, fetched.act, adding)
+        else:
+            # Each copy feeds itself back, so that synthesis cannot merge them.
+            m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
         ahead = m.d.sync if self._whole_rows else m.d.comb
         with m.If(advance if self._whole_rows else 1):
             ahead += [
@@ -173,14 +187,17 @@ class LaneArray(wiring.Component):
         return m
 
     def _foresee(self, m, advances, fetched, adding):
-        """Registers that let lanes add, with no gate behind them; others offer the sums."""
+        """Registers that let lanes add, with no gate behind them. They, and those that offer sums,
+        look at nothing but copies for the same lanes.
+        """
         adds, valids = [], []
-        for i, (advance, act) in enumerate(zip(advances, adding, strict=True)):
+        for i, (room, advance, act) in enumerate(zip(self.rooms, advances, adding, strict=True)):
             adds.append(Signal(name=f"adds_{i}"))
             ends = act.valid & act.end
+            moves = room | (advance & ~ends)
             follows = Mux(advance, fetched.valid, act.valid)
-            m.d.sync += adds[-1].eq((self.room | (advance & ~ends)) & follows)
-            valids += copies(m, self.room & (~advance | ends), 2, name=f"offered_{i}")
+            m.d.sync += [advance.eq(moves), adds[-1].eq(moves & follows)]
+            valids += copies(m, room & (~advance | ends), 2, name=f"offered_{i}")
         m.d.comb += self.o_valids.eq(Cat(valids))
         return adds
 
