@@ -162,7 +162,9 @@ class Accelerator(wiring.Component):
             writer.layer.eq(walker.o_layer_info),
         ]
         if c.partial_words:
-            m.d.comb += neurons.i_valids.eq(lanes.o_valids)
+            m.d.comb += [neurons.i_valids.eq(lanes.o_valids), lanes.rooms.eq(neurons.rooms)]
+        elif c.external:
+            m.d.comb += lanes.rooms.eq(neurons.room.replicate(len(lanes.rooms)))
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late. With external memory the planes fill the chip, and a register drives them.
         writes = m.d.sync if c.external else m.d.comb

@@ -6,7 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.rows import RowMemory
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY, SpreadRows, copies
+from lbq_hw.core.memory.spread import (
+    FAR_LANES_A_COPY,
+    LANES_A_COPY,
+    SpreadRows,
+    copies,
+    far_copies,
+)
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 
@@ -57,6 +63,8 @@ class LaneArray(wiring.Component):
     weights : write port of a row, one enable per lane; or one, if `whole_rows`
     busy : bit
         An event or a sum is on its way.
+    rooms : in, if `whole_rows`
+        Copies of ``room``, one for each `FAR_LANES_A_COPY` lanes.
     o_valids : out, if `whole_rows`
         Copies of ``o_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     """
@@ -96,7 +104,11 @@ class LaneArray(wiring.Component):
                 "weights": Out(weights),
                 "busy": Out(1),
             }
-            | ({"o_valids": Out(2 * -(-lanes // FAR_LANES_A_COPY))} if whole_rows else {})
+            | (
+                {"rooms": In(far_copies(lanes)), "o_valids": Out(2 * far_copies(lanes))}
+                if whole_rows
+                else {}
+            )
         )
 
     @property
@@ -132,9 +144,12 @@ class LaneArray(wiring.Component):
             self.busy.eq(moving | asked.act.valid if self._whole_rows else moving),
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
-        # Each copy feeds itself back, so that synthesis cannot merge them.
-        m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
-        adds = self._foresee(m, advances, fetched.act, adding) if self._whole_rows else None
+        adds = None
+        if self._whole_rows:
+            adds = self._foresee(m, advances, fetched.act, adding)
+        else:
+            # Each copy feeds itself back, so that synthesis cannot merge them.
+            m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
         ahead = m.d.sync if self._whole_rows else m.d.comb
         with m.If(advance if self._whole_rows else 1):
             ahead += [
@@ -168,14 +183,17 @@ class LaneArray(wiring.Component):
         return m
 
     def _foresee(self, m, advances, fetched, adding):
-        """Registers that let lanes add, with no gate behind them; others offer the sums."""
+        """Registers that let lanes add, with no gate behind them. They, and those that offer sums,
+        look at nothing but copies for the same lanes.
+        """
         adds, valids = [], []
-        for i, (advance, act) in enumerate(zip(advances, adding, strict=True)):
+        for i, (room, advance, act) in enumerate(zip(self.rooms, advances, adding, strict=True)):
             adds.append(Signal(name=f"adds_{i}"))
             ends = act.valid & act.end
+            moves = room | (advance & ~ends)
             follows = Mux(advance, fetched.valid, act.valid)
-            m.d.sync += adds[-1].eq((self.room | (advance & ~ends)) & follows)
-            valids += copies(m, self.room & (~advance | ends), 2, name=f"offered_{i}")
+            m.d.sync += [advance.eq(moves), adds[-1].eq(moves & follows)]
+            valids += copies(m, room & (~advance | ends), 2, name=f"offered_{i}")
         m.d.comb += self.o_valids.eq(Cat(valids))
         return adds
 

@@ -15,6 +15,7 @@ __all__ = [
     "SpreadRows",
     "banks",
     "copies",
+    "far_copies",
     "slices",
 ]
 
@@ -22,6 +23,12 @@ LANES_A_COPY = 16
 """Lanes that share one copy of the registers that let them move."""
 FAR_LANES_A_COPY = 8
 """The same in a core with external memory, whose lanes are all over the chip."""
+
+
+def far_copies(lanes: int) -> int:
+    """Copies of a bit for lanes that are all over the chip."""
+    return -(-lanes // FAR_LANES_A_COPY)
+
 
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies
+from lbq_hw.core.memory.spread import copies, far_copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
@@ -77,8 +77,11 @@ class NeuronArray(wiring.Component):
         Copies of ``i_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     room : bit
         Sums can be taken in the next cycle.
+    rooms : out, with partial sums
+        Copies of ``room``, one for each `FAR_LANES_A_COPY` lanes.
     i_step : stream of `StepInfo`
-        Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
+        Taken with its sums: it must be valid when they are, and with partial sums in the cycle
+        before, too. ``group`` is a multiple of `groups`.
     layer : in, `LayerInfo`
         The layer of all steps that are on their way: stable from the first of them to the last
         cycle of `busy`.
@@ -168,7 +171,11 @@ class NeuronArray(wiring.Component):
                 "busy": Out(1),
             }
             | (
-                {"begin": In(1), "i_valids": In(2 * -(-lanes // FAR_LANES_A_COPY))}
+                {
+                    "begin": In(1),
+                    "i_valids": In(2 * far_copies(lanes)),
+                    "rooms": Out(far_copies(lanes)),
+                }
                 if self._partial
                 else {}
             )
@@ -259,6 +266,7 @@ class NeuronArray(wiring.Component):
             write = later
         m.d.comb += [
             updates.i_valids.eq(self.i_valids),
+            self.rooms.eq(updates.rooms),
             partial.begin.eq(self.begin),
             partial.step.eq(self.i_sum.valid),
             partial.valid.eq(updates.o.valid),

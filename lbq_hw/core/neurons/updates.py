@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies, far_copies
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 
@@ -82,7 +82,7 @@ class Updates(wiring.Component):
 
     Members
     -------
-    i_sum, i_valids, room, i_step, layer : as in `NeuronArray`
+    i_sum, i_valids, room, rooms, i_step, layer : as in `NeuronArray`
     o : `Group`
     sums : ``units`` signed sums
         Those of the group that ``o`` is, where it is valid.
@@ -120,7 +120,11 @@ class Updates(wiring.Component):
                 "step": Out(step),
                 "busy": Out(1),
             }
-            | ({"i_valids": In(2 * -(-lanes // FAR_LANES_A_COPY))} if layer.partials else {})
+            | (
+                {"i_valids": In(2 * far_copies(lanes)), "rooms": Out(far_copies(lanes))}
+                if layer.partials
+                else {}
+            )
         )
 
     def elaborate(self, _platform):
@@ -137,7 +141,10 @@ class Updates(wiring.Component):
             fresh |= layer.partial_out
             neurons &= ~layer.partial_out
             readout &= ~layer.partial_out
-        if not layer.shape().partials:
+        leaving = group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)
+        if layer.shape().partials:
+            leaving = self._make_rooms(m, left)
+        else:
             m.d.comb += group.valid.eq(self.busy & ~young)
         m.d.comb += [
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
@@ -147,14 +154,14 @@ class Updates(wiring.Component):
             group.pool_first.eq(step.pool_first),
             group.emit.eq(step.pool_last & neurons),
             group.logits.eq(readout & step.last_t & (left == 0)),
-            leaves.eq(group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)),
+            leaves.eq(leaving),
             Cat(self.sums).eq(sums.as_value()),
             self.room.eq(~self.i_sum.valid & (free | leaves)),
             self.i_step.ready.eq(self.i_sum.valid),
         ]
         m.d.sync += free.eq(self.room)
         if layer.shape().partials:
-            self._turn_parts(m, sums, self._foresee(m, first_update, left == 0))
+            self._turn_parts(m, sums, *self._foresee(m, first_update, left))
         else:
             self._wait(m, young)
         with m.If(group.valid):
@@ -179,43 +186,52 @@ class Updates(wiring.Component):
                 m.d.sync += group.time.eq(0)
         return m
 
-    def _foresee(self, m, first_update, last_update):
-        """A register says that a group is sent. Returns whether sums turn in the next cycle: then,
-        and in the cycle behind the last group, where nothing looks at them.
+    def _foresee(self, m, first_update, left):
+        """A register says that a group is sent. Returns whether one is sent after it, if no step is
+        taken; and whether a step that is taken has to wait.
         """
         group, layer, step, given = self.o, self.layer, self.step, self.i_step.payload
         takes, loop = self.i_sum.valid, self._loop
         longest = max(loop, self._positions.planes)
         age = Signal(range(longest + 1), init=longest)  # of the update before
-        # What holds in the next cycle, if an update would begin in it.
-        older = Mux(age == longest, age, age + 1)
-        if self._groups == 1:
-            older = Mux(group.valid, 1, older)
+        older, young, waits, follows = Signal.like(age), Signal(), Signal(), Signal()
+        neurons = ~layer.readout & ~layer.partial_out
+
+        def later(age):
+            return Mux(age == longest, age, age + 1)
+
+        def early(fresh, emit, age):
+            continues = ~fresh & ~layer.partial_out & (age < loop)
+            return continues | (emit & neurons & (age < layer.planes))
+
+        aged = Mux(group.valid, 1, later(age)) if self._groups == 1 else later(age)
         begins = Mux(group.valid, group.last, group.group == 0)
-        fresh = Mux(takes, given.first_t, step.first_t & first_update & ~group.valid)
-        emit = Mux(takes, given.pool_last, step.pool_last) & ~layer.readout & ~layer.partial_out
-        early = ~fresh & ~layer.partial_out & (older < loop)
-        waits, ends = Signal(), Signal()
+        fresh = step.first_t & first_update & ~group.valid
+        ends = group.valid & group.last & (left == 0)
         m.d.comb += [
-            waits.eq(begins & (early | (emit & (older < layer.planes)))),
-            ends.eq(group.valid & group.last & last_update),
+            older.eq(Mux(group.valid & (group.group == 0), 1, later(age))),
+            waits.eq(begins & early(fresh, step.pool_last, aged)),
+            follows.eq(self.busy & ~waits),
         ]
         m.d.sync += [
-            age.eq(Mux(group.valid & (group.group == 0), 1, older)),
-            group.valid.eq((takes | (self.busy & ~ends)) & ~waits),
+            age.eq(older),
+            # The step is known a cycle before it is taken.
+            young.eq(early(given.first_t, given.pool_last, later(older))),
+            group.valid.eq(Mux(takes, ~young, follows & ~ends)),
         ]
-        return (takes | self.busy) & ~waits
+        return follows, young
 
-    def _turn_parts(self, m, sums, follows):
-        """The sums are taken, and turn from group to group. Some lanes at a time have registers of
-        their own that let them, and others that choose.
+    def _turn_parts(self, m, sums, follows, young):
+        """The sums are taken, and turn from group to group, once more behind the last. Some lanes
+        at a time have registers of their own that let them, and others that choose.
         """
         lanes, units = len(sums), len(self.sums)
         parts = [range(lanes)[i : i + FAR_LANES_A_COPY] for i in range(0, lanes, FAR_LANES_A_COPY)]
-        turns = copies(m, follows, len(parts), name="turns")
         for i, part in enumerate(parts):
             takes, lets = self.i_valids[2 * i], self.i_valids[2 * i + 1]
-            with m.If(lets | turns[i]):
+            turns = Signal(name=f"turns_{i}")
+            m.d.sync += turns.eq(Mux(lets, ~young, follows))
+            with m.If(lets | turns):
                 m.d.sync += Cat(sums[lane] for lane in part).eq(
                     Mux(
                         takes,
@@ -223,6 +239,21 @@ class Updates(wiring.Component):
                         Cat(sums[(lane + units) % lanes] for lane in part),
                     )
                 )
+
+    def _make_rooms(self, m, left):
+        """Copies of ``room``. Returns whether the sums leave; if there are groups enough, registers
+        say so.
+        """
+        group, count = self.o, len(self.rooms)
+        leaving = group.valid & (left == 0) & (group.group == max(0, self._groups - 3))
+        leaves, *others = [leaving] * (count + 1)
+        if self._groups > 2:
+            leaves, *others = copies(m, leaving, count + 1, name="leaves")
+        for i, (room, other) in enumerate(zip(self.rooms, others, strict=True)):
+            free = Signal(init=1, name=f"free_{i}")
+            m.d.comb += room.eq(~self.i_valids[2 * i + 1] & (free | other))
+            m.d.sync += free.eq(room)
+        return leaves
 
     @property
     def _loop(self) -> int:

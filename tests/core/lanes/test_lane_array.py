@@ -73,10 +73,19 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
+class Far(LaneArray):
+    """Makes the copies of ``room`` that neuron units would give."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.rooms.eq(self.room.replicate(len(self.rooms)))
+        return m
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     source = random.Random(5)
-    lanes = LaneArray(lanes=48, rows=8, weight_bits=8, acc_bits=20, whole_rows=True)
+    lanes = Far(lanes=48, rows=8, weight_bits=8, acc_bits=20, whole_rows=True)
     weights = random_weights(source, lanes=48, rows=8, weight_bits=8)
     events = random_events(source, 60, lanes=48, rows=8)
     expected = golden(events, weights, 20)

@@ -10,6 +10,7 @@ import pytest
 from amaranth import Value
 from core.harness import Bench, ones
 
+from lbq_hw.core.lanes.lane_array import FAR_LANES_A_COPY
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.neurons.updates import Updates
 from sim.models.neurons import (
@@ -80,8 +81,9 @@ def run(
     groups = {name: Value.cast(updates.o[name]) for name in names}
     totals = {f"sum_{i}": Value.cast(updates.sums[i]) for i in range(sizes["units"])}
     seen = bench.probe(
-        **groups, **totals, place=updates.step.write.addr, busy=updates.busy, room=updates.room
-    )
+        **groups, **totals, place=updates.step.write.addr, busy=updates.busy, room=updates.room,
+        **({"rooms": updates.rooms} if partials else {}),
+    )  # fmt: skip
     bench.run(extra=40)
     found = [
         (cycle, tuple(seen[name][cycle] for name in (*names, *totals, "place")))
@@ -136,6 +138,9 @@ def test_every_group_is_sent_in_its_cycle_with_its_sums(
 ) -> None:
     taken, found, expected, seen = run(sizes, kind, rate, partials=partials)
     assert found == expected
+    if partials:
+        copies = (1 << -(-sizes["lanes"] // FAR_LANES_A_COPY)) - 1
+        assert seen["rooms"] == [copies * room for room in seen["room"]]
     groups = sizes["lanes"] // sizes["units"]
     busy = set()
     each = len(expected) // len(taken)
