@@ -24,16 +24,15 @@ LANES_A_COPY = 16
 FAR_LANES_A_COPY = 8
 """The same in a core with external memory, whose lanes are all over the chip."""
 
-
-def far_copies(lanes: int) -> int:
-    """Copies of a bit for lanes that are all over the chip."""
-    return -(-lanes // FAR_LANES_A_COPY)
-
-
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024
 _WIDEST = 36
 _LEAST_BANK = 512
+
+
+def far_copies(lanes: int) -> int:
+    """Copies of a bit for lanes that are all over the chip."""
+    return -(-lanes // FAR_LANES_A_COPY)
 
 
 def slices(width: int, depth: int) -> list[slice]:
