@@ -19,7 +19,7 @@ METHODS = {
     "binary": "Binary LIF",
     "ternary-fixed": "Ternary, fixed step",
     "ternary-learned": "Ternary, learned step",
-    "mlf": "MLF: N membranes, hard reset",
+    "mlf": "MLF: N membranes, reset to zero",
     "i-lif": "I-LIF: fixed step, full reset",
     "lm-ht": "LM-HT: learned mixing of timesteps, full reset",
     "v1": "V1: fixed step, box",
