@@ -152,14 +152,15 @@ def _counted(config: CoreConfig) -> int:
 
 
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
-    """Sizes that a clock period grows with. The last is the way across memories that fill a chip:
-    Mbit of those of a core with external memory.
+    """Sizes that a clock period grows with. The last two are the way across memories that fill a
+    chip: Mbit of those of a core with external memory, which has registers on that way; of those
+    of another core, Mbit beyond the first.
     """
     c = config
     bits = c.plane_words * c.word + c.weight_rows * c.lanes * c.weight_bits
     bits += c.partial_words * c.units * c.partial_bits
-    far = bits / 1e6 if c.external else 0.0
-    return np.array([1.0, c.lane_log2, c.membrane_bits, far])
+    far, farther = (bits / 1e6, 0.0) if c.external else (0.0, max(0.0, bits / 1e6 - 1))
+    return np.array([1.0, c.lane_log2, c.membrane_bits, far, farther])
 
 
 @cache
@@ -193,20 +194,26 @@ def _series(board: Board) -> str:
 
 
 def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -> Any:
-    """Least squares of relative errors with coefficients of at least 0, by leaving some out."""
+    """Least squares of relative errors with coefficients of at least 0, by leaving some out: of
+    those that would be negative, first the one that is missed least.
+    """
     if not rows:
         return np.zeros(0)
-    table, wanted = np.array(rows), np.array(values)
-    table = table / wanted[:, None]
+    table = np.array(rows) / np.array(values)[:, None]
     kept = list(range(table.shape[1]))
-    while True:
-        found = np.linalg.lstsq(table[:, kept], np.ones(len(wanted)), rcond=None)[0]
-        if (found >= 0).all():
-            break
-        del kept[int(found.argmin())]
+    while (found := _solve(table[:, kept])[0]).min() < 0:
+        negative = [column for column, value in zip(kept, found, strict=True) if value < 0]
+        errors = [_solve(np.delete(table[:, kept], kept.index(n), 1))[1] for n in negative]
+        kept.remove(negative[int(np.argmin(errors))])
     full = np.zeros(table.shape[1])
     full[kept] = found
     return full
+
+
+def _solve(table: NDArray[np.float64]) -> tuple[Any, float]:
+    """Coefficients with which the columns add up to 1, and the squared error that is left."""
+    found = np.linalg.lstsq(table, np.ones(len(table)), rcond=None)[0]
+    return found, float(np.square(table @ found - 1).sum())
 
 
 def compare(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
