@@ -47,10 +47,13 @@ _RANGES = {
     "partial_words": (0, 1 << 16),
     "partial_bits": (0, 32),
     "fifo_depth": (3, 1 << 12),
+    "fast": (0, 1),
     "counters": (1, 7),
     "counter_bits": (8, 40),
 }
 _POWERS = ("lanes", "word", "summary", "units")
+FAR_WEIGHT_BITS = 1 << 20
+"""Bits of weights beyond which they fill a good part of a chip: iCE40 UltraPlus has as many."""
 
 
 def address_bits(size: int) -> int:
@@ -74,7 +77,8 @@ class CoreConfig:
 
     Shape: `lanes` P, accumulators that work at once; `word` W, bits of a plane word; `summary` S,
     non-zero flags in a summary word; `units` L, neuron units; `fifo_depth`, events between scanner
-    and lanes. The first four are powers of two; P <= W, S <= W, L <= P.
+    and lanes; `fast`, 0 to leave out registers of the neurons that a clock of 33 MHz on an iCE40
+    UP5K does not need. The first four are powers of two; P <= W, S <= W, L <= P.
 
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
@@ -131,6 +135,7 @@ class CoreConfig:
     partial_words: int = 0
     partial_bits: int = 0
     fifo_depth: int = 16
+    fast: int = 1
     counters: int = 7
     counter_bits: int = 40
 
@@ -180,6 +185,9 @@ class CoreConfig:
                 f"partial_words and partial_bits must both be 0 or neither, "
                 f"not {self.partial_words!r} and {self.partial_bits!r}"
             )
+        for name, what in (("external", "external memory"), ("partial_words", "partial sums")):
+            if getattr(self, name) and not self.fast:
+                raise ValueError(f"fast must be 1 with {what}, not {self.fast!r}")
 
     @property
     def granule(self) -> int:
@@ -224,6 +232,17 @@ class CoreConfig:
     def weight_address_bits(self) -> int:
         """Bits of a weight row's number; sums of rows wrap around at their power of two."""
         return address_bits(self.weight_rows)
+
+    @property
+    def far_weights(self) -> bool:
+        """Whether the weights, which all are on the chip, fill a good part of it."""
+        bits = self.lanes * self.weight_bits * self.weight_rows
+        return not self.external and bits > FAR_WEIGHT_BITS
+
+    @property
+    def far(self) -> bool:
+        """Whether memories fill a good part of the chip, so that the way to them takes cycles."""
+        return self.external > 0 or self.far_weights
 
     @property
     def param_tiles(self) -> int:

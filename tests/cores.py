@@ -13,7 +13,7 @@ from lbq_hw.network import Network
 
 
 def random_core(network: Network, seed: int, *, lanes: int | None = None) -> CoreConfig:
-    """P 4 to 64 (unless given), W and S and L whatever P allows."""
+    """P 4 to 64 (unless given), W and S and L whatever P allows, fast or not."""
     random = np.random.default_rng(seed)
 
     def power(low: int, high: int) -> int:
@@ -21,9 +21,8 @@ def random_core(network: Network, seed: int, *, lanes: int | None = None) -> Cor
 
     lanes = lanes or power(4, 64)
     word = power(max(8, lanes), 128)
-    return smallest_for(
-        network, lanes=lanes, word=word, summary=power(1, min(word, 32)), units=power(1, lanes)
-    )
+    shape = {"word": word, "summary": power(1, min(word, 32)), "units": power(1, lanes)}
+    return smallest_for(network, lanes=lanes, **shape, fast=int(random.integers(2)))
 
 
 def common_core(networks: Sequence[Network], *, lanes: int, **shape: int) -> CoreConfig:

@@ -145,7 +145,6 @@ class MemoryBoard(wiring.Component):
         connect(m, link.o, transmitter.i)
         connect(m, link.port, core.port)
         m.d.comb += [
-            link.lost.eq(receiver.lost),
             receiver.divisor.eq(link.divisor),
             transmitter.divisor.eq(link.divisor),
             link.idle.eq(~transmitter.busy),

@@ -93,7 +93,7 @@ class Accelerator(wiring.Component):
         m.submodules.host = host = self._host
         tables = {kind: self._image.get(region, ()) for region, kind in _TABLES.items()}
         m.submodules.walker = walker = Walker(c, **tables)
-        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule, far=c.external > 0)
+        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule, far=c.far)
         m.submodules.scanner = scanner = Scanner(
             **planes,
             lanes=c.lanes,
@@ -102,7 +102,7 @@ class Accelerator(wiring.Component):
             exponent_bits=c.exponent_bits,
             identities=c.identities > 0,
             stacks=c.stacks > 0,
-            far=c.external > 0,
+            far=c.far,
         )
         m.submodules.lanes = lanes = LaneArray(
             lanes=c.lanes,
@@ -111,6 +111,7 @@ class Accelerator(wiring.Component):
             acc_bits=c.acc_bits,
             masks=c.identities > 0,
             whole_rows=c.external > 0,
+            far_rows=c.far_weights,
             init=self._image.get(Region.WEIGHTS, ()),
         )
         layer, step = walker.o_layer_info.shape(), walker.o_step.payload.shape()
@@ -127,6 +128,7 @@ class Accelerator(wiring.Component):
             resets=c.resets > 0,
             partial_words=c.partial_words,
             partial_bits=c.partial_bits,
+            fast=c.fast > 0,
             init=self._params(),
         )
         m.submodules.writer = writer = Writer(
@@ -135,9 +137,10 @@ class Accelerator(wiring.Component):
             plane_bits=c.plane_address_bits,
             write=step["write"].shape,
             layer=layer,
+            fast=c.fast > 0,
         )
         m.submodules.events = events = Queue(
-            scanner.o_event.payload.shape(), depth=c.fifo_depth, spare=c.external > 0
+            scanner.o_event.payload.shape(), depth=c.fifo_depth, spare=c.far
         )
 
         connect(m, wiring.flipped(self.port), host.port)
@@ -161,13 +164,15 @@ class Accelerator(wiring.Component):
             neurons.layer.eq(walker.o_layer_info),
             writer.layer.eq(walker.o_layer_info),
         ]
+        if not c.fast:
+            m.d.comb += writer.planes.eq(neurons.planes)
         if c.partial_words:
             m.d.comb += [neurons.i_valids.eq(lanes.o_valids), lanes.rooms.eq(neurons.rooms)]
         elif c.external:
             m.d.comb += lanes.rooms.eq(neurons.room.replicate(len(lanes.rooms)))
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
-        # known late. With external memory the planes fill the chip, and a register drives them.
-        writes = m.d.sync if c.external else m.d.comb
+        # known late. Where memories fill the chip, a register drives them.
+        writes = m.d.sync if c.far else m.d.comb
         writes += [
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
@@ -203,7 +208,7 @@ class Accelerator(wiring.Component):
         c = self._config
         shape = neurons.o_logits.payload.shape()
         depth = c.logits // c.units
-        attrs = spared(platform, depth) if c.external else APART
+        attrs = spared(platform, depth) if c.far else APART
         m.submodules.logits = store = memory.Memory(shape=shape, depth=depth, init=[], attrs=attrs)
         write = store.write_port()
         connect(m, host.logits, store.read_port())
@@ -236,7 +241,8 @@ class Accelerator(wiring.Component):
         if not c.external:
             return quiet
         # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
-        # comes first. Without external memory, nothing that follows looks at the planes so soon.
+        # comes first. Without external memory, nothing that follows looks at the planes so soon,
+        # whether there is that register or not.
         # The last register is for the way from all these blocks to the tape's.
         drained, settled, was_quiet = Signal(), Signal(), Signal()
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]

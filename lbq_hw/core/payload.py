@@ -15,6 +15,7 @@ __all__ = [
     "Event",
     "LayerInfo",
     "LevelPlanes",
+    "LevelWrite",
     "PlaneWrite",
     "ScanKind",
     "ScanRequest",
@@ -262,3 +263,16 @@ class LevelPlanes(data.StructLayout):
 
     def __init__(self, *, lanes: int, planes: int, write: WriteInfo):
         super().__init__({"planes": data.ArrayLayout(lanes, planes), "restart": 1, "write": write})
+
+
+class LevelWrite(data.StructLayout):
+    """Where the levels of a tile go at one timestep, in a core that is not fast, whose planes
+    follow one by one.
+
+    Members
+    -------
+    restart, write : as in `LevelPlanes`
+    """
+
+    def __init__(self, *, write: WriteInfo):
+        super().__init__({"restart": 1, "write": write})

@@ -11,6 +11,7 @@ from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.host import uart
+from lbq_hw.core.host.addresses import used_bits
 from lbq_hw.core.host.link import Link
 from lbq_hw.external.chips import Chip
 from lbq_hw.isa.link import divisor
@@ -78,14 +79,15 @@ class System(wiring.Component):
         m.submodules.core = core = Accelerator(self._config, image=self._image)
         baked = 0 if self._image is None else tag(self._image)
         far = self._chip is not None
-        m.submodules.link = link = Link(divisor=self._divisor, tag=baked, far=far)
+        m.submodules.link = link = Link(
+            divisor=self._divisor, tag=baked, address_bits=used_bits(self._config), far=far
+        )
         m.submodules.receiver = receiver = uart.UartReceiver()
         m.submodules.transmitter = transmitter = uart.UartTransmitter()
         connect(m, receiver.o, link.i)
         connect(m, link.o, transmitter.i)
         connect(m, link.port, core.port)
         m.d.comb += [
-            link.lost.eq(receiver.lost),
             receiver.divisor.eq(link.divisor),
             transmitter.divisor.eq(link.divisor),
             link.idle.eq(~transmitter.busy),

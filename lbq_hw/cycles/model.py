@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lbq_hw import isa
-from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
+from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner, lane_way
 from lbq_hw.cycles.work import Block, LayerWork
 from lbq_hw.isa.regions import COUNTERS, Counters
 
@@ -131,9 +131,8 @@ class _Walk:
             readout=bool(layer["readout"]),
             leaves=bool(layer["partial_out"]),
         )
-        far = config.external > 0
-        self.lanes = Lanes(config.fifo_depth, self.neurons, far=far)
-        self._scanner = Scanner(self.lanes, far=far)
+        self.lanes = Lanes(config.fifo_depth, self.neurons, way=lane_way(config))
+        self._scanner = Scanner(self.lanes, far=config.far)
         self._visit = len(work.paths) + 2  # cycles of a position
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []

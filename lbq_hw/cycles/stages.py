@@ -25,10 +25,14 @@ memory.
 """
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
+PLANES_PER_STAGE = 2
+"""Bits of a level that a neuron unit handles in one cycle, behind the first, if it is not fast."""
 FAR_CYCLES = 4
 """Cycles of a read in a memory that fills a good part of the chip."""
 PARTIAL_CYCLES = FAR_CYCLES
 """Cycles that a group takes longer where there are partial sums."""
+NEAR_WAY = 2
+"""Cycles to read weights that are near, and to add them."""
 
 _NEVER = -(1 << 60)
 
@@ -36,18 +40,23 @@ _NEVER = -(1 << 60)
 @dataclass(frozen=True, kw_only=True)
 class NeuronTiming:
     """A tile takes `groups` cycles; updates of one membrane begin `loop` cycles apart or more;
-    a group's levels are collected `depth` cycles after it was sent.
+    a group's levels are collected `depth` cycles after it was sent, and their planes are offered
+    `offer` cycles later.
     """
 
     groups: int
     loop: int
     depth: int
+    offer: int = 1
 
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
         leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
-        depth = leak + config.planes + 5 + (PARTIAL_CYCLES if config.partial_words else 0)
-        return cls(groups=config.groups, loop=leak + 3, depth=depth)
+        if config.fast:
+            depth = leak + config.planes + 5 + (PARTIAL_CYCLES if config.partial_words else 0)
+        else:
+            depth = leak + config.planes // PLANES_PER_STAGE + 2
+        return cls(groups=config.groups, loop=leak + 3, depth=depth, offer=config.fast)
 
 
 class Neurons:
@@ -103,7 +112,16 @@ class Neurons:
         """First cycle in which nothing is on its way, once all steps are taken."""
         taken = self._began + self._timing.groups + self._timing.depth
         # The writer offers its last plane a cycle after it has left its register.
-        return taken + self._planes + 2 if self._writes else taken
+        return taken + self._timing.offer + self._planes + 1 if self._writes else taken
+
+
+def lane_way(config: CoreConfig) -> int:
+    """Cycles to read the weights and add them: a register may be in front of their memory, and
+    another behind it.
+    """
+    if config.far_weights:
+        return NEAR_WAY + 2
+    return NEAR_WAY + 1 if config.external else NEAR_WAY
 
 
 class Lanes:
@@ -111,14 +129,15 @@ class Lanes:
 
     Nothing is taken while a finished sum waits for the neuron units. With events numbered, a lag is
     the cycle in which one is made or taken less its number: it never falls, and that of the taken
-    ones rises only where a word comes late or a sum waits.
+    ones rises only where a word comes late or a sum waits. `way`: cycles in which an event moves,
+    from the one after it was taken to the one in which its weights are added.
     """
 
-    def __init__(self, depth: int, neurons: Neurons, *, far: bool = False) -> None:
+    def __init__(self, depth: int, neurons: Neurons, *, way: int = NEAR_WAY) -> None:
         if depth < 3:
             raise ValueError(f"fifo_depth must be at least 3 for the cycle model, not {depth!r}")
         self._depth, self._neurons = depth, neurons
-        self._way = 3 if far else 2  # cycles to read the weights, after one to ask if far, and add
+        self._way = way
         self._next = 0  # number of the next event
         self._made = _NEVER  # lag of the last event
         self._taken = _NEVER

@@ -17,7 +17,7 @@ BLOCKS = (
         y=44,
         width=300,
         height=96,
-        parts=("FrameReceiver", "FrameTransmitter", "SerialCrc"),
+        parts=("FrameReceiver", "FrameEscapes", "SerialCrc"),
         columns=2,
     ),
     Block(name="UartReceiver", role=("bytes from the host",), x=480, y=44, width=160, height=44),

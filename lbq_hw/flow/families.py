@@ -97,7 +97,9 @@ def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = Fals
     """nextpnr's arguments for the files of a build. It must not fail at a missed clock.
 
     `full`: the core takes nearly all block RAMs. On an ECP5, nextpnr's first router had then routed
-    a fifth of the arcs after ten minutes, and the second was done in fewer.
+    a fifth of the arcs after ten minutes, and the second was done in fewer. Its placer draws logic
+    together and leaves a quarter of the chip empty, so that wires are led around full places; with
+    less pull they are not.
     """
     family = of(board)
     files = family.place("netlist.json", f"top.{family.constraints}", f"placed.{family.placed}")
@@ -111,7 +113,11 @@ def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = Fals
         "--report",
         "place.json",
         "--timing-allow-fail",
-        *(["--router", "router2"] if full and board.family == "ecp5" else []),
+        *(
+            ["--router", "router2", "--placer-heap-beta", "0.6"]
+            if full and board.family == "ecp5"
+            else []
+        ),
     ]
 
 

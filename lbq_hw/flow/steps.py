@@ -26,8 +26,10 @@ from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
 from lbq_hw.tools.process import call
 
-_ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'h0+;\n)+  end\n")
+_ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
+_WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
 _LARGE = 4096  # words of a memory whose zeros take long to read
+_LONG, _BLOCK = 1024, 256  # words that Yosys reads slowly at once, and those it reads quickly
 
 
 def load(job: Job, work: Path) -> str:
@@ -125,7 +127,7 @@ def rtl(job: Job, work: Path) -> str:
         made = plan.files[name]
         text = made if isinstance(made, str) else made.decode()
         if product == "top.v":
-            text = without_zeros(text, least=1 if tape else _LARGE)
+            text = in_blocks(without_zeros(text, least=1 if tape else _LARGE))
         (work / product).write_text(text, encoding="utf-8")
     _write(work / "rtl.json", {"baked": baked})
     size = (work / "top.v").stat().st_size
@@ -140,6 +142,21 @@ def without_zeros(verilog: str, *, least: int = 1) -> str:
     zeros too.
     """
     return _ZEROS.sub(lambda found: "" if found[0].count(" = ") >= least else found[0], verilog)
+
+
+def in_blocks(verilog: str) -> str:
+    """Verilog with the first contents of large memories in many short blocks: Yosys takes a time
+    that grows with the square of a block.
+    """
+
+    def cut(found: re.Match[str]) -> str:
+        lines = found[1].splitlines(keepends=True)
+        if len(lines) <= _LONG:
+            return found[0]
+        blocks = ("".join(lines[i : i + _BLOCK]) for i in range(0, len(lines), _BLOCK))
+        return "".join(f"  initial begin\n{block}  end\n" for block in blocks)
+
+    return _WORDS.sub(cut, verilog)
 
 
 def simulate(job: Job, work: Path) -> str:

@@ -105,7 +105,7 @@ def _elaborated(config: CoreConfig, any_board: _Board) -> tuple[Memory, ...]:
                     name=name,
                     depth=fragment._data.depth,
                     width=width,
-                    granule=weight_granule(config)
+                    granule=min(width, weight_granule(config))
                     if name.startswith("core.lanes.") and not config.external
                     else granule,
                     clocked=all(port._domain != "comb" for port in fragment._read_ports),
@@ -136,14 +136,32 @@ def blocks(memory: Memory, family: str) -> int:
 
 def _columns(memory: Memory, width: int, byte: int) -> int:
     """Blocks of a width side by side, with one write enable per byte. Bits of one enable take whole
-    bytes: what they leave of the last one is lost.
+    bytes, in one block or two: what they leave of the last one is lost.
     """
     if byte == 1 or memory.granule == memory.width:
         return -(-memory.width // width)
-    granules, together = memory.width // memory.granule, width // byte // -(-memory.granule // byte)
-    if together:
-        return -(-granules // together)
-    return granules * -(-memory.granule // width)
+    granules, bytes_each = memory.width // memory.granule, -(-memory.granule // byte)
+    if width < byte:
+        return granules * -(-memory.granule // width)
+    return -(-granules * bytes_each // (width // byte))
+
+
+def weight_memories(config: CoreConfig) -> list[Memory]:
+    """The memories of the weights, if no single-port RAM holds them: as in `_elaborated`, but for
+    their names.
+    """
+    c, granule = config, weight_granule(config)
+    if not c.far_weights:
+        width = c.lanes * c.weight_bits
+        return [Memory(name="weights", depth=c.weight_rows, width=width, granule=granule)]
+    from lbq_hw.core.memory.far_rows import lanes_a_slice, row_banks
+
+    lanes = min(c.lanes, lanes_a_slice(c.weight_rows, c.weight_bits))
+    width = lanes * c.weight_bits
+    return [
+        Memory(name=f"weights_{first}", depth=depth, width=width, granule=min(width, granule))
+        for first, depth in row_banks(c.weight_rows)
+    ] * (c.lanes // lanes)
 
 
 def weight_granule(config: CoreConfig) -> int:

@@ -26,7 +26,7 @@ from lbq_hw.resources.memories import (
     logic_cost,
     memories,
     sprams,
-    weight_granule,
+    weight_memories,
 )
 
 
@@ -61,10 +61,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
     single = sprams(c, board)
     large = [Memory(name="planes", depth=c.plane_words, width=c.word, granule=c.granule)]
     if not single:
-        lanes = c.lanes * c.weight_bits
-        large.append(
-            Memory(name="weights", depth=c.weight_rows, width=lanes, granule=weight_granule(c))
-        )
+        large += weight_memories(c)
     if c.partial_words:
         sums = c.units * c.partial_bits
         large.append(Memory(name="sums", depth=c.partial_words, width=sums, granule=sums))
@@ -153,20 +150,24 @@ def _counted(config: CoreConfig) -> int:
 
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
     """Sizes that a clock period grows with. The last two are the way across memories that fill a
-    chip: Mbit of those of a core with external memory, which has registers on that way; of those
-    of another core, Mbit beyond the first.
+    chip: Mbit of those of a core that is `far`, which has registers on that way; of those of
+    another core, Mbit beyond the first.
     """
     c = config
     bits = c.plane_words * c.word + c.weight_rows * c.lanes * c.weight_bits
     bits += c.partial_words * c.units * c.partial_bits
-    far, farther = (bits / 1e6, 0.0) if c.external else (0.0, max(0.0, bits / 1e6 - 1))
+    far, farther = (bits / 1e6, 0.0) if c.far else (0.0, max(0.0, bits / 1e6 - 1))
     return np.array([1.0, c.lane_log2, c.membrane_bits, far, farther])
 
 
 @cache
 def _luts(family: str) -> NDArray[np.float64]:
-    """Coefficients of the LUTs of a family."""
-    points = [point for point in measured() if boards.find(point["board"]).family == family]
+    """Coefficients of the LUTs of a family, without builds that are there for their clock alone."""
+    points = [
+        point
+        for point in measured()
+        if boards.find(point["board"]).family == family and not point.get("clock_alone")
+    ]
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [

@@ -60,7 +60,7 @@ def hopeless(network: Network, board: Board) -> str | None:
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     """The core with sizes raised to powers of two where memories have that room anyway: an index
     that cannot be too large needs no logic to check it. On an iCE40, whose cells are few, the core
-    counts its cycles and nothing else.
+    counts its cycles and nothing else; on a UP5K, whose clock is slow, it is not fast.
     """
     names = ["side", *isa.TABLES, "channels"]
     if sprams(config, board):
@@ -68,4 +68,6 @@ def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     sizes = {name: 1 << (getattr(config, name) - 1).bit_length() for name in names}
     if board.family == "ice40":
         sizes |= {"counters": 1, "counter_bits": SLICE}
+    if board.sprams and not config.external:
+        sizes["fast"] = 0
     return config.with_(**sizes)

@@ -179,8 +179,10 @@ def build(
     planes: int,
     decay_bits: int,
     params: np.ndarray | None = None,
+    timesteps: int = TIMESTEPS,
     resets: bool = True,
     partial_words: int = 0,
+    fast: bool = True,
 ) -> NeuronArray:
     layer, step = layouts(
         lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0
@@ -191,12 +193,13 @@ def build(
         units=units,
         acc_bits=ACC_BITS,
         membrane_bits=MEMBRANE_BITS,
-        timesteps=TIMESTEPS,
+        timesteps=timesteps,
         tiles=TILES,
         layer=layer,
         step=step,
         resets=resets,
         partial_words=partial_words,
         partial_bits=ACC_BITS - 1 if partial_words else 0,
+        fast=fast,
         init=words,
     )

@@ -12,9 +12,11 @@ from lbq_hw.core.payload import LayerInfo, WriteInfo
 PLANE_BITS = 10
 
 
-def build(*, lanes: int, word: int, planes: int) -> Writer:
+def build(*, lanes: int, word: int, planes: int, fast: bool = True) -> Writer:
     write, layer = layouts(lanes=lanes, word=word, planes=planes)
-    return Writer(lanes=lanes, word=word, plane_bits=PLANE_BITS, write=write, layer=layer)
+    return Writer(
+        lanes=lanes, word=word, plane_bits=PLANE_BITS, write=write, layer=layer, fast=fast
+    )
 
 
 def layouts(*, lanes: int, word: int, planes: int) -> tuple[WriteInfo, LayerInfo]:

@@ -225,6 +225,9 @@ def test_numbers_of_a_default_core_are_its_own() -> None:
     text = " ".join(PAGE.split())
     assert f"{neurons.latency} cycles in all on a default core" in text
     assert f"membranes ({neurons.loop} cycles on a default core)" in text
+    slow: Any = components()["Accelerator"](CoreConfig(fast=0))
+    (neurons,) = (part for part in inside(slow) if type(part).__name__ == "NeuronArray")
+    assert f"{neurons.latency} with the other sizes of a default core" in text
     assert f"A bit lasts at least {link.LEAST_DIVISOR} clock cycles" in text
     config = CoreConfig()
     assert config.word * config.summary == 512

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lbq_hw.config import CoreConfig, address_bits, largest
+from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig, address_bits, largest
 
 
 def test_a_config_survives_json() -> None:
@@ -39,6 +39,12 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
         ({"channels": 24}, "channels must be a multiple of lanes (16), not 24"),
         ({"logits": 10}, "logits must be a multiple of lanes (16), not 10"),
         ({"fifo_depth": 2}, "fifo_depth must be between 3 and 4096, not 2"),
+        ({"fast": 2}, "fast must be between 0 and 1, not 2"),
+        ({"fast": 0, "external": 16, "lanes": 32}, "fast must be 1 with external memory, not 0"),
+        (
+            {"fast": 0, "partial_words": 64, "partial_bits": 8},
+            "fast must be 1 with partial sums, not 0",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_refused(changes: dict[str, int], message: str) -> None:
@@ -94,3 +100,11 @@ def test_address_bits_number_every_entry() -> None:
 
 def test_the_largest_core_has_256_lanes() -> None:
     assert largest("lanes") == 256
+
+
+def test_weights_fill_a_chip_beyond_a_mbit_unless_they_are_on_a_tape() -> None:
+    most = CoreConfig(lanes=16, word=16, weight_bits=8, weight_rows=FAR_WEIGHT_BITS // 128)
+    more = most.with_(weight_rows=most.weight_rows + 1)
+    tape = more.with_(external=16)
+    assert [core.far_weights for core in (most, more, tape)] == [False, True, False]
+    assert [core.far for core in (most, more, tape)] == [False, True, True]

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.core.memory.spread import SpreadMemory
-from lbq_hw.core.neurons import partial_sums
+from lbq_hw.core.neurons import neuron_unit, partial_sums
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.scan import scanner
 from lbq_hw.core.walk import layer_loader, path_store, step_infos
@@ -93,8 +93,10 @@ def activity(program: Program, image: NDArray[np.uint8]) -> tuple[LayerCycles, .
 
 
 @pytest.mark.parametrize("bits", [0, 1, 30, 100])
-def test_a_readout_of_one_step_is_counted_by_hand(bits: int) -> None:
-    program = compile_network(dense(100), smallest_for(dense(100), lanes=4, word=128, units=2))
+@pytest.mark.parametrize("fast", [0, 1])
+def test_a_readout_of_one_step_is_counted_by_hand(bits: int, fast: int) -> None:
+    config = smallest_for(dense(100), lanes=4, word=128, units=2, fast=fast)
+    program = compile_network(dense(100), config)
     image = np.where(np.arange(100) < bits, 255, 0).astype(np.uint8).reshape(100, 1, 1)
     (layer,) = activity(program, image)
     timing = NeuronTiming.of(program.config)
@@ -110,16 +112,34 @@ def test_a_readout_of_one_step_is_counted_by_hand(bits: int) -> None:
     assert layer.scanner_stalls == layer.cycles - max(bits, 1)
 
 
+def test_a_core_whose_weights_fill_a_chip_scans_and_adds_later() -> None:
+    network = spiking(8, 7)
+    near = smallest_for(network, lanes=4, word=8)
+    far = near.with_(weight_rows=FAR_WEIGHT_BITS // (4 * near.weight_bits) + 1)
+    cycles = []
+    for config in (near, far.with_(weight_rows=far.weight_rows - 1), far):
+        program = compile_network(network, config)
+        found = activity(program, np.full((8, 1, 1), 255, np.uint8))
+        # Records have more slices if addresses of rows have more bits.
+        starts = isa.LAYER.slices(config) + isa.PATH.slices(config)
+        cycles.append([layer.cycles - starts for layer in found])
+    small, most, more = cycles
+    assert most == small
+    assert more == [layer + scanner.FAR + 2 for layer in small]
+
+
 @pytest.mark.parametrize("capacity", [1, 7])
-def test_a_layer_ends_when_its_planes_are_written(capacity: int) -> None:
+@pytest.mark.parametrize("fast", [0, 1])
+def test_a_layer_ends_when_its_planes_are_written(capacity: int, fast: int) -> None:
     network = spiking(8, capacity)
-    program = compile_network(network, smallest_for(network, lanes=4, word=8))
+    program = compile_network(network, smallest_for(network, lanes=4, word=8, fast=fast))
     timing, planes = NeuronTiming.of(program.config), capacity.bit_length()
     layer = activity(program, np.full((8, 1, 1), 255, np.uint8))[0]
     taken = first_request(program.config, planes) + scanner.LATENCY + 8 - 1 + 2
     collected = taken + 3 + timing.groups + timing.depth
-    # The writer takes them a cycle later, writes from two cycles on, and all is quiet.
-    assert layer.cycles == collected + 1 + (planes + 1) + 1
+    # The writer takes them a cycle later, or at once if the core is not fast; it writes from two
+    # cycles on, and all is quiet.
+    assert layer.cycles == collected + fast + (planes + 1) + 1
 
 
 def test_dense_words_take_one_cycle_per_event() -> None:
@@ -168,7 +188,7 @@ def test_positions_of_a_window_but_the_last_write_nothing() -> None:
 
 
 def event_by_event(
-    words: list[tuple[int, int, bool]], depth: int, delays: list[int]
+    words: list[tuple[int, int, bool]], depth: int, delays: list[int], way: int
 ) -> tuple[list[int], list[int]]:
     """Cycles in which the words' last events are made, and in which sums are taken.
 
@@ -194,7 +214,10 @@ def event_by_event(
             taken.append(moves(max(out[-1], taken[-1]) + 1))
         lasts.append(made[-1])
         if end:
-            ready = moves(moves(taken[-1] + 1) + 1) + 1
+            ready = taken[-1]
+            for _ in range(way):
+                ready = moves(ready + 1)
+            ready += 1
             sums.append(ready + delays[len(sums)])
             stands |= set(range(ready, sums[-1]))
     return lasts, sums
@@ -214,9 +237,9 @@ class Late(Neurons):
 @pytest.mark.parametrize("seed", range(60))
 def test_words_at_once_are_as_event_by_event(seed: int) -> None:
     source = random.Random(seed)
-    depth = source.choice((3, 4, 8, 16, 64))
+    depth, way = source.choice((3, 4, 8, 16, 64)), source.choice((2, 3, 4))
     delays = [source.choice((0, 0, 1, 7, 40)) for _ in range(200)]
-    lanes = Lanes(depth, Late(delays))
+    lanes = Lanes(depth, Late(delays), way=way)
     words, lasts, cycle = [], [], 0
     for _ in range(200):
         # A word is loaded when the last event of the one before is made, or later.
@@ -226,7 +249,7 @@ def test_words_at_once_are_as_event_by_event(seed: int) -> None:
         lasts.append(lanes.word(cycle, count))
         if end:
             lanes.end(first=True, emits=True)
-    expected = event_by_event(words, depth, delays)
+    expected = event_by_event(words, depth, delays, way)
     assert (lasts, lanes.sums) == expected
     assert lanes.stalls == sum(delays[: len(lanes.sums)])
 
@@ -282,17 +305,19 @@ def test_the_constants_are_those_of_the_core() -> None:
     assert queues["word_queue"].default == stages.WORD_QUEUE
     assert stages.FAR_CYCLES == SpreadMemory.LATENCY
     assert stages.PARTIAL_CYCLES == partial_sums.LATENCY - 1
+    assert stages.PLANES_PER_STAGE == neuron_unit.PLANES_PER_STAGE
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
     assert model.SLOTS == path_store.SLOTS
 
 
 @pytest.mark.parametrize("decay_bits", [0, 1, 2, 8, 15])
-@pytest.mark.parametrize(("units", "planes"), [(1, 1), (4, 3), (16, 5)])
+@pytest.mark.parametrize(("units", "planes"), [(1, 1), (4, 3), (8, 4), (16, 5)])
+@pytest.mark.parametrize("fast", [0, 1])
 def test_the_timing_of_the_neuron_units_is_the_cores(
-    decay_bits: int, units: int, planes: int
+    decay_bits: int, units: int, planes: int, fast: int
 ) -> None:
     config = smallest_for(dense(8), lanes=16).with_(
-        decay_bits=decay_bits, units=units, planes=planes
+        decay_bits=decay_bits, units=units, planes=planes, fast=fast
     )
     array = NeuronArray(
         lanes=16,
@@ -303,10 +328,11 @@ def test_the_timing_of_the_neuron_units_is_the_cores(
         tiles=1,
         layer=layer_loader.layer_layout(config),
         step=step_infos.step_layout(config),
+        fast=fast > 0,
     )
     timing = NeuronTiming.of(config)
     assert (timing.groups, timing.loop) == (array.groups, array.loop)
-    assert timing.groups + timing.depth + 1 == array.latency
+    assert timing.groups + timing.depth + timing.offer == array.latency
 
 
 def layer_cycles(**bounds: int) -> LayerCycles:

@@ -35,9 +35,11 @@ def drawn() -> list[str]:
 
 
 def test_every_component_with_a_contract_is_drawn_once() -> None:
-    # The drawing is of a core without external memory, which has a page of its own.
+    # The drawing is of a core without external memory, which has a page of its own, and whose
+    # weights are near its lanes.
     elsewhere = (
         "lbq_hw.core.external.",
+        "lbq_hw.core.memory.far_rows",
         "lbq_hw.core.memory.spread",
         "lbq_hw.core.neurons.partial_sums",
         "lbq_hw.core.scan.two_places",

@@ -18,7 +18,7 @@ import pytest
 import boards
 from lbq_hw import flow, package, zoo
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
-from lbq_hw.flow.steps import without_zeros
+from lbq_hw.flow.steps import in_blocks, without_zeros
 from lbq_hw.tools import TOOLS, Found
 from lbq_hw.tools.process import call
 from tests.lbq_hw.fake_tools import Fakes
@@ -311,11 +311,25 @@ def test_options_out_of_range_are_refused(options: dict[str, float], message: st
 
 
 def test_zeros_of_large_memories_are_left_out_and_others_kept() -> None:
-    def memory(words: list[int]) -> str:
-        lines = [f"    mem[{i}] = 8'h{word:02x};\n" for i, word in enumerate(words)]
+    def memory(words: list[int], form: str = "8'h{:02x}") -> str:
+        lines = [f"    mem[{i}] = {form.format(word)};\n" for i, word in enumerate(words)]
         return f"module m;\n  initial begin\n{''.join(lines)}  end\nendmodule\n"
 
     small, large, filled = memory([0] * 3), memory([0] * 4), memory([0, 0, 0, 0, 1])
     bare = "module m;\nendmodule\n"
     assert without_zeros(small + large + filled, least=4) == small + bare + filled
     assert without_zeros(small + large + filled) == bare + bare + filled
+    # Yosys writes words of 32 bits in decimal.
+    assert without_zeros(memory([0] * 4, "32'd{}") + memory([10], "32'd{}")) == bare + memory(
+        [10], "32'd{}"
+    )
+
+
+def test_contents_of_large_memories_are_cut_into_short_blocks() -> None:
+    def block(words: range) -> str:
+        lines = "".join(f"    mem[{i}] = 8'h{i & 255:02x};\n" for i in words)
+        return f"  initial begin\n{lines}  end\n"
+
+    assert in_blocks(block(range(1024))) == block(range(1024))
+    cut = [*(block(range(i, i + 256)) for i in range(0, 1024, 256)), block(range(1024, 1025))]
+    assert in_blocks(f"a\n{block(range(1025))}b\n") == f"a\n{''.join(cut)}b\n"

@@ -12,7 +12,7 @@ import pytest
 import boards
 from lbq_hw import resources, sizing, zoo
 from lbq_hw.compiler import compile_network
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.file import load
 from lbq_hw.network import Input, Layer, Network, Path
 from lbq_hw.resources import Estimate, Memory, memories, model
@@ -20,13 +20,19 @@ from lbq_hw.sizing import FitError, SizedCore
 from lbq_hw.sizing.activity import Activity
 
 POINTS = resources.measured()
+FITTED = [point for point in POINTS if not point.get("clock_alone")]
 
 
 @pytest.mark.parametrize("family", boards.FAMILIES)
 def test_the_model_is_near_place_and_route(family: str) -> None:
-    rows = [row for row in resources.compare(POINTS) if boards.find(row["board"]).family == family]
-    assert len(rows) >= 4
-    errors = [row["estimate"]["luts"] / row["luts"] - 1 for row in rows]
+    def compared(points: list[dict]) -> list[dict]:
+        return [
+            row for row in resources.compare(points) if boards.find(row["board"]).family == family
+        ]
+
+    rows, fitted = compared(POINTS), compared(FITTED)
+    assert len(fitted) >= 4
+    errors = [row["estimate"]["luts"] / row["luts"] - 1 for row in fitted]
     assert max(map(abs, errors)) < 0.05
     clocks = [
         row["estimate"]["fmax_hz"] / 1e6 / row["fmax_mhz"] - 1 for row in rows if row["fmax_mhz"]
@@ -37,8 +43,8 @@ def test_the_model_is_near_place_and_route(family: str) -> None:
 
 def test_the_logic_of_a_build_is_foretold_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
-        for point in POINTS:
-            others = [other for other in POINTS if other is not point]
+        for point in FITTED:
+            others = [other for other in FITTED if other is not point]
             monkeypatch.setattr(model, "measured", lambda others=others: others)
             model._luts.cache_clear()
             (row,) = resources.compare([point])
@@ -50,6 +56,19 @@ def test_the_logic_of_a_build_is_foretold_by_the_others(monkeypatch: pytest.Monk
 def test_block_rams_are_counted_as_they_were_found() -> None:
     for row in resources.compare(POINTS):
         assert abs(row["estimate"]["block_rams"] - row["block_rams"]) <= 2
+
+
+@pytest.mark.parametrize("lanes", [4, 32])
+@pytest.mark.parametrize("weight_bits", [2, 3, 8])
+def test_weights_that_fill_a_chip_are_counted_without_an_elaboration(
+    lanes: int, weight_bits: int
+) -> None:
+    rows = FAR_WEIGHT_BITS // (lanes * weight_bits) + 700
+    config = CoreConfig(lanes=lanes, word=32, weight_bits=weight_bits, weight_rows=rows)
+    found = memories.memories(config, boards.find("ulx3s-85f"))
+    elaborated = [replace(m, name="") for m in found if m.name.startswith("core.lanes.")]
+    counted = [replace(m, name="") for m in memories.weight_memories(config)]
+    assert sorted(elaborated, key=str) == sorted(counted, key=str)
 
 
 QUICK = [
@@ -167,6 +186,19 @@ def test_weights_lie_in_single_port_rams_where_they_fit() -> None:
     assert resources.sprams(config.with_(weight_rows=16385), board) == 0
     assert resources.sprams(config.with_(lanes=16, weight_bits=4, units=4), board) == 4
     assert resources.sprams(config, boards.find("ice40-hx8k")) == 0
+
+
+@pytest.mark.parametrize(
+    ("board", "fast"), [("icebreaker", 0), ("icesugar", 0), ("ice40-hx8k", 1), ("ulx3s-85f", 1)]
+)
+def test_a_core_is_fast_unless_its_chip_is_slow(board: str, fast: int) -> None:
+    config = CoreConfig(lanes=16, word=16)
+    assert resources.rounded(config, boards.find(board)).fast == fast
+
+
+def test_a_core_with_external_memory_is_fast_on_a_slow_chip_too() -> None:
+    config = CoreConfig(lanes=16, word=16, external=16)
+    assert resources.rounded(config, boards.find("icebreaker")).fast == 1
 
 
 @pytest.mark.parametrize(

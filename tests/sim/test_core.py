@@ -13,6 +13,7 @@ from simulators import (
     bench,
     digits,
     drawn,
+    far_core,
     needs_verilator,
     shape_seeds,
     shared_core,
@@ -46,6 +47,11 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
     assert_exact(shared_core(shape), range(first, first + 5))
 
 
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+def test_random_networks_are_bit_exact_where_weights_fill_a_chip(shape: Shape) -> None:
+    assert_exact(far_core(shape), range(10))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> None:
@@ -54,11 +60,13 @@ def test_random_networks_are_bit_exact_on_cores_of_every_shape(shape: Shape) -> 
 
 
 def test_a_core_for_one_path_that_counts_cycles_alone_is_bit_exact_and_on_time() -> None:
-    """What small chips get: registers for the only path, and the fewest counters."""
+    """What small chips get: registers for the only path, the fewest counters, and few registers of
+    neurons.
+    """
     drawn_networks = (drawn(seed, 8) for seed in range(200))
     single = [n for n in drawn_networks if all(len(layer.paths) == 1 for layer in n.layers)][:8]
     small = common_core(single, lanes=8, word=16, summary=8, units=1)
-    config = small.with_(counters=1, counter_bits=32)
+    config = small.with_(counters=1, counter_bits=32, fast=0)
     assert config.layer_paths == 1
     with Verilated(bench(config)) as core:
         for network in single:

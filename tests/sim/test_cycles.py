@@ -14,6 +14,7 @@ from simulators import (
     bench,
     digits,
     drawn,
+    far_core,
     needs_verilator,
     shape_seeds,
     shared_core,
@@ -70,6 +71,11 @@ def assert_equal(config: CoreConfig, seeds: range) -> None:
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
 def test_every_counter_of_random_networks_is_predicted(shape: Shape, first: int) -> None:
     assert_equal(shared_core(shape), range(first, first + 5))
+
+
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+def test_every_counter_is_predicted_where_weights_fill_a_chip(shape: Shape) -> None:
+    assert_equal(far_core(shape), range(10))
 
 
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)

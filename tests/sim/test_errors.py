@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from networks import random_images
 from numpy.typing import NDArray
-from simulators import WIDE, bench, drawn, needs_verilator, shared_core
+from simulators import WIDE, Shape, bench, drawn, far_core, needs_verilator, shared_core
 
 from lbq_hw import golden, isa
 from lbq_hw.compiler import Program, compile_network
@@ -88,8 +88,8 @@ class Bench:
 
 
 @contextmanager
-def loaded(seed: int) -> Iterator[Bench]:
-    config = shared_core(WIDE)
+def loaded(seed: int, core_of: Callable[[Shape], CoreConfig] = shared_core) -> Iterator[Bench]:
+    config = core_of(WIDE)
     network = drawn(seed, config.lanes)
     program = compile_network(network, config)
     image = random_images(network, 1, seed)
@@ -101,9 +101,9 @@ def loaded(seed: int) -> Iterator[Bench]:
         yield Bench(core=core, program=program, device=device, image=image[0], logits=logits)
 
 
-@pytest.fixture
-def good() -> Iterator[Bench]:
-    with loaded(SEED) as found:
+@pytest.fixture(params=[shared_core, far_core], ids=["near", "far"])
+def good(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    with loaded(SEED, request.param) as found:
         yield found
 
 

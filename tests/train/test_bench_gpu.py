@@ -209,13 +209,19 @@ def test_bandwidth_counts_what_must_move(monkeypatch: pytest.MonkeyPatch) -> Non
     assert row["backward"]["of_copy"] == pytest.approx(4 * 1.5)
 
 
+@pytest.fixture
+def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command sees a GPU with Triton, and a wide console."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
+    monkeypatch.setattr(command, "Console", lambda: Console(width=120))
+
+
+@pytest.mark.usefixtures("pretended_gpu")
 def test_the_report_is_shown_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
-    monkeypatch.setattr(command, "Console", lambda: Console(width=100))
     monkeypatch.setattr(command, "measure", lambda effort, _: asked.append(effort) or report())
     path = tmp_path / "bench.json"
     assert command.main(["--json", str(path), "--quick"]) == 0
@@ -235,14 +241,12 @@ def test_the_report_is_shown_and_written(
         assert text in shown
 
 
+@pytest.mark.usefixtures("pretended_gpu")
 def test_what_is_over_its_target_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
     slow = report(ratio=2.0, backward=0.6)
     monkeypatch.setattr(command, "measure", lambda *_: slow)
-    monkeypatch.setattr(command, "Console", lambda: Console(width=100))
     assert command.main([]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "over target: the step of LBQ, T = 2, neuron backward at T = 2"
@@ -372,13 +376,11 @@ def test_the_networks_that_are_timed_are_profiled(
     assert [row["timesteps"] for row in profile.measure_profile(tiny, CPU)] == [1, 2]
 
 
+@pytest.mark.usefixtures("pretended_gpu")
 def test_the_profile_is_shown_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(recurrence_jit, "triton", SimpleNamespace())
-    monkeypatch.setattr(command, "Console", lambda: Console(width=120))
     monkeypatch.setattr(
         command, "profiled", lambda effort, _: asked.append(effort) or profile_report()
     )

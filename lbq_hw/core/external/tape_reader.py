@@ -89,8 +89,16 @@ class TapeReader(wiring.Component):
         m.submodules.place = place = TapePlace(self._config)
         item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
         first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
+        # Why it failed, each known late in its cycle: one register of them all would be the latest.
+        illegal, corrupt, unfinished, spoiled = Signal(), Signal(), Signal(), Signal()
         given, complete = self._assemble(m)
         spent, wrong = self._watch(m, place, first, payload, complete)
+        with m.If(wrong):
+            m.d.sync += spoiled.eq(1)
+        with m.If(corrupt):
+            m.d.comb += self.error.eq(Error.CRC)
+        with m.Elif(illegal | unfinished | spoiled):
+            m.d.comb += self.error.eq(Error.TAPE)
         ends = place.address == tape.END
         m.d.comb += [
             crc.data.eq(self.i.payload),
@@ -112,14 +120,15 @@ class TapeReader(wiring.Component):
                 with m.If(self.stop | wrong):
                     m.next = "IDLE"
 
-        def fail(error):
-            m.d.sync += self.error.eq(error)
+        def fail(why):
+            m.d.sync += why.eq(1)
             m.next = "IDLE"
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"), m.If(self.start):
-                m.d.sync += [first.eq(1), self.ended.eq(0), self.error.eq(Error.NONE)]
+                m.d.sync += [first.eq(1), self.ended.eq(0)]
+                m.d.sync += Cat(illegal, corrupt, unfinished, spoiled).eq(0)
                 m.next = "ADDRESS"
             with state("ADDRESS"):
                 m.d.comb += [self.i.ready.eq(1), place.load.eq(complete)]
@@ -133,7 +142,7 @@ class TapeReader(wiring.Component):
             with state("GATE"):
                 done = (item.after < self.begun) | ((item.after == self.begun) & self.resting)
                 with m.If(~self._legal(place, first, item.as_value())):
-                    fail(Error.TAPE)
+                    fail(illegal)
                 with m.Elif(~done):
                     m.d.comb += self.waiting.eq(1)
                 with m.Elif(item.slices == 0):
@@ -155,9 +164,9 @@ class TapeReader(wiring.Component):
                 m.d.sync += first.eq(0)
                 m.next = "ADDRESS"
                 with m.If(~crc.match_detected):
-                    fail(Error.CRC)
+                    fail(corrupt)
                 with m.Elif(place.partway | (ends & ~spent)):
-                    fail(Error.TAPE)
+                    fail(unfinished)
                 with m.Elif(ends):
                     m.d.sync += self.ended.eq(1)
                     m.next = "IDLE"
@@ -182,21 +191,17 @@ class TapeReader(wiring.Component):
         left = Signal(SLICE)  # with those of HEAD, which have been taken when it is known
         spent, bad, wrong = Signal(), Signal(), Signal()
         with m.If(payload & first):
-            m.d.sync += left.eq(self.data)  # the last slice of payload stays
+            # The last slice of payload stays.
+            m.d.sync += [left.eq(self.data), spent.eq(self.data == _HEAD_SLICES)]
         with m.Elif(complete & ~first):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), spent.eq(left == _HEAD_SLICES + 1)]
         with m.Switch(Cat(place.address[:2], first)):
             for index, expected in enumerate(tape.head(self._config, 0).payload[:-1]):
                 with m.Case(1 << 2 | index):
                     m.d.comb += bad.eq(self.data != expected)
             with m.Case("0--"):
                 m.d.comb += bad.eq(~place.exists)
-        m.d.comb += [
-            spent.eq(left == _HEAD_SLICES),
-            wrong.eq((payload & bad) | (complete & spent & ~first)),
-        ]
-        with m.If(wrong):
-            m.d.sync += self.error.eq(Error.TAPE)
+        m.d.comb += wrong.eq((payload & bad) | (complete & spent & ~first))
         return spent, wrong
 
     def _legal(self, place, first, item):

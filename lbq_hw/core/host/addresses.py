@@ -7,13 +7,18 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
-__all__ = ["exists", "place"]
+__all__ = ["exists", "place", "used_bits"]
 
 
 def place(config: CoreConfig, addr: Value, kind: Region) -> tuple[Value, Value]:
     """Slice and entry that an address names in a region."""
-    part_bits = (regions.slices(config)[kind] - 1).bit_length()
+    part_bits = _part_bits(config, kind)
     return addr[:part_bits], addr[part_bits : regions.SHIFT]
+
+
+def used_bits(config: CoreConfig) -> int:
+    """Bits of an address, from the lowest on and below the region's, that anything needs."""
+    return max(_bits(config, kind) for kind in regions.reached(config))
 
 
 def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
@@ -23,8 +28,8 @@ def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
         regions.entries(config),
         regions.reached(config),
     )
-    used = {kind: len(place(config, addr, kind)[0]) + ceil_log2(entries[kind]) for kind in reached}
-    low, high = addr[: max(used.values())], addr[max(used.values()) :]
+    used = {kind: _bits(config, kind) for kind in reached}
+    low, high = addr[: used_bits(config)], addr[used_bits(config) :]
     nowhere = high[: regions.SHIFT - len(low)].any()
     found = []
     for kind in reached:
@@ -37,3 +42,12 @@ def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
             there &= part < slices[kind]
         found.append(named[kind] & there)
     return Cat(found).any()
+
+
+def _bits(config: CoreConfig, kind: Region) -> int:
+    """Bits of an address in a region."""
+    return _part_bits(config, kind) + ceil_log2(regions.entries(config)[kind])
+
+
+def _part_bits(config: CoreConfig, kind: Region) -> int:
+    return (regions.slices(config)[kind] - 1).bit_length()

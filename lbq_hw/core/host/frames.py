@@ -1,4 +1,4 @@
-"""Frames of the link, see `lbq_hw.isa.link`: bytes to checked requests, replies to bytes."""
+"""Parts of `Link`: the bytes of frames, see `lbq_hw.isa.link`, in both directions."""
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -7,12 +7,13 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.host.uart import Received
 from lbq_hw.core.memory.hints import APART
-from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG
+from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG, FRAME_WORDS
 
-__all__ = ["FrameReceiver", "FrameTransmitter", "ReplyByte"]
+__all__ = ["HEAD_INDEX", "FrameByte", "FrameEscapes", "FrameReceiver", "SerialCrc"]
 
-_FIRST = 2  # so that data words begin at a multiple of 4, and end before 256
-_LEAST = _FIRST + 6 + CRC_BYTES
+HEAD_INDEX = 256 - 6 - CRC_BYTES
+"""Of a frame's first byte: such that the index after a frame is 256, and 4 more per data word."""
+_MOST = 256 + 4 * FRAME_WORDS
 
 
 class SerialCrc(wiring.Component):
@@ -31,8 +32,8 @@ class SerialCrc(wiring.Component):
     last : out
         The eighth cycle of ``run``.
     crc : out
-    match : out
-        The bytes so far end in their own CRC.
+    differs : out
+        The bit of ``byte`` that this cycle works on is not the lowest of ``crc``.
     """
 
     clear: In(1)
@@ -41,67 +42,73 @@ class SerialCrc(wiring.Component):
     drain: In(1)
     last: Out(1)
     crc: Out(32)
-    match: Out(1)
+    differs: Out(1)
 
     def elaborate(self, _platform):
         m = Module()
         unit = catalog.CRC32_ISO_HDLC(data_width=1).create()
         m.submodules.unit = ResetInserter(self.clear)(unit)  # smaller than its own `start`
         place = Signal(3)
+        bit = self.byte.bit_select(place, 1)
         m.d.comb += [
             # While draining, the data bit equals the bit that leaves, so that nothing is fed back.
-            unit.data.eq(Mux(self.drain, ~unit.crc[0], self.byte.bit_select(place, 1))),
+            unit.data.eq(Mux(self.drain, ~unit.crc[0], bit)),
             unit.valid.eq(self.run),
             self.last.eq(self.run & (place == 7)),
             self.crc.eq(unit.crc),
-            self.match.eq(unit.match_detected),
+            self.differs.eq(bit ^ unit.crc[0]),
         ]
-        with m.If(self.run):
+        with m.If(self.clear):
+            m.d.sync += place.eq(0)
+        with m.Elif(self.run):
             m.d.sync += place.eq(place + 1)
         return m
 
 
 class FrameReceiver(wiring.Component):
-    """Keeps one frame with a right CRC for the reader, while the next comes in.
+    """Stores the frame that comes in, and holds the one before it for the reader.
 
     Frames that are broken, too short, too long, or of a length that no request has are dropped;
-    so is one that is complete while ``full``. Nothing of a dropped frame is ever seen.
+    so is one that is complete while ``kept``. The reader looks at the CRC. Until it keeps a frame,
+    the next one that is complete takes its place.
 
-    Timing. Takes a byte in 8 cycles, a flag or an escape in one. ``full`` rises in the cycle after
-    the flag that ends a frame. ``byte`` is the frame's at ``index`` of the cycle before.
+    Timing. Takes a byte per cycle. ``full`` rises in the cycle after the flag that ends a frame.
+    ``byte`` is the frame's at ``index`` of the cycle before.
 
     Members
     -------
     i : stream of `Received`
-    lost : in
-        A byte after the one on ``i`` is lost: the frame is broken.
     full : out
-        A frame is there.
-    free : in
-        The reader is done with it; ``full`` falls.
+        A frame is there that the reader has not taken.
+    comes : out
+        A frame is there from the next cycle on.
+    take : in
+        The reader has read the CRC; ``full`` falls, unless ``comes``.
+    kept : in
+        The reader needs the frame that it took.
     words : out
-        Data words of the frame.
+        With ``comes``: data words of that frame.
     index : in
-        Of the byte to be read: 0 to 7 are the head, where 0 and 1 hold nothing.
+        Of the byte to be read, modulo 256; the first is at `HEAD_INDEX`.
     byte : out
     """
 
-    i: In(stream.Signature(Received()))
-    lost: In(1)
+    i: In(stream.Signature(Received(), always_ready=True))
     full: Out(1)
-    free: In(1)
+    comes: Out(1)
+    take: In(1)
+    kept: In(1)
     words: Out(6)
     index: In(8)
     byte: Out(8)
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.check = check = SerialCrc()
         # The frame that comes in has one half, the frame that is there has the other.
         m.submodules.store = store = memory.Memory(shape=8, depth=512, init=[], attrs=APART)
         write, read = store.write_port(), store.read_port()
         half = Signal()
-        place = Signal(9, init=_FIRST)  # 256: too long
+        place = Signal(9, init=HEAD_INDEX)
         escaped, spoiled, good = Signal(), Signal(), Signal()
         flag, escape, plain = Signal(), Signal(), Signal()
         arrived = self.i.payload
@@ -110,115 +117,73 @@ class FrameReceiver(wiring.Component):
             flag.eq((arrived.data == FLAG) & ~arrived.broken),
             escape.eq((arrived.data == ESCAPE) & ~arrived.broken),
             plain.eq(~(flag | escape | arrived.broken)),
-            check.byte.eq(arrived.data ^ Mux(escaped, ESCAPED, 0)),
-            check.run.eq(self.i.valid & plain),
-            check.clear.eq(self.i.valid & flag),
-            self.i.ready.eq(check.last | ~plain),
-            good.eq(
-                check.match
-                & ~(spoiled | escaped | place[8])
-                & (place[:8] >= _LEAST)
-                & (place[:2] == _LEAST % 4)
-            ),
+            good.eq(~(spoiled | escaped) & place[8] & (place[:2] == 0)),
+            self.comes.eq(self.i.valid & flag & good & ~self.kept),
+            self.words.eq(place[2:8]),
             write.addr.eq(Cat(place[:8], half)),
-            write.data.eq(check.byte),
-            write.en.eq(check.last & ~place[8]),
+            write.data.eq(arrived.data ^ Mux(escaped, ESCAPED, 0)),
+            write.en.eq(self.i.valid & plain),
             read.addr.eq(Cat(self.index, ~half)),
             self.byte.eq(read.data),
         ]
-        with m.If(self.free):
+        with m.If(self.take):
             m.d.sync += self.full.eq(0)
-        with m.If(self.i.valid & self.i.ready):
+        with m.If(self.comes):
+            m.d.sync += [self.full.eq(1), half.eq(~half)]
+        with m.If(self.i.valid):
             m.d.sync += escaped.eq(escape)
-            with m.If(arrived.broken):
+            with m.If(arrived.broken | (plain & (place >= _MOST))):
                 m.d.sync += spoiled.eq(1)
-            with m.If(flag):
-                m.d.sync += [place.eq(_FIRST), spoiled.eq(0)]
-                with m.If(good & ~self.full):
-                    m.d.sync += [
-                        self.full.eq(1),
-                        half.eq(~half),
-                        self.words.eq(place[2:8] - _LEAST // 4),
-                    ]
-            with m.If(plain & ~place[8]):
+            with m.If(plain):
                 m.d.sync += place.eq(place + 1)
-        with m.If(self.lost):
-            m.d.sync += spoiled.eq(1)
+            with m.If(flag):
+                m.d.sync += [place.eq(HEAD_INDEX), spoiled.eq(0)]
         return m
 
 
-class ReplyByte(data.StructLayout):
-    """A byte of a reply.
+class FrameByte(data.StructLayout):
+    """A byte of a frame to the host, before escapes are put in.
 
     Members
     -------
     data : 8 bits
-    last : bit
-        The frame ends after it.
+    flag : bit
+        It is no byte, but the frame's end.
     """
 
     def __init__(self):
-        super().__init__({"data": 8, "last": 1})
+        super().__init__({"data": 8, "flag": 1})
 
 
-class FrameTransmitter(wiring.Component):
-    """Sends frames: escapes bytes, and adds the CRC and the flag.
+class FrameEscapes(wiring.Component):
+    """Puts an escape before each byte that could be taken for a flag or an escape.
 
-    Timing. A byte is offered 9 cycles after it was taken, behind an escape one cycle later. The
-    next byte is taken, or the CRC's begun, in the cycle after it has left.
+    Timing. A byte is offered in the cycle in which it is there, behind an escape in the cycle after
+    that has left. It is taken as it leaves.
 
     Members
     -------
-    i : stream of `ReplyByte`
+    i : stream of `FrameByte`
     o : stream of bytes
-    busy : out
-        A frame has begun and its flag has not left.
     """
 
-    i: In(stream.Signature(ReplyByte()))
+    i: In(stream.Signature(FrameByte()))
     o: Out(stream.Signature(8))
-    busy: Out(1)
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.check = check = SerialCrc()
-        plain = Signal(8)
-        begun, ended, escaped, special = Signal(), Signal(), Signal(), Signal()
-        tail = Signal(range(CRC_BYTES + 2))  # after the last byte: which of the CRC, or the flag
-        closing = tail == CRC_BYTES + 1
+        plain, flag = self.i.payload.data, self.i.payload.flag
+        special, escaped = Signal(), Signal()
         m.d.comb += [
-            check.clear.eq(~begun),
-            check.byte.eq(plain),
-            check.drain.eq(tail != 0),
-            special.eq(((plain == FLAG) | (plain == ESCAPE)) & ~escaped & ~closing),
+            special.eq(((plain == FLAG) | (plain == ESCAPE)) & ~escaped & ~flag),
             self.o.payload.eq(plain ^ Mux(escaped, ESCAPED, 0)),
-            self.busy.eq(begun),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready & ~special),
         ]
         with m.If(special):
             m.d.comb += self.o.payload.eq(ESCAPE)
-        with m.FSM():
-            with m.State("NEXT"):
-                m.d.comb += self.i.ready.eq(~ended)
-                with m.If(ended):
-                    m.d.sync += [plain.eq(check.crc[:8]), tail.eq(tail + 1)]
-                    with m.If(tail == CRC_BYTES):
-                        m.d.sync += plain.eq(FLAG)
-                    m.next = "CHECK"
-                with m.Else():
-                    m.d.sync += plain.eq(self.i.payload.data)
-                    with m.If(self.i.valid):
-                        m.d.sync += [begun.eq(1), ended.eq(self.i.payload.last)]
-                        m.next = "CHECK"
-            with m.State("CHECK"):
-                m.d.comb += check.run.eq(1)
-                with m.If(check.last):
-                    m.next = "SEND"
-            with m.State("SEND"):
-                m.d.comb += self.o.valid.eq(1)
-                with m.If(self.o.ready):
-                    m.d.sync += escaped.eq(special)
-                    with m.If(~special):
-                        m.next = "NEXT"
-                    with m.If(closing):
-                        m.d.sync += [begun.eq(0), ended.eq(0), tail.eq(0)]
+        with m.If(flag):
+            m.d.comb += self.o.payload.eq(FLAG)
+        with m.If(self.i.valid & self.o.ready):
+            m.d.sync += escaped.eq(special)
         return m

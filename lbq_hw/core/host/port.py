@@ -67,11 +67,12 @@ class HostPort(wiring.Component):
     ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
     cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
 
-    With external memory, a write is stored in the cycle in which it is taken, and a read answered
-    ``SpreadMemory.LATENCY`` + 2 cycles after, and the next request is taken after that. A slice of
-    external memory is offered to the memory in the cycle after it was taken; if it answers in cycle
-    c, the read is answered in cycle c + 2. After a write, the next request is taken in the cycle
-    after the memory took it at the earliest.
+    Where memories fill a good part of the chip, a read is answered ``SpreadMemory.LATENCY`` + 2
+    cycles after it is taken, and the next request is taken after that. With external memory, a
+    write is stored in the cycle in which it is taken. A slice of external memory is offered to the
+    memory in the cycle after it was taken; if it answers in cycle c, the read is answered in cycle
+    c + 2. After a write, the next request is taken in the cycle after the memory took it at the
+    earliest.
 
     Members
     -------
@@ -150,7 +151,7 @@ class HostPort(wiring.Component):
         here, written, read = (Signal(len(named)) for _ in range(3))
         request, locked, taken, clear, ended = (Signal() for _ in range(5))
         # An answer, from the cycle after its request to the one in which its plane word is there.
-        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._access else 1)
+        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._config.far else 1)
         refused = Signal(4)
         ready, answers = looked & ~ended, request & ~port.write
         locks = self.busy & (port.write | ~here[Region.REGISTERS])
@@ -162,12 +163,14 @@ class HostPort(wiring.Component):
             sets = here[Region.REGISTERS] & port.write
             uses = here[Region.MEMORY] | (sets & ~commanded)
             m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated)
-            ready &= ~self._access.pending & ~on_its_way.any() & ~port.r_valid
             answers &= ~read[Region.MEMORY]
             locks |= self._access.in_use & (uses | (sets & port.w_data[0]))
             takes &= ~absent
             commands &= commanded
             self._reach_memory(m, written, read)
+        if self._config.far:
+            pending = self._access.pending if self._access else Const(0)
+            ready &= ~pending & ~on_its_way.any() & ~port.r_valid
         m.d.sync += [
             looked.eq(port.valid & ~port.ready),
             known.eq(exists(self._config, port.addr, named)),
@@ -204,7 +207,7 @@ class HostPort(wiring.Component):
             writes.data.eq(port.w_data),
         ]
         addr, asks = port.addr, Const(1)
-        if self._access:
+        if self._config.far:
             addr, asks, asked = Signal.like(port.addr), Signal(), Signal.like(read)
             m.d.sync += [addr.eq(port.addr), asks.eq(request), asked.eq(read)]
             read = asked
@@ -248,13 +251,14 @@ class HostPort(wiring.Component):
                 asked.logit.eq(logit_part),
                 asked.unit.eq(logit),
             ]
-            with m.Switch(self._number(addr)):
+            m.d.sync += register.eq(0)
+            with m.If(read[Region.REGISTERS]), m.Switch(self._number(addr)):
                 for name, where in regions.registers(c).items():
                     with m.Case(where.address):
                         m.d.sync += register.eq(values.get(name, 0))
         logit_slice = Signal(SLICE, reset_less=True)
-        # With external memory it waits for what planes take, and a register is on its way.
-        logits = m.d.sync if self._access else m.d.comb
+        # Where planes are far it waits for what they take, and a register is on its way.
+        logits = m.d.sync if c.far else m.d.comb
         logits += logit_slice.eq(total.as_unsigned().word_select(asked.logit, SLICE))
         m.d.comb += [
             self.planes.addr.eq(plane),
@@ -264,24 +268,24 @@ class HostPort(wiring.Component):
             word.eq(self.planes.data),
             total.eq(self._logit(m, asked.unit)),
             answered.eq(
-                _gate(source[Region.REGISTERS], register)
+                register
                 | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
                 | _gate(source[Region.LOGITS], logit_slice)
             ),
         ]
-        valid, brought, answers = answer, answered, m.d.comb
+        valid, brought = answer, answered
         if self._access:
             valid |= self._access.answered
             brought |= _gate(self._access.answered, self._access.answer)
-            answers = m.d.sync
+        answers = m.d.sync if c.far else m.d.comb
         answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
 
     def _logit(self, m, unit):
-        """The logit of a unit. With external memory it is a cycle later, and units are far from
+        """The logit of a unit. Where planes are far it is a cycle later, and units are far from
         here: registers take those of some of them each.
         """
         logits = self.logits.data
-        if not self._access:
+        if not self._config.far:
             return logits[unit]
         low = ceil_log2(_UNITS_A_REGISTER)
         chosen = []

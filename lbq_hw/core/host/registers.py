@@ -31,7 +31,8 @@ class Registers(wiring.Component):
 
     Timing. ``busy`` and ``start`` rise in the cycle after ``begin``; with external memory,
     ``start`` is 1 in the first cycle from then on with ``aligned``. What ends a run or goes wrong
-    in a cycle is in the registers in the next; what ticks, in the one after that.
+    in a cycle is in the registers in the next; what ticks, in the one after that, with external
+    memory a cycle later.
 
     Members
     -------
@@ -129,10 +130,14 @@ class Registers(wiring.Component):
     def _count(self, m):
         """The counters of a run."""
         # Counted one cycle later, since what ticks come from is known late in its cycle.
-        running = self.busy & ~self._starting
-        ticks = Signal(self.ticks.shape())
-        m.d.sync += ticks.eq(self.ticks.as_value() & running.replicate(len(COUNTERS)))
         c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))
+        running, ticking = self.busy & ~self._starting, self.ticks.as_value()
+        if c.external:  # and it is far away
+            before, came, waits = Signal(), Signal.like(ticking), Signal()
+            m.d.sync += [before.eq(running), came.eq(ticking), waits.eq(self.waits)]
+            running, ticking = before, came
+        ticks = Signal(self.ticks.shape())
+        m.d.sync += ticks.eq(ticking & running.replicate(len(COUNTERS)))
         clears = [self.clear] * (len(COUNTERS) + 1)
         if c.external:  # what they count is far apart, and they lie near it
             clears = copies(m, self.clear, len(clears), name="clear")
@@ -146,7 +151,7 @@ class Registers(wiring.Component):
         whole = counters["cycles"]
         if c.external:
             waited, tick = Signal(min(c.counter_bits, SLICE)), Signal()
-            m.d.sync += tick.eq(self.waits & running)
+            m.d.sync += tick.eq(waits & running)
             with m.If(clears[-1]):
                 m.d.sync += waited.eq(0)
             with m.Elif(tick):

@@ -31,9 +31,8 @@ class UartReceiver(wiring.Component):
     was a glitch. After a byte without a stop bit the next one begins only once the line has been
     high.
 
-    Timing. A byte is offered ``9 * divisor + divisor // 2 + 3`` cycles after the first cycle of its
-    start bit. If it has not been taken when the next is complete, it stays, and the next one is
-    lost.
+    Timing. A byte is given ``9 * divisor + divisor // 2 + 2`` cycles after the first cycle of its
+    start bit.
 
     Members
     -------
@@ -43,51 +42,47 @@ class UartReceiver(wiring.Component):
     rx : in
         The line, asynchronous.
     o : stream of `Received`
-    lost : out
-        One cycle: a byte is lost.
     """
 
     divisor: In(DIVISOR_BITS)
     rx: In(1)
-    o: Out(stream.Signature(Received()))
-    lost: Out(1)
+    o: Out(stream.Signature(Received(), always_ready=True))
 
     def elaborate(self, _platform):
         m = Module()
         line = Signal(init=1)
-        timer = Signal(DIVISOR_BITS)
-        left = Signal(range(11))
-        shift = Signal(8)
-        sample, complete, free = Signal(), Signal(), Signal()
+        # Of half a bit: its second half is a cycle longer where a bit has an odd number of them.
+        timer, second = Signal(DIVISOR_BITS - 1), Signal()
+        bits = Signal(9)  # that have come, the last one highest; 1 where none has
+        over, sample = Signal(), Signal()
         m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
 
-        whole, half = timer == self.divisor, timer == self.divisor >> 1
         m.d.comb += [
-            sample.eq(Mux(left == 9, half, whole)),
-            free.eq(~self.o.valid | self.o.ready),
-            self.lost.eq(complete & ~free),
+            over.eq(timer == self.divisor >> 1),
+            sample.eq(over & ~second),
+            self.o.payload.data.eq(bits[1:]),
+            self.o.payload.broken.eq(~line),
         ]
         m.d.sync += timer.eq(timer + 1)
-        with m.If(free):
-            m.d.sync += self.o.valid.eq(complete)
-            m.d.sync += [self.o.payload.data.eq(shift), self.o.payload.broken.eq(~line)]
+        with m.If(sample):
+            m.d.sync += bits.eq(Cat(bits[1:], line))
+        with m.If(over):
+            m.d.sync += [timer.eq(Mux(second, 1, ~self.divisor[0])), second.eq(~second)]
 
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [left.eq(9), timer.eq(1)]
+                m.d.sync += [bits.eq(~0), timer.eq(1), second.eq(0)]
                 with m.If(~line):
-                    m.next = "BITS"
-            with m.State("BITS"), m.If(sample):
-                m.d.sync += [timer.eq(1), left.eq(left - 1)]
-                with m.If((left == 9) & line):
+                    m.next = "START"
+            with m.State("START"), m.If(sample):
+                m.next = "BITS"
+                with m.If(line):
                     m.next = "IDLE"
-                with m.If(left == 0):
-                    m.d.comb += complete.eq(1)
-                    m.next = "IDLE"
-                    with m.If(~line):
-                        m.next = "BROKEN"
-                with m.Else():
-                    m.d.sync += shift.eq(Cat(shift[1:], line))
+            with m.State("BITS"), m.If(sample & ~bits[0]):  # the start bit: this is the stop bit
+                m.d.comb += self.o.valid.eq(1)
+                m.next = "IDLE"
+                with m.If(~line):
+                    m.next = "BROKEN"
             with m.State("BROKEN"), m.If(line):
                 m.next = "IDLE"
         return m
@@ -116,20 +111,19 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         timer = Signal(DIVISOR_BITS)
-        left = Signal(range(10))  # bits after the one on the line
-        shift = Signal(8)
+        bits = Signal(9)  # after the one on the line; the last of them is the highest 1
         over = Signal()
         m.d.comb += [
             over.eq(~self.busy | (timer == self.divisor)),
-            self.i.ready.eq(over & (left == 0)),
+            self.i.ready.eq(over & (bits == 0)),
         ]
         m.d.sync += timer.eq(timer + 1)
         with m.If(over):
             m.d.sync += timer.eq(1)
-            with m.If(left != 0):
-                m.d.sync += [Cat(self.tx, shift).eq(Cat(shift, 1)), left.eq(left - 1)]
+            with m.If(bits != 0):
+                m.d.sync += Cat(self.tx, bits).eq(bits)
             with m.Else():
                 m.d.sync += self.busy.eq(self.i.valid)
                 with m.If(self.i.valid):
-                    m.d.sync += [self.tx.eq(0), shift.eq(self.i.payload), left.eq(9)]
+                    m.d.sync += [self.tx.eq(0), bits.eq(Cat(self.i.payload, 1))]
         return m

@@ -1,10 +1,13 @@
 """Weight memory and lanes: one event per cycle, one accumulation in every lane."""
 
+from itertools import pairwise
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.memory.far_rows import FarRows, lanes_a_slice
 from lbq_hw.core.memory.rows import RowMemory
 from lbq_hw.core.memory.spread import (
     FAR_LANES_A_COPY,
@@ -31,8 +34,9 @@ class LaneArray(wiring.Component):
     in the cycle before it. An event is taken every cycle, but for those in which sums are there and
     not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: a register
     enables all that moves in the lanes. With `whole_rows` all of this is a cycle later, since the
-    address comes from a register. The sums are the accumulators themselves, so whoever takes
-    them must copy them; the next step begins without a gap.
+    address comes from a register, and with `far_rows` two, since registers are behind the memory,
+    too. The sums are the accumulators themselves, so whoever takes them must copy them; the next
+    step begins without a gap.
 
     Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
     of a write no event is taken: the memory may have one port for both. With `whole_rows`, see
@@ -51,6 +55,8 @@ class LaneArray(wiring.Component):
     whole_rows : bool
         Weights are written by the whole row, and at any time, but not while an event that adds the
         row is on its way.
+    far_rows : bool
+        The weights, written lane by lane, fill a good part of the chip: they are a `FarRows`.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -78,6 +84,7 @@ class LaneArray(wiring.Component):
         acc_bits: int,
         masks: bool = True,
         whole_rows: bool = False,
+        far_rows: bool = False,
         init=(),
     ):
         check_size("lanes", lanes)
@@ -86,8 +93,11 @@ class LaneArray(wiring.Component):
         check_size("acc_bits", acc_bits)
         if acc_bits < weight_bits:
             raise ValueError(f"acc_bits must be at least weight_bits, not {acc_bits!r}")
+        if whole_rows and far_rows:
+            raise ValueError("rows must be whole or far, not both")
         self._rows = rows
         self._whole_rows = whole_rows
+        self._far_rows = far_rows
         self._init = list(init)
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
@@ -121,37 +131,44 @@ class LaneArray(wiring.Component):
         row_shape = self.weights.data.shape()
         event = self.i_event.payload
         count = len(self.weights.data)
+        waits = self._whole_rows or self._far_rows
         # Copies of one register, each of which drives some of the lanes.
-        shared = FAR_LANES_A_COPY if self._whole_rows else LANES_A_COPY
+        shared = self._lanes_a_copy()
         advances = [Signal(init=1, name=f"advance_{i}") for i in range(-(-count // shared))]
         advance = advances[0]
         offered = Signal()
         stage = data.StructLayout({"mask": len(event.mask), "act": _ACT})
         asked, fetched = Signal(stage), Signal(stage)
+        between = [Signal(stage, name="between")] if self._far_rows else []
+        stages = [asked, *between, fetched]
         adding = [Signal(_ACT, name=f"adding_{i}") for i in range(len(advances))]
         addend = Signal(row_shape, reset_less=True)
         acc = Signal(self.o_sum.payload.shape(), reset_less=True)
 
-        read = self._keep_rows(m, advances)
+        # Those of the memory are others, so that they can be near it.
+        fetches = [Signal(init=1, name=f"fetch_{i}") for i, _ in enumerate(advances)]
+        read = self._keep_rows(m, fetches if self._far_rows else advances)
         ends = adding[0].valid & adding[0].end
         moving = fetched.act.valid | adding[0].valid | ~advance | offered
+        for before in stages[:-1] if waits else ():
+            moving |= before.act.valid
         m.d.comb += [
             self.i_event.ready.eq(advance),
             read.addr.eq(event.row),
             read.en.eq(advance & self.i_event.valid),
             self.o_sum.valid.eq(offered),
             self.o_sum.payload.eq(acc),
-            self.busy.eq(moving | asked.act.valid if self._whole_rows else moving),
+            self.busy.eq(moving),
         ]
         m.d.sync += offered.eq(self.room & (~advance | ends))
         adds = None
-        if self._whole_rows:
-            adds = self._foresee(m, advances, fetched.act, adding)
+        if waits:
+            adds = self._foresee(m, advances, fetches, fetched.act, adding)
         else:
             # Each copy feeds itself back, so that synthesis cannot merge them.
             m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
-        ahead = m.d.sync if self._whole_rows else m.d.comb
-        with m.If(advance if self._whole_rows else 1):
+        ahead = m.d.sync if waits else m.d.comb
+        with m.If(advance if waits else 1):
             ahead += [
                 asked.mask.eq(event.mask),
                 asked.act.valid.eq(self.i_event.valid),
@@ -160,7 +177,7 @@ class LaneArray(wiring.Component):
                 asked.act.end.eq(event.end),
             ]
         with m.If(advance):
-            m.d.sync += fetched.act.eq(asked.act)
+            m.d.sync += [later.act.eq(sooner.act) for sooner, later in pairwise(stages)]
         for moves, act in zip(advances, adding, strict=True):
             with m.If(moves):
                 m.d.sync += act.eq(fetched.act)
@@ -177,24 +194,39 @@ class LaneArray(wiring.Component):
                 # and cells of an iCE40 share one by eights.
                 masked = row[lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
             with m.If(moves):
-                m.d.sync += [fetched.mask[bit].eq(asked.mask[bit]), weight.eq(masked)]
+                m.d.sync += [
+                    later.mask[bit].eq(sooner.mask[bit]) for sooner, later in pairwise(stages)
+                ]
+                m.d.sync += weight.eq(masked)
             with m.If(adds[lane // shared] if adds else moves & act.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
 
-    def _foresee(self, m, advances, fetched, adding):
+    def _lanes_a_copy(self):
+        """Lanes that share one copy of the registers that let them move."""
+        if self._far_rows:
+            return lanes_a_slice(self._rows, len(self.weights.data[0]))
+        return FAR_LANES_A_COPY if self._whole_rows else LANES_A_COPY
+
+    def _foresee(self, m, advances, fetches, fetched, adding):
         """Registers that let lanes add, with no gate behind them. They, and those that offer sums,
         look at nothing but copies for the same lanes.
         """
         adds, valids = [], []
-        for i, (room, advance, act) in enumerate(zip(self.rooms, advances, adding, strict=True)):
+        rooms = self.rooms if self._whole_rows else [self.room] * len(advances)
+        copied = zip(rooms, advances, fetches, adding, strict=True)
+        for i, (room, advance, fetch, act) in enumerate(copied):
             adds.append(Signal(name=f"adds_{i}"))
             ends = act.valid & act.end
             moves = room | (advance & ~ends)
             follows = Mux(advance, fetched.valid, act.valid)
             m.d.sync += [advance.eq(moves), adds[-1].eq(moves & follows)]
-            valids += copies(m, room & (~advance | ends), 2, name=f"offered_{i}")
-        m.d.comb += self.o_valids.eq(Cat(valids))
+            if self._far_rows:
+                m.d.sync += fetch.eq(room | (fetch & ~ends))
+            if self._whole_rows:
+                valids += copies(m, room & (~advance | ends), 2, name=f"offered_{i}")
+        if self._whole_rows:
+            m.d.comb += self.o_valids.eq(Cat(valids))
         return adds
 
     def _keep_rows(self, m, advances):
@@ -203,9 +235,13 @@ class LaneArray(wiring.Component):
         lanes, bits = len(weights.data), len(weights.data[0])
         if self._whole_rows:
             store = SpreadRows(width=lanes * bits, depth=self._rows, moves=len(advances))
-            m.d.comb += store.moves.eq(Cat(advances))
+        elif self._far_rows:
+            sizes = {"rows": self._rows, "lanes": lanes, "weight_bits": bits, "init": self._init}
+            store = FarRows(**sizes, slices=len(advances))
         else:
             store = RowMemory(rows=self._rows, lanes=lanes, weight_bits=bits, init=self._init)
+        if self._whole_rows or self._far_rows:
+            m.d.comb += store.moves.eq(Cat(advances))
         m.submodules.memory = store
         m.d.comb += [
             store.write.addr.eq(weights.addr),

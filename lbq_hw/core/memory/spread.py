@@ -41,13 +41,13 @@ def slices(width: int, depth: int) -> list[slice]:
     return [slice(i, min(i + bits, width)) for i in range(0, width, bits)]
 
 
-def banks(depth: int) -> list[tuple[int, int]]:
-    """First word and size of each part that is a power of two of words, largest first; the last may
-    be smaller than it could be.
+def banks(depth: int, *, most: int = 1 << 32) -> list[tuple[int, int]]:
+    """First word and size of each part that is a power of two of words, at most as many as given,
+    largest first; the last may be smaller than it could be.
     """
     found, first = [], 0
     while first < depth:
-        size = 1 << (depth - first).bit_length() - 1
+        size = min(most, 1 << (depth - first).bit_length() - 1)
         if size < _LEAST_BANK:
             size = depth - first
         found.append((first, size))

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import granule_bits
-from lbq_hw.core.payload import LayerInfo, LevelPlanes, PlaneWrite, WriteInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, LevelWrite, PlaneWrite, WriteInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["Writer"]
@@ -24,7 +24,7 @@ class Writer(wiring.Component):
 
     Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next ones
     must not come sooner than ``layer.planes`` cycles later; if they come then, there is no gap
-    between the writes.
+    between the writes. If not `fast`, plane k is looked at in cycle c + 1 + k, and never held.
 
     Parameters
     ----------
@@ -38,10 +38,13 @@ class Writer(wiring.Component):
         Layout of that member.
     layer : `LayerInfo`
         Layout of that port; the most planes of a level follow from it.
+    fast : bool
 
     Members
     -------
-    i : stream of `LevelPlanes`, always ready
+    i : stream of `LevelPlanes`, always ready; of `LevelWrite`, if not `fast`
+    planes : in, array of ``lanes`` bits each, if not `fast`
+        The planes of what was taken.
     layer : in, `LayerInfo`
         The layer of all planes that are on their way: stable from the first of them to the last
         cycle of `busy`.
@@ -51,7 +54,14 @@ class Writer(wiring.Component):
     """
 
     def __init__(
-        self, *, lanes: int, word: int, plane_bits: int, write: WriteInfo, layer: LayerInfo
+        self,
+        *,
+        lanes: int,
+        word: int,
+        plane_bits: int,
+        write: WriteInfo,
+        layer: LayerInfo,
+        fast: bool = True,
     ):
         check_power("lanes", lanes)
         check_power("word", word, least=8)
@@ -63,16 +73,23 @@ class Writer(wiring.Component):
         if not isinstance(layer, LayerInfo):
             raise TypeError(f"layer must be a LayerInfo, not {layer!r}")
         self._granule = granule = granule_bits(lanes)
+        self._fast = fast
         levels = LevelPlanes(lanes=lanes, planes=layer["capacity"].width, write=write)
+        taken = levels if fast else LevelWrite(write=write)
         plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         super().__init__(
             {
-                "i": In(stream.Signature(levels, always_ready=True)),
+                "i": In(stream.Signature(taken, always_ready=True)),
                 "layer": In(layer),
                 "o": Out(stream.Signature(plane, always_ready=True)),
                 "busy": Out(1),
             }
+            | ({} if fast else {"planes": In(levels["planes"].shape)})
         )
+
+    @property
+    def fast(self) -> bool:
+        return self._fast
 
     @property
     def granule(self) -> int:
@@ -81,7 +98,10 @@ class Writer(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        held = Signal(self.i.payload.planes.shape(), reset_less=True)
+        if self._fast:
+            held = Signal(self.i.payload.planes.shape(), reset_less=True)
+        else:
+            held = self.planes
         index = Signal(range(len(held)))
         active = Signal()
         write = Signal(self.i.payload.write.shape(), reset_less=True)
@@ -118,7 +138,9 @@ class Writer(wiring.Component):
             with m.If(last):
                 m.d.sync += [active.eq(0), index.eq(0)]
         with m.If(self.i.valid):
-            m.d.sync += [active.eq(1), held.eq(self.i.payload.planes)]
+            m.d.sync += active.eq(1)
+            if self._fast:
+                m.d.sync += held.eq(self.i.payload.planes)
             with m.If(self.i.payload.restart):
                 m.d.sync += write.eq(self.i.payload.write)
         return m

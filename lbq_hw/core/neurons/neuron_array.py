@@ -12,7 +12,7 @@ from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
 from lbq_hw.core.neurons.partial_sums import LATENCY, UNITS_A_COPY, PartialSums
 from lbq_hw.core.neurons.updates import Updates
-from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, LevelWrite, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["NeuronArray"]
@@ -42,7 +42,9 @@ class NeuronArray(wiring.Component):
     continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
     levels leave. So planes follow each other no faster than they can be written. The next step is
     taken with the last group of the last update, but one cycle later if there is only one group.
-    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
+    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle. If not
+    `fast`, ``c + latency`` is the cycle in which planes are offered, and plane k follows k + 1
+    cycles later.
 
     Parameters
     ----------
@@ -66,6 +68,8 @@ class NeuronArray(wiring.Component):
         Whether channels have a reset of their own: else theta is subtracted.
     partial_words, partial_bits : int
         Size of the memory of partial sums; 0 if there are none, as ``layer`` has it, too.
+    fast : bool
+        Whether there are registers for a fast clock: see `Positions`. Partial sums need them.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -90,7 +94,9 @@ class NeuronArray(wiring.Component):
     params : write port of ``3 * units`` values, one enable per value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
-    o_planes : stream of `LevelPlanes`, always ready
+    o_planes : stream of `LevelPlanes`, always ready; of `LevelWrite`, if not `fast`
+    planes : array of ``lanes`` bits each, if not `fast`
+        The planes of what was offered, each in its cycle.
     o_logits : stream of ``units`` signed membranes, always ready
         In the order of the channels and of the steps.
     busy : bit
@@ -112,6 +118,7 @@ class NeuronArray(wiring.Component):
         resets: bool = True,
         partial_words: int = 0,
         partial_bits: int = 0,
+        fast: bool = True,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -134,6 +141,8 @@ class NeuronArray(wiring.Component):
                 f"partial_words must be 0 if the layer has no partial sums, and only then, "
                 f"not {partial_words!r}"
             )
+        if partial_words and not fast:
+            raise ValueError(f"fast must be set with partial sums, not {fast!r}")
         self._groups = lanes // units
         self._partial = {"words": partial_words, "bits": partial_bits} if partial_words else None
         self._timesteps = timesteps
@@ -147,11 +156,16 @@ class NeuronArray(wiring.Component):
             "decay_bits": decay_bits,
             "shift_bits": layer["shift"].width,
             "zero_resets": layer.zero_resets,
+            "fast": fast,
+            "keeps": fast or timesteps > 1,
         }
-        self._positions = Positions(planes=planes, decay_bits=decay_bits)
+        self._positions = Positions(
+            planes=planes, decay_bits=decay_bits, fast=fast, keeps=self._unit_sizes["keeps"]
+        )
         self._depth = tiles * self._groups
         membrane = signed(membrane_bits)
         levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
+        offered = levels if fast else LevelWrite(write=step["write"].shape)
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(self._depth),
             shape=data.ArrayLayout(membrane, 3 * units),
@@ -166,7 +180,7 @@ class NeuronArray(wiring.Component):
                 "i_step": In(stream.Signature(step)),
                 "layer": In(layer),
                 "params": Out(params),
-                "o_planes": Out(stream.Signature(levels, always_ready=True)),
+                "o_planes": Out(stream.Signature(offered, always_ready=True)),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
@@ -179,7 +193,12 @@ class NeuronArray(wiring.Component):
                 if self._partial
                 else {}
             )
+            | ({} if fast else {"planes": Out(levels["planes"].shape)})
         )
+
+    @property
+    def fast(self) -> bool:
+        return self._positions.fast
 
     @property
     def groups(self) -> int:
@@ -193,13 +212,13 @@ class NeuronArray(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to its first planes."""
-        return self._groups + self._positions.end + 1 + self._added
+        """Cycles from a step to its first planes, or to their offer."""
+        return self._groups + self._positions.end + self.fast + self._added
 
     @property
     def logits_latency(self) -> int:
         """Cycles from a readout's last step, of one update, to its first logits."""
-        return self._positions.fire + 2 + self._added
+        return self._positions.fire + 1 + self.fast + self._added
 
     @property
     def _added(self) -> int:
@@ -245,8 +264,10 @@ class NeuronArray(wiring.Component):
 
     def _add_partial(self, m, updates):
         """A group as it was sent, and in each cycle from then to position 0; where its levels go,
-        at position 0; its sums, at position 1.
+        at position 0; its sums, where units take them.
         """
+        if not self.fast:
+            return [updates.o], updates.step.write, updates.sums
         if not self._partial:
             totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
                       for i, total in enumerate(updates.sums)]  # fmt: skip
@@ -286,6 +307,7 @@ class NeuronArray(wiring.Component):
             depth=self._depth,
             resets=self._resets,
             far=bool(self._partial),
+            inverted=not self.fast,
             init=self._init,
         )
         connect(m, flipped(self.params), parameters.write)
@@ -397,8 +419,11 @@ class NeuronArray(wiring.Component):
             group=at[0].shape(),
             write=write.shape(),
             ends=self._positions.end,
+            fast=self.fast,
         )
         connect(m, collector.o, flipped(self.o_planes))
+        if not self.fast:
+            m.d.comb += self.planes.eq(collector.planes)
         m.d.comb += [
             Cat(collector.at).eq(Cat(at)),
             Cat(collector.levels).eq(Cat(unit.level for unit in units)),
@@ -406,7 +431,11 @@ class NeuronArray(wiring.Component):
         ]
 
     def _offer_logits(self, m, fired, units):
-        """The membranes of a readout, a cycle after they are there."""
+        """The membranes of a readout; in a fast core, a cycle after they are there."""
+        if not self.fast:
+            m.d.comb += self.o_logits.valid.eq(fired.valid & fired.logits)
+            m.d.comb += Cat(self.o_logits.payload).eq(Cat(unit.next_v for unit in units))
+            return
         logits, valid = Signal.like(self.o_logits.payload, reset_less=True), Signal()
         m.d.sync += [
             valid.eq(fired.valid & fired.logits),

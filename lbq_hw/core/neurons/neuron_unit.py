@@ -11,20 +11,32 @@ from lbq_hw.core.sizes import check_size
 __all__ = ["NeuronUnit", "Positions"]
 
 ADDS_PER_STAGE = 2  # two chained adds ripple together: the second costs about one more bit of carry
+PLANES_PER_STAGE = 2  # of the division in a unit that is not fast, behind the first plane
 
 
 @dataclass(frozen=True, kw_only=True)
 class Positions:
     """The cycles of the pipeline of a `NeuronUnit`: which value is given or returned when.
 
-    A channel is at position 1 in the cycle in which ``acc`` and ``bias`` are given, and moves by
-    one every cycle.
+    A channel is at position 1 in the cycle in which ``bias`` is given, and moves by one every
+    cycle. A unit that is not `fast` does more in each of them, and if it keeps no membranes, it
+    makes no V'.
     """
 
     planes: int
     decay_bits: int
+    fast: bool = True
+    keeps: bool = True
 
-    v = 3  # where v is given: shift and bias take the two cycles before it
+    @property
+    def acc(self) -> int:
+        """``acc`` is given."""
+        return 1 if self.fast else 0
+
+    @property
+    def v(self) -> int:
+        """``v`` is given: in a fast unit, shift and bias take the two cycles before it."""
+        return 3 if self.fast else 1
 
     @property
     def leak_stages(self) -> int:
@@ -45,17 +57,19 @@ class Positions:
     @property
     def fire(self) -> int:
         """``next_v`` is there."""
-        return self.theta + 1
+        return self.theta + self.keeps
 
     @property
     def loop(self) -> int:
         """Cycles from where v is given until it is what ``next_v`` was."""
-        return self.fire - self.v + 2
+        return self.theta - self.v + 3
 
     @property
     def end(self) -> int:
         """``pooled`` is given and ``level`` is there."""
-        return self.fire + self.planes + 1
+        if self.fast:
+            return self.theta + self.planes + 2
+        return self.theta + 1 + self.planes // PLANES_PER_STAGE
 
 
 class NeuronUnit(wiring.Component):
@@ -73,6 +87,10 @@ class NeuronUnit(wiring.Component):
     division, with one addition or subtraction per plane. ``U >= theta`` is a comparison of its own,
     which keeps the division out of the loop from V' to the next v.
 
+    A fast unit has a register in front of each addition. In another one, U is made in one cycle out
+    of ``bias`` and the shifted sum, and the first plane with it; the planes behind it come two per
+    cycle. So parameters are used as they come from their memory.
+
     `Positions` says in which cycle each input is given and each output is there. Outputs are
     combinational.
 
@@ -86,6 +104,9 @@ class NeuronUnit(wiring.Component):
         B, and the bits that hold the largest F.
     zero_resets : bool
         Whether there is ``to_zero``.
+    fast : bool
+    keeps : bool
+        Whether membranes are kept for a next timestep: else ``next_v`` is U.
 
     Members
     -------
@@ -114,6 +135,8 @@ class NeuronUnit(wiring.Component):
         decay_bits: int,
         shift_bits: int,
         zero_resets: bool = False,
+        fast: bool = True,
+        keeps: bool = True,
     ):
         check_size("acc_bits", acc_bits)
         check_size("membrane_bits", membrane_bits, least=2)
@@ -122,7 +145,7 @@ class NeuronUnit(wiring.Component):
         check_size("shift_bits", shift_bits, least=0)
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
-        self._positions = Positions(planes=planes, decay_bits=decay_bits)
+        self._positions = Positions(planes=planes, decay_bits=decay_bits, fast=fast, keeps=keeps)
         self._zero_resets = zero_resets
         membrane = signed(membrane_bits)
         super().__init__(
@@ -159,28 +182,41 @@ class NeuronUnit(wiring.Component):
                 value = register
             return value
 
+        fast, stages = self._positions.fast, self._positions.leak_stages
         shifted = self.acc
         for i, bit in enumerate(self.shift):
             shifted = Mux(bit, shifted << (1 << i), shifted)[:width].as_signed()
-        current = _wrap(staged(shifted, "shifted") + staged(self.bias, "bias"), width)
-        current = staged(current, "current", 1 + self._positions.leak_stages)
-        u = staged(_wrap(self._leak(staged) + current, width), "u")
+        shifted = staged(shifted, "shifted")
+        current = _wrap(shifted + (staged(self.bias, "bias") if fast else self.bias), width)
+        current = staged(current, "current", stages + fast)
+        u, theta = _wrap(self._leak(staged) + current, width), self.theta[:-1]
+        late_u, late_theta = u, theta
+        if fast or self._positions.keeps:
+            late_u, late_theta = staged(u, "u"), staged(theta, "theta")
+        m.d.comb += self.next_v.eq(
+            self._reset(m, staged, late_u, late_theta) if self._positions.keeps else u
+        )
 
-        theta = staged(self.theta[:-1], "theta")
+        if fast:
+            level = staged(self._divide(staged, late_u, late_theta), "level")
+            capped = staged(self._cap(level), "capped")
+        else:
+            capped = self._cap(staged(self._divide(staged, u, theta), "level"))
+        m.d.comb += self.level.eq(Mux(self.pooled > capped, self.pooled, capped))
+        return m
+
+    def _reset(self, m, staged, u, theta):
+        """V'."""
         reset = staged(self.reset, "reset")
         fires = Signal()
         after = u - reset
         if self._zero_resets:
             after = Mux(self.to_zero, 0, after)
-        m.d.comb += [
-            fires.eq(self.fire & (u >= theta)),
-            self.next_v.eq(Mux(fires, after, u)),
-        ]
+        m.d.comb += fires.eq(self.fire & (u >= theta))
+        return Mux(fires, after, u)
 
-        level = staged(self._divide(staged, u, theta), "level")
-        capped = staged(Mux(level > self.capacity, self.capacity, level), "capped")
-        m.d.comb += self.level.eq(Mux(self.pooled > capped, self.pooled, capped))
-        return m
+    def _cap(self, level):
+        return Mux(level > self.capacity, self.capacity, level)
 
     def _leak(self, staged):
         """``floor(decay * v / 2**B)``, at the position of ``theta``."""
@@ -196,10 +232,11 @@ class NeuronUnit(wiring.Component):
         return total | (v & self.decay[-1].replicate(len(v)).as_signed())
 
     def _divide(self, staged, u, theta):
-        """``floor(u / theta)`` as planes, saturated at both ends, ``planes - 1`` cycles later.
+        """``floor(u / theta)`` as planes, saturated at both ends. The first one is there at once;
+        of the others, each takes a cycle, or two of them do if the unit is not fast.
 
         The remainder is divided by theta times 2**j, j falling; what lies below bit j of u waits
-        in `rest`. A remainder below 0 is mended by adding in the next stage, so that each stage is
+        in `rest`. A remainder below 0 is mended by adding for the next plane, so that each plane is
         one carry chain, whose sign is its bit of the level. A negative u never gets a bit.
         """
         width = len(u) + 1
@@ -207,19 +244,34 @@ class NeuronUnit(wiring.Component):
         rest, top = u[: planes - 1], u[planes - 1 :].as_signed()
         remainder = _wrap(top - theta, width)
         bits = Cat(~remainder[-1])
-        for plane in reversed(range(planes - 1)):
-            remainder = staged(remainder, "remainder")
-            rest = staged(rest, "rest")
-            theta = staged(theta, "theta")
-            bits = staged(bits, "bits")
+        for i, plane in enumerate(reversed(range(planes - 1))):
+            if self._positions.fast:
+                remainder = staged(remainder, "remainder")
+                rest = staged(rest, "rest")
+                theta = staged(theta, "theta")
+                bits = staged(bits, "bits")
+                operand = _turned(theta, bits[0])
+            else:
+                operand = _turned(theta, bits[0])
+                if i % PLANES_PER_STAGE == 0:
+                    remainder = staged(remainder, "remainder")
+                    rest = staged(rest, "rest")
+                    # A register behind logic has no cell to itself: so theta waits as it is added.
+                    operand = staged(operand, "operand")
+                    bits = staged(bits, "bits")
+                    theta = _turned(operand, bits[0])
             subtract = bits[0]
-            operand = (theta ^ subtract.replicate(len(theta)))[: len(theta)]
             operand = Cat(subtract, operand, subtract.replicate(width - len(theta)))
             # The lowest bit carries 1 into the sum where theta is subtracted.
             total = Cat(1, rest[plane], remainder[:-1]) + operand
             remainder = _wrap(total[1:], width)
             bits = Cat(~remainder[-1], bits)
         return bits
+
+
+def _turned(theta, subtract):
+    """Theta, or all its bits inverted."""
+    return (theta ^ subtract.replicate(len(theta)))[: len(theta)]
 
 
 def _wrap(value, width):

@@ -31,6 +31,9 @@ class Parameters(wiring.Component):
         Whether resets are kept; what is written of them is dropped if not.
     far : bool
         The units are all over the chip.
+    inverted : bool
+        Thresholds lie in their memory with all bits inverted. This spares an iCE40 the inverters in
+        front of units that subtract what they read without a register between.
     init : iterable of words
         As ``write`` takes them; words left out are 0.
 
@@ -50,10 +53,12 @@ class Parameters(wiring.Component):
         depth: int,
         resets: bool = True,
         far: bool = False,
+        inverted: bool = False,
         init=(),
     ):
         self._depth = depth
         self._far = far
+        self._inverted = inverted
         self._init = [list(word) for word in init]
         addr_width, value = ceil_log2(depth), signed(membrane_bits)
         self._kept = ("theta", "reset") if resets else ("theta",)
@@ -86,10 +91,15 @@ class Parameters(wiring.Component):
     def _keep(self, m, name, port, values, units):
         """The memory of some units that a read port reads."""
         kept = [3 * unit + value for unit in units for value in values]
+        init = [[word[i] for i in kept] for word in self._init]
+        inverts = self._inverted and port is self.thresholds
+        if inverts:
+            init += [[0] * len(kept)] * (self._depth - len(init))
+            init = [[~value for value in word] for word in init]
         m.submodules[name] = store = memory.Memory(
             shape=data.ArrayLayout(self.write.data[0].shape(), len(kept)),
             depth=self._depth,
-            init=[[word[i] for i in kept] for word in self._init],
+            init=init,
             attrs=APART,
         )
         read, write = store.read_port(), store.write_port(granularity=1)
@@ -106,8 +116,8 @@ class Parameters(wiring.Component):
         m.d.comb += [
             read.addr.eq(read_addr),
             read.en.eq(read_en),
-            shown.eq(Cat(read.data)),
+            shown.eq(~Cat(read.data) if inverts else Cat(read.data)),
             write.addr.eq(write_addr),
             write.en.eq(write_en),
-            Cat(write.data).eq(given),
+            Cat(write.data).eq(~given if inverts else given),
         ]

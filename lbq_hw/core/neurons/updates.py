@@ -130,6 +130,7 @@ class Updates(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         step, group, layer = self.step, self.o, self.layer
+        partials = layer.shape().partials
         sums = Signal(self.i_sum.payload.shape(), reset_less=True)
         left = Signal(range(self._timesteps))
         first_update = Signal()
@@ -137,14 +138,13 @@ class Updates(wiring.Component):
         leaves = Signal()  # the sums are not needed after the next cycle
         young = Signal()
         fresh, neurons, readout = step.first_t & first_update, ~layer.readout, layer.readout
-        if layer.shape().partials:
+        if partials:
             fresh |= layer.partial_out
             neurons &= ~layer.partial_out
             readout &= ~layer.partial_out
-        leaving = group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)
-        if layer.shape().partials:
             leaving = self._make_rooms(m, left)
         else:
+            leaving = group.valid & (group.group == max(0, self._groups - 2)) & (left == 0)
             m.d.comb += group.valid.eq(self.busy & ~young)
         m.d.comb += [
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
@@ -160,13 +160,13 @@ class Updates(wiring.Component):
             self.i_step.ready.eq(self.i_sum.valid),
         ]
         m.d.sync += free.eq(self.room)
-        if layer.shape().partials:
+        if partials:
             self._turn_parts(m, sums, *self._foresee(m, first_update, left))
         else:
             self._wait(m, young)
         with m.If(group.valid):
             # The next group comes to the front; after the last one all are where they were.
-            if not layer.shape().partials:
+            if not partials:
                 m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
             m.d.sync += group.group.eq(Mux(group.last, 0, group.group + 1))
             with m.If(group.last):
@@ -180,7 +180,7 @@ class Updates(wiring.Component):
                 left.eq(layer.updates - 1),
                 first_update.eq(1),
             ]
-            if not layer.shape().partials:
+            if not partials:
                 m.d.sync += sums.eq(self.i_sum.payload)
             with m.If(self.i_step.payload.first_t):
                 m.d.sync += group.time.eq(0)

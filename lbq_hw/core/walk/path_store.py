@@ -220,7 +220,7 @@ class ManyPaths(wiring.Component):
         ]
 
         attrs = IN_BLOCK
-        if self._config.external:
+        if self._config.far:
             attrs = spared(platform, SLOTS * self._config.layer_paths, attrs)
         write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()

@@ -84,12 +84,13 @@ class RunFetch(wiring.Component):
         stacked = PathKind.of(c, path_of(offer, self.only)).stacked
         last, next_run, illegal, none = Signal(), Signal(run_bits), Signal(), Signal()
         self._find_last(m, last, asked, given_path, asked_path)
+        look, bad = self._look_at(run, offered)
         m.d.comb += [
             self.i.ready.eq(move & last),
             next_run.eq(Mux(last, given_path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
             self.runs.addr.eq(next_run),
-            illegal.eq(offered.bad | (~stacked & (offer.rows_last != 0))),
+            illegal.eq(bad | (~stacked & (offer.rows_last != 0))),
             none.eq(offer.none | illegal | self.dropping),
             self.o.valid.eq(offered.valid & (offer.end | ~none)),
             self.o.payload.eq(offer),
@@ -100,7 +101,7 @@ class RunFetch(wiring.Component):
             m.d.sync += [
                 asked.run.eq(next_run),
                 offered.valid.eq(asked.valid),
-                offered.bad.eq(records.illegal(isa.RUN, c, run)),
+                look,
                 offered.index.eq(asked.run),
                 offer.end.eq(asked.end & last),
                 offer.none.eq(asked.none),
@@ -114,6 +115,15 @@ class RunFetch(wiring.Component):
             m.d.sync += carry(offer, asked_path)
         self._drop(m, move & offered.valid & ~offer.none & illegal, offered.index)
         return m
+
+    def _look_at(self, run, offered):
+        """What is kept of a run to look at, and whether it is illegal, once it is offered."""
+        c = self._config
+        if not c.far_weights:
+            return offered.bad.eq(records.illegal(isa.RUN, c, run)), offered.bad
+        # Where weights fill the chip, runs may come from afar: they are looked at once here.
+        seen = Signal(run.shape(), name="seen")
+        return seen.eq(run), records.illegal(isa.RUN, c, seen)
 
     def _find_last(self, m, last, asked, given_path, asked_path):
         """Whether no run follows the one that was asked for in its segment."""

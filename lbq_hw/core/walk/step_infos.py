@@ -96,9 +96,7 @@ class StepInfos(wiring.Component):
                 | {name: 1 for name in changes if changes[name]}
             )
         )
-        m.submodules.queue = queue = Queue(
-            info.shape(), depth=STEPS_AHEAD, spare=self._config.external > 0
-        )
+        m.submodules.queue = queue = Queue(info.shape(), depth=STEPS_AHEAD, spare=self._config.far)
         m.d.comb += [
             queue.i.valid.eq(self.push),
             queue.i.payload.eq(info),

@@ -164,7 +164,7 @@ class RecordTable(wiring.Component):
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
         # The address of a run is known late, too late for a memory of many LUTs.
-        spare = c.external > 0 and table != Table.RUNS
+        spare = c.far and table != Table.RUNS
         attrs = spared(platform, depth) if spare else APART
         for part in range(table.record.slices(c)):
             low = SLICE * part

@@ -27,14 +27,12 @@ class Memory(wiring.Component):
     """A link with a port that has the timing of `HostPort` and answers a read with its address."""
 
     far = False
+    address_bits = regions.SHIFT
 
     def __init__(self) -> None:
-        self.link = Link(divisor=12, tag=0xABCD1234, far=self.far)
+        self.link = Link(divisor=12, tag=0xABCD1234, address_bits=self.address_bits, far=self.far)
         super().__init__(
-            {
-                name: self.link.signature.members[name]
-                for name in ("i", "lost", "o", "idle", "divisor")
-            }
+            {name: self.link.signature.members[name] for name in ("i", "o", "idle", "divisor")}
         )
         self.writes = Signal()
         self.address = Signal(32)
@@ -48,7 +46,6 @@ class Memory(wiring.Component):
         port = link.port
         m.d.comb += [
             link.idle.eq(self.idle),
-            link.lost.eq(self.lost),
             self.divisor.eq(link.divisor),
             self.writes.eq(port.ready & port.write),
             self.address.eq(port.addr),
@@ -88,8 +85,7 @@ class Outcome:
         requests: Sequence[Request | bytes],
         *,
         break_at: int | None = None,
-        lost_at: int | None = None,
-        extra: int = 150,
+        extra: int = 400,
     ) -> None:
         block = Memory()
         bench = Bench(block)
@@ -100,8 +96,6 @@ class Outcome:
         self.taken = bench.drive(block.i, bytes_).cycles
         sent = bench.monitor(block.o)
         bench.add(Toggle(block.idle))
-        if lost_at is not None:
-            bench.script({"lost": block.lost}, [{}] * lost_at + [{"lost": 1}])
         seen = bench.probe(
             writes=block.writes, address=block.address, data=block.data, divisor=block.divisor,
             asks=block.link.port.valid, answers=block.link.port.r_valid,
@@ -137,7 +131,7 @@ def reply(sequence: int, status: Status = OK, *data: int) -> Reply:
     return Reply(sequence=sequence, status=status, data=data)
 
 
-PAUSE = b"\x7e" * 180  # as long as an answer takes
+PAUSE = b"\x7e" * 400  # as long as a request and its answer take
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["near", "far"])
@@ -147,32 +141,33 @@ def far(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_words_are_written_and_read() -> None:
-    outcome = Outcome([sync(254), PAUSE, write(255, 5, 6), PAUSE, read(0, 3)], extra=400)
+    outcome = Outcome([sync(254), PAUSE, write(255, 5, 6), PAUSE, read(0, 3)], extra=700)
     assert outcome.writes == [(0x70000010, 5), (0x70000011, 6)]
     words = (0x80000020, 0x80000021, 0x80000022)
     assert outcome.replies == [reply(254), reply(255), reply(0, OK, *words)]
 
 
-def test_a_word_takes_six_cycles_to_write() -> None:
-    outcome = Outcome([sync(0), PAUSE, write(1, *range(10))])
+@pytest.mark.parametrize("words", [1, 10, 60])
+def test_a_word_takes_seven_cycles_to_write(words: int) -> None:
+    outcome = Outcome([sync(0), PAUSE, write(1, *range(words))], extra=3000)
     first = outcome.write_cycles[0]
-    assert outcome.write_cycles == [first + 6 * number for number in range(10)]
-    assert first == outcome.taken[-1] + 14
+    assert outcome.write_cycles == [first + 7 * number for number in range(words)]
+    assert first == outcome.taken[-1] + 8 * (6 + 4 * words + 4) + 24
 
 
 def test_a_word_takes_three_cycles_to_read_while_four_bytes_leave() -> None:
-    outcome = Outcome([sync(0), PAUSE, read(1, 3, address=0x80000000)], extra=400)
+    outcome = Outcome([sync(0), PAUSE, read(1, 3, address=0x80000000)], extra=700)
     assert len(outcome.answers) == 3
     asked = [cycle for answer in outcome.answers for cycle in (answer - 2, answer - 1)]
     assert outcome.asks == asked
-    # A byte leaves every 10 cycles, and the next word is read while the last byte of one leaves.
+    # A byte is offered every 9 cycles, where it leaves at once.
     gaps = [after - before for before, after in pairwise(outcome.answers)]
-    assert gaps == [10 * 4, 10 * 4]
+    assert gaps == [3 + 9 * 4, 3 + 9 * 4]
 
 
 def test_a_request_is_executed_once_and_answered_again() -> None:
     again = [sync(0), PAUSE, write(1, 7), PAUSE, write(1, 7), PAUSE, read(2, 1), PAUSE, read(2, 1)]
-    outcome = Outcome(again, extra=400)
+    outcome = Outcome(again, extra=700)
     assert outcome.writes == [(0x70000010, 7)]
     answer = reply(2, OK, 0x80000020)
     assert outcome.replies == [reply(0), reply(1), reply(1), answer, answer]
@@ -191,18 +186,32 @@ def test_nothing_is_executed_before_a_session_begins(sequence: int) -> None:
     assert outcome.replies == [reply(sequence, SEQUENCE)] * 2
 
 
+CHECKED = b"\x7e" * 120  # as long as it takes to look at the CRC of a READ
+
+
 def test_a_request_that_is_complete_before_the_answer_is_dropped() -> None:
-    outcome = Outcome([sync(0), PAUSE, read(1, 20), write(2, 7), PAUSE * 6, write(2, 8)], extra=400)
+    requests = [sync(0), PAUSE, read(1, 20), CHECKED, write(2, 7), PAUSE * 3, write(2, 8)]
+    outcome = Outcome(requests, extra=700)
     assert outcome.writes == [(0x70000010, 8)]
     assert [answer.sequence for answer in outcome.replies] == [0, 1, 2]
 
 
-def test_a_frame_of_which_a_byte_is_lost_is_dropped_and_the_next_is_not() -> None:
-    requests = [sync(0), PAUSE, write(1, 7), PAUSE, write(1, 8)]
-    whole = Outcome(requests)
-    assert whole.writes == [(0x70000010, 7)]
-    third = len(sync(0).encode() + PAUSE) + 2  # of the second frame
-    outcome = Outcome(requests, lost_at=whole.taken[third])
+@pytest.mark.parametrize("pause", [0, *range(68, 76)])
+def test_a_request_whose_crc_was_not_looked_at_gives_way_to_the_next(pause: int) -> None:
+    requests = [sync(0), PAUSE, read(1, 1), b"\x7e" * pause, write(1, 8)]
+    outcome = Outcome(requests, extra=700)
+    first = outcome.replies[1]
+    if first.data:  # it was looked at in time: the next one then has a number that was used
+        assert pause > 8 * 10 - len(write(1, 8).encode())
+        assert (outcome.replies, outcome.writes) == ([reply(0), reply(1, OK, 0x80000020)], [])
+    else:
+        assert (outcome.replies, outcome.writes) == ([reply(0), reply(1)], [(0x70000010, 8)])
+
+
+def test_a_frame_with_a_wrong_crc_is_dropped_and_a_short_one_right_behind_it_is_not() -> None:
+    wrong = bytearray(write(1, *range(1, 50)).encode())
+    wrong[20] ^= 1
+    outcome = Outcome([sync(0), PAUSE, bytes(wrong), write(1, 8)])
     assert outcome.writes == [(0x70000010, 8)]
     assert outcome.replies == [reply(0), reply(1)]
 
@@ -210,6 +219,17 @@ def test_a_frame_of_which_a_byte_is_lost_is_dropped_and_the_next_is_not() -> Non
 def test_an_address_counts_up_in_its_low_byte() -> None:
     outcome = Outcome([sync(0), PAUSE, write(1, 5, 6, address=0x123456FF)])
     assert outcome.writes == [(0x123456FF, 5), (0x12345600, 6)]
+
+
+def test_bits_of_an_address_that_the_core_does_not_have_are_all_set_if_one_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Memory, "address_bits", 14)
+    requests: list[Request | bytes] = [sync(0), PAUSE]
+    for number, address in enumerate((0x70003FFF, 0x70004000, 0x78000001, 0xFC000000 >> 1), 1):
+        requests += [write(number, number, address=address), PAUSE]
+    outcome = Outcome(requests)
+    assert outcome.writes == [(0x70003FFF, 1), (0x7FFFC000, 2), (0x7FFFC001, 3), (0x7FFFC000, 4)]
 
 
 @pytest.mark.parametrize(
@@ -220,10 +240,10 @@ def test_an_address_counts_up_in_its_low_byte() -> None:
 def test_what_was_baked_in_is_told_until_it_is_overwritten(region: Region, tag: int) -> None:
     address = region << regions.SHIFT
     requests = [sync(0), PAUSE, read(1, 2, BAKED), PAUSE]
-    requests += [write(2, 0, address=address), PAUSE, read(3, 1, BAKED)]
-    outcome = Outcome(requests, extra=300)
+    requests += [write(2, 0, address=address), PAUSE, read(3, 1, BAKED), PAUSE, read(4, 1)]
+    outcome = Outcome(requests, extra=700)
     answers = [reply(0), reply(1, OK, 0xABCD1234, 0xABCD1234), reply(2), reply(3, OK, tag)]
-    assert outcome.replies == answers
+    assert outcome.replies == [*answers, reply(4, OK, 0x80000020)]
 
 
 def test_a_divisor_holds_once_its_answer_has_left_and_a_break_brings_the_first_one_back() -> None:

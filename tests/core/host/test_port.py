@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from core.harness import Bench
 
+from lbq_hw.config import FAR_WEIGHT_BITS
 from lbq_hw.core.host.port import FAR_LANES, HostPort
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
@@ -57,6 +58,16 @@ def test_a_request_is_taken_every_other_cycle_and_a_read_answered_in_the_next() 
     bench.run(extra=3)
     assert requests.taken == [1, 3, 5, 7]
     assert requests.answers == dict.fromkeys([2, 6, 8], regions.MAGIC)
+
+
+def test_where_weights_fill_a_chip_a_request_waits_until_the_one_before_is_answered() -> None:
+    host = HostPort(SMALL.with_(weight_rows=FAR_WEIGHT_BITS // (SMALL.lanes * 2)))
+    bench = Bench(host)
+    weights = Region.WEIGHTS << regions.SHIFT
+    requests = bench.add(Requests(host.port, [(ID, None), (weights, 5), (ID, None), (ID, None)]))
+    bench.run(extra=7)
+    assert requests.taken == [1, 8, 10, 17]
+    assert requests.answers == dict.fromkeys([7, 16, 23], regions.MAGIC)
 
 
 @pytest.mark.parametrize(("lanes", "later"), [(FAR_LANES // 2, 0), (FAR_LANES, 1)])

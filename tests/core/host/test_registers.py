@@ -110,27 +110,32 @@ def test_registers_that_never_change() -> None:
     assert set(seen["layer"]) == {LAYER}
 
 
-def test_waits_of_a_run_on_a_tape_are_counted_and_its_passes_are_told() -> None:
+def test_with_a_tape_ticks_and_waits_are_counted_three_cycles_later_and_passes_are_told() -> None:
     registers = Registers(SMALL.with_(word=SMALL.lanes, external=16))
     bench = Bench(registers)
     source = random.Random(2)
     begin, start, end, clear = 3, 8, 60, 70
-    script = [{"waits": source.getrandbits(1)} for _ in range(80)]
+    width = len(COUNTERS)
+    script = [
+        {"waits": source.getrandbits(1), "ticks": source.getrandbits(width)} for _ in range(80)
+    ]
     script[begin]["begin"] = script[end]["finished"] = script[clear]["clear"] = 1
     script[start]["aligned"] = 1
     names = ("begin", "clear", "finished", "aligned", "waits")
     bench.hold((registers.calibrated, 1), (registers.passes, 65535))
-    bench.script({name: getattr(registers, name) for name in names}, script)
+    signals = {name: getattr(registers, name) for name in names}
+    bench.script(signals | {"ticks": registers.ticks.as_value()}, script)
     seen = bench.probe(
         start=registers.start,
-        **{name: registers.values[name] for name in ("passes", "wait_cycles")},
+        **{name: registers.values[name] for name in ("passes", "wait_cycles", *COUNTERS)},
     )
     bench.run()
     assert ones(seen["start"]) == [start]
-    ticks = [step["waits"] for step in script]
-    assert seen["wait_cycles"] == [
-        sum(ticks[start + 1 : min(max(cycle, 1) - 1, end + 1)]) if cycle <= clear + 1 else 0
-        for cycle in range(80)
-    ]
+    ticking = {name: [step["ticks"] >> i & 1 for step in script] for i, name in enumerate(COUNTERS)}
+    for name, ticks in (ticking | {"wait_cycles": [step["waits"] for step in script]}).items():
+        assert seen[name] == [
+            sum(ticks[start + 1 : min(max(cycle, 2) - 2, end + 1)]) if cycle <= clear + 1 else 0
+            for cycle in range(80)
+        ]
     assert max(seen["wait_cycles"]) > 10
     assert set(seen["passes"]) == {65535}

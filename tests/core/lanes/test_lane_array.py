@@ -115,10 +115,42 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
         assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
-def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
+FAR = [
+    {"lanes": 8, "rows": 1700, "weight_bits": 4, "acc_bits": 20},
+    {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
+    {"lanes": 2 * FAR_LANES_A_COPY, "rows": 600, "weight_bits": 3, "acc_bits": 16},
+]
+
+
+@pytest.mark.parametrize("sizes", FAR, ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_rows_that_fill_a_chip_are_added_two_cycles_later(sizes: dict, rate: float) -> None:
+    source = random.Random(6)
+    shape = {name: sizes[name] for name in ("lanes", "rows")}
+    weights = random_weights(source, **shape, weight_bits=sizes["weight_bits"])
+    events = random_events(source, 100, **shape)
+    expected = golden(events, weights, sizes["acc_bits"])
+    lanes = LaneArray(**sizes, far_rows=True, init=packed(weights, sizes["weight_bits"]))
+    bench = Bench(lanes)
+    taken = bench.drive(lanes.i_event, events, stall=stalls(1, rate))
+    bench.permit(lanes.room, stall=stalls(2, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected))
+    busy = bench.probe(busy=lanes.busy)["busy"]
+    bench.run(extra=2)
+    assert sums.payloads == expected
+    if not rate:
+        assert taken.cycles == list(range(taken.cycles[0], taken.cycles[0] + len(events)))
+        ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
+        assert sums.cycles == [cycle + 5 for cycle in ends]
+        first, last = taken.cycles[0], sums.cycles[-1]
+        assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
+
+
+@pytest.mark.parametrize(("far", "way"), [(False, 2), (True, 4)])
+def test_events_wait_exactly_while_there_is_no_room_for_a_sum(far: bool, way: int) -> None:
     source = random.Random(2)
     events = random_events(source, 30, lanes=4, rows=8)
-    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16, far_rows=far)
     bench = Bench(lanes)
     taken = bench.drive(lanes.i_event, events)
     bench.permit(lanes.room, stall=stalls(3, 0.5))
@@ -130,7 +162,7 @@ def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
     for cycle, event in zip(taken.cycles, events, strict=True):
         if event["end"]:
             moves = [later for later in range(cycle + 1, len(ready)) if ready[later]]
-            there = moves[1] + 1
+            there = moves[way - 1] + 1
             offered = next(c for c in range(there, len(ready)) if seen["room"][c - 1])
             ready[there:offered] = [False] * (offered - there)
             found.append(offered)
@@ -139,8 +171,9 @@ def test_events_wait_exactly_while_there_is_no_room_for_a_sum() -> None:
     assert seen["ready"] == ready
 
 
-def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None:
-    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16}
+@pytest.mark.parametrize("far", [False, True])
+def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(far: bool) -> None:
+    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16, "far_rows": far}
     lanes = LaneArray(**sizes, init=packed([[1, 2, 3, 4], [5, 6, 7, 8]], 8))
     bench = Bench(lanes)
     [row] = packed([[-1, -128, 127, 9]], 8)
@@ -164,8 +197,10 @@ def test_written_weights_are_used_and_lanes_without_enable_keep_theirs() -> None
         ({"rows": "8"}, TypeError, "rows must be an integer, not '8'"),
         ({"weight_bits": 1}, ValueError, "weight_bits must be at least 2, not 1"),
         ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
+        ({"whole_rows": True, "far_rows": True}, ValueError,
+         "rows must be whole or far, not both"),
     ],
-)
+)  # fmt: skip
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
     sizes = {"lanes": 4, "rows": 8, "weight_bits": 8, "acc_bits": 16}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):

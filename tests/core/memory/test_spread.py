@@ -62,6 +62,10 @@ def test_a_bank_is_a_power_of_two_of_words(depth: int, parts: list[tuple[int, in
     assert banks(depth) == parts
 
 
+def test_a_bank_has_at_most_as_many_words_as_it_may() -> None:
+    assert banks(5300, most=2048) == [(0, 2048), (2048, 2048), (4096, 1024), (5120, 180)]
+
+
 @pytest.mark.parametrize("granule", [None, 8])
 @pytest.mark.parametrize("depth", [5, 1700])
 def test_what_was_written_before_is_read_four_cycles_later(depth: int, granule: int | None) -> None:

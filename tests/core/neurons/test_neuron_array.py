@@ -34,10 +34,27 @@ def after_room(bench: Bench, array: NeuronArray, stall: Stall = never) -> Stall:
     return lambda: stall() or not (room and room[-1])
 
 
+def probe_planes(bench: Bench, array: NeuronArray) -> list[list[int]]:
+    """The planes of each cycle, one list per plane, of an array that is not fast."""
+    ports: Any = array
+    planes = {} if array.fast else {str(k): plane for k, plane in enumerate(ports.planes)}
+    return list(bench.probe(**planes).values())
+
+
+def joined(monitor: Any, late: list[list[int]]) -> list[dict]:
+    """What was offered, with the planes that followed it, each in its cycle."""
+    if not late:
+        return monitor.payloads
+    return [
+        payload | {"planes": [plane[cycle + 1 + k] for k, plane in enumerate(late)]}
+        for cycle, payload in zip(monitor.cycles, monitor.payloads, strict=True)
+    ]
+
+
 def run_array(
     array: NeuronArray, traffic: Traffic, rate: float = 0.0
 ) -> tuple[Any, Any, list[int], dict[str, list[int]]]:
-    """Drive the traffic, check what comes out; the driver, the monitor, logits and busy."""
+    """Drive the traffic, check what comes out; driver and monitor, cycles of logits, all seen."""
     bench = Bench(array)
     bench.hold((array.layer, traffic.layer))
     stall = after_room(bench, array, stalls(1, rate))
@@ -47,19 +64,21 @@ def run_array(
     payload = array.o_logits.payload
     values = {f"v{i}": payload[i] for i in range(len(payload))}
     seen = bench.probe(valid=array.o_logits.valid, busy=array.busy, **values)
+    late = probe_planes(bench, array)
     bench.run(extra=60)
-    assert planes.payloads == traffic.planes
+    assert joined(planes, late) == traffic.planes
     cycles = [cycle for cycle, valid in enumerate(seen["valid"]) if valid]
     assert [[seen[name][cycle] for name in values] for cycle in cycles] == traffic.logits
     return taken, planes, cycles, seen
 
 
-SIZES = [
+FAST: list[dict] = [
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
     {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
     {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
     {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
 ]
+SIZES = FAST + [sizes | {"fast": False} for sizes in FAST]
 
 
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
@@ -81,6 +100,22 @@ def test_without_resets_the_threshold_is_subtracted(sizes: dict) -> None:
     layer = random_layer(source, sizes, LAYERS["several timesteps"])
     traffic = random_traffic(source, layer, golden, **shape)
     run_array(build(**sizes, params=params, resets=False), traffic, rate=0.3)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LAYERS.values() if "timesteps" not in kind])
+@pytest.mark.parametrize("readout", [False, True])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_one_timestep_needs_no_membranes(sizes: dict, kind: dict, readout: bool) -> None:
+    source = random.Random(f"{sizes}{kind}")
+    params = random_params(source, sizes["lanes"])
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    layer = random_layer(source, sizes, kind | {"readout": readout})
+    traffic = random_traffic(source, layer, params, **shape)
+    array = build(**sizes, params=params, timesteps=1)
+    taken, _, logits, _ = run_array(array, traffic)
+    if readout:
+        assert logits[0] == taken.cycles[0] + array.logits_latency
+    assert len(logits) == len(traffic.logits)
 
 
 def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
@@ -113,10 +148,11 @@ def test_steps_updates_and_planes_come_as_soon_as_they_can(sizes: dict, kind: di
     assert planes.cycles == collected
     busy = [cycle for cycle, bit in enumerate(seen["busy"]) if bit]
     last = began + array.latency - 1
-    assert busy == list(range(steps[0] + 1, last + bool(collected)))
+    # A fast array offers planes a cycle after it has collected them, and has none of a readout.
+    assert busy == list(range(steps[0] + 1, last + (bool(collected) or not array.fast)))
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("sizes", FAST, ids=str)
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
 def test_partial_sums_cost_four_cycles_in_all(sizes: dict, kind: dict) -> None:
     plain, traffic = steady(sizes, kind)
@@ -167,7 +203,7 @@ class Parts:
         self.quiet = 0 if busy or valid else self.quiet + 1
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("sizes", FAST, ids=str)
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
 @pytest.mark.parametrize("rate", [0, 0.3])
 def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, rate: float) -> None:
@@ -204,15 +240,16 @@ def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, ra
         assert first == [first[0] + max(2, groups) * i for i in range(count)]
 
 
-def test_logits_follow_one_group_per_cycle() -> None:
-    array, traffic = steady(SIZES[0], {"readout": True})
+@pytest.mark.parametrize("sizes", [SIZES[0], SIZES[4]], ids=str)
+def test_logits_follow_one_group_per_cycle(sizes: dict) -> None:
+    array, traffic = steady(sizes, {"readout": True})
     taken, _, logits, _ = run_array(array, traffic)
     first = taken.cycles[0] + array.logits_latency
     assert logits == list(range(first, first + len(traffic.logits)))
 
 
-def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> None:
-    sizes = SIZES[0]
+@pytest.mark.parametrize("sizes", [SIZES[0], SIZES[4]], ids=str)
+def test_written_parameters_are_used_and_values_without_enable_keep_theirs(sizes: dict) -> None:
     source = random.Random(4)
     old, new = random_params(source, sizes["lanes"]), random_params(source, sizes["lanes"])
     array = build(**sizes, params=old)
@@ -243,8 +280,9 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> 
     bench.drive(array.i_sum, traffic.sums, stall=stall)
     bench.drive(array.i_step, traffic.steps)
     planes = bench.monitor(array.o_planes, len(traffic.planes))
-    bench.run()
-    assert planes.payloads == traffic.planes
+    late = probe_planes(bench, array)
+    bench.run(extra=sizes["planes"])
+    assert joined(planes, late) == traffic.planes
 
 
 @pytest.mark.parametrize(
@@ -263,6 +301,15 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs() -> 
             "partial_words must be 0 if the layer has no partial sums, and only then, not 8",
         ),
         ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
+        (
+            {
+                "layer": layouts(lanes=8, planes=3, decay_bits=1, partials=True)[0],
+                "partial_words": 8,
+                "fast": False,
+            },
+            ValueError,
+            "fast must be set with partial sums, not False",
+        ),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
@@ -273,7 +320,7 @@ def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: s
         NeuronArray(**sizes | change)
 
 
-@pytest.mark.parametrize("sizes", SIZES[:2], ids=str)
+@pytest.mark.parametrize("sizes", [*SIZES[:2], SIZES[4]], ids=str)
 def test_the_array_converts_to_verilog_without_a_product(
     sizes: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,35 +23,41 @@ def wrap(value: int, bits: int) -> int:
 def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[int], list[int]]:
     """`next_v` and `level` of each case; every input is given at its position."""
     at = unit.positions
-    offsets = {"acc": 1, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
+    offsets = {"acc": at.acc, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
     offsets["pooled"] = at.end
-    steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end)]
+    steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end + 1)]
     for i, case in enumerate(cases):
         for name, offset in offsets.items():
-            steps[i + offset - 1][name] = case.get(name, 0)
+            steps[i + offset][name] = case.get(name, 0)
         for bit in range(at.decay_bits + 1):
-            step = steps[i + at.decay(bit) - 1]
+            step = steps[i + at.decay(bit)]
             step["decay"] = step.get("decay", 0) | case.get("decay", 0) & 1 << bit
     names = {name for step in steps for name in step}
     bench = Bench(unit)
     bench.script({name: getattr(unit, name) for name in names}, steps)
     seen = bench.probe(next_v=unit.next_v, level=unit.level)
     bench.run()
-    first_v, first_level = at.fire - 1, at.end - 1
     half = 1 << len(unit.v) - 1
     next_v = [(v + half) % (2 * half) - half for v in seen["next_v"]]
-    return next_v[first_v:][: len(cases)], seen["level"][first_level:][: len(cases)]
+    return next_v[at.fire :][: len(cases)], seen["level"][at.end :][: len(cases)]
 
 
-@pytest.mark.parametrize(("planes", "capacity"), [(1, 1), (3, 7), (3, 5)])
+speeds = pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+
+
+@speeds
+@pytest.mark.parametrize(
+    ("planes", "capacity"), [(1, 1), (2, 3), (3, 7), (3, 5), (4, 11), (5, 31), (5, 14)]
+)
 def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
-    planes: int, capacity: int
+    planes: int, capacity: int, fast: bool
 ) -> None:
     cases = [
         {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
         for u, theta in product(range(-16, 16), range(1, 16))
     ]
-    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=planes, decay_bits=1, shift_bits=0)
+    sizes = {"acc_bits": 4, "membrane_bits": 5, "decay_bits": 1, "shift_bits": 0}
+    unit = NeuronUnit(**sizes, planes=planes, fast=fast)
     next_v, levels = run_unit(unit, cases, capacity=capacity, fire=1)
     u, theta, reset = (np.array([case[name] for case in cases]) for name in cases[0])
     golden = numeric.burst_level(u, theta, capacity)
@@ -59,17 +65,29 @@ def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
     assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
 
 
+@speeds
+def test_a_unit_that_keeps_no_membranes_shows_them_before_the_reset(fast: bool) -> None:
+    cases = [{"bias": u, "theta": theta} for u, theta in product(range(-16, 16), range(1, 16))]
+    sizes = {"acc_bits": 4, "membrane_bits": 5, "decay_bits": 1, "shift_bits": 0}
+    unit = NeuronUnit(**sizes, planes=3, fast=fast, keeps=False)
+    next_v, levels = run_unit(unit, cases, capacity=5, fire=1)
+    u, theta = (np.array([case[name] for case in cases]) for name in cases[0])
+    assert levels == numeric.burst_level(u, theta, 5).tolist()
+    assert next_v == u.tolist()
+
+
+@speeds
 @pytest.mark.parametrize("to_zero", [0, 1])
 @pytest.mark.parametrize("fire", [0, 1])
 def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
-    to_zero: int, fire: int
+    to_zero: int, fire: int, fast: bool
 ) -> None:
     cases = [
         {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
         for u, theta in product(range(-16, 16), range(1, 16))
     ]
     sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "decay_bits": 1, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, zero_resets=True)
+    unit = NeuronUnit(**sizes, zero_resets=True, fast=fast)
     next_v, _ = run_unit(unit, cases, capacity=1, fire=fire, to_zero=to_zero)
     for case, v in zip(cases, next_v, strict=True):
         fires = fire and case["bias"] >= case["theta"]
@@ -77,18 +95,22 @@ def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
         assert v == (after if fires else case["bias"])
 
 
+@speeds
 @pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
-def test_every_decay_of_every_membrane_is_floored(bits: int) -> None:
+def test_every_decay_of_every_membrane_is_floored(bits: int, fast: bool) -> None:
     pairs = list(product(range(-16, 16), range((1 << bits) + 1)))
-    unit = NeuronUnit(acc_bits=4, membrane_bits=5, planes=1, decay_bits=bits, shift_bits=0)
+    sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "shift_bits": 0}
+    unit = NeuronUnit(**sizes, decay_bits=bits, fast=fast)
     cases = [{"v": v, "decay": m, "theta": 15} for v, m in pairs]
     next_v, _ = run_unit(unit, cases, fire=0)
     assert next_v == [numeric.decay(v, m, bits) for v, m in pairs]
 
 
-def test_sums_are_shifted_and_levels_pooled() -> None:
+@speeds
+def test_sums_are_shifted_and_levels_pooled(fast: bool) -> None:
     source = random.Random(5)
-    unit = NeuronUnit(acc_bits=6, membrane_bits=14, planes=3, decay_bits=3, shift_bits=2)
+    sizes = {"acc_bits": 6, "membrane_bits": 14, "planes": 3, "decay_bits": 3, "shift_bits": 2}
+    unit = NeuronUnit(**sizes, fast=fast)
     cases = [
         {
             "acc": source.randrange(-32, 32),
@@ -110,17 +132,27 @@ def test_sums_are_shifted_and_levels_pooled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("planes", "decay_bits", "theta", "fire", "loop", "end"),
-    [(1, 0, 3, 4, 3, 6), (3, 1, 3, 4, 3, 8), (3, 2, 4, 5, 4, 9), (5, 4, 5, 6, 5, 12)],
+    ("fast", "planes", "decay_bits", "theta", "fire", "loop", "end"),
+    [
+        (True, 1, 0, 3, 4, 3, 6),
+        (True, 3, 1, 3, 4, 3, 8),
+        (True, 3, 2, 4, 5, 4, 9),
+        (True, 5, 4, 5, 6, 5, 12),
+        (False, 1, 0, 1, 2, 3, 2),
+        (False, 2, 1, 1, 2, 3, 3),
+        (False, 3, 1, 1, 2, 3, 3),
+        (False, 3, 2, 2, 3, 4, 4),
+        (False, 5, 4, 3, 4, 5, 6),
+    ],
 )
 def test_positions_are_those_of_the_pipeline(
-    planes: int, decay_bits: int, theta: int, fire: int, loop: int, end: int
+    fast: bool, planes: int, decay_bits: int, theta: int, fire: int, loop: int, end: int
 ) -> None:
-    at = Positions(planes=planes, decay_bits=decay_bits)
+    at = Positions(planes=planes, decay_bits=decay_bits, fast=fast)
     assert (at.theta, at.fire, at.loop, at.end) == (theta, fire, loop, end)
-    unit = NeuronUnit(
-        acc_bits=4, membrane_bits=8, planes=planes, decay_bits=decay_bits, shift_bits=0
-    )
+    assert Positions(planes=planes, decay_bits=decay_bits, fast=fast, keeps=False).fire == theta
+    sizes = {"acc_bits": 4, "membrane_bits": 8, "shift_bits": 0}
+    unit = NeuronUnit(**sizes, planes=planes, decay_bits=decay_bits, fast=fast)
     assert unit.positions == at
     bench = Bench(unit)
     # One current that fires, of a channel that is at position p in cycle `zero` + p.

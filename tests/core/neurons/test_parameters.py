@@ -22,15 +22,15 @@ def packed(word: list[int]) -> int:
 
 
 @pytest.mark.parametrize("resets", [True, False])
+@pytest.mark.parametrize("inverted", [True, False])
 @pytest.mark.parametrize(("units", "far"), [(1, 0), (2, 0), (4, 0), (2, 1), (6, 1)])
 def test_values_are_written_by_their_enables_and_read_in_the_next_cycle_or_the_next_but_one(
-    units: int, far: int, resets: bool
+    units: int, far: int, resets: bool, inverted: bool
 ) -> None:
     source = random.Random(units)
     words = [random_word(source, units) for _ in range(4)]  # the others are 0
-    block = Parameters(
-        units=units, membrane_bits=BITS, depth=DEPTH, resets=resets, far=far > 0, init=words
-    )
+    sizes = {"units": units, "membrane_bits": BITS, "depth": DEPTH}
+    block = Parameters(**sizes, resets=resets, far=far > 0, inverted=inverted, init=words)
     words += [[0] * 3 * units for _ in range(DEPTH - len(words))]
     kept = (1, 2) if resets else (1,)
     script: list[dict] = []

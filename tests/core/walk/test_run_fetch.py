@@ -21,12 +21,16 @@ from core.walk.placed import (
 )
 
 from lbq_hw import isa
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.core.walk.run_fetch import RunFetch
 from sim.models.programs import SHAPES, SMALL
 from sim.models.traffic import Stall, never, stalls
 
-CONFIGS = [*SHAPES, SMALL.with_(word=8, stacks=0, external=16)]
+CONFIGS = [
+    *SHAPES,
+    SMALL.with_(word=8, stacks=0, external=16),
+    SMALL.with_(weight_rows=FAR_WEIGHT_BITS // SMALL.lanes),
+]
 
 
 def work(config: CoreConfig, seed: int, steps: int = 4) -> tuple[list[int], list[dict], list[dict]]:

@@ -1,0 +1,156 @@
+"""Weight rows that fill a chip."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, banks, copies
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["FarRows", "RowSlice", "lanes_a_slice", "row_banks"]
+
+_SLICE_BITS = 1 << 19
+_LONGEST_BANK = 1 << 14  # words that the deepest block RAM has
+
+
+def lanes_a_slice(rows: int, weight_bits: int) -> int:
+    """Lanes whose weights lie in block RAMs near each other: a power of two."""
+    lanes = FAR_LANES_A_COPY
+    while lanes > 1 and lanes * weight_bits * rows > _SLICE_BITS:
+        lanes //= 2
+    return lanes
+
+
+def row_banks(rows: int) -> list[tuple[int, int]]:
+    """First row and size of each bank: none is longer than a block RAM."""
+    return banks(rows, most=_LONGEST_BANK)
+
+
+class FarRows(wiring.Component):
+    """Memory of weight rows in slices of some lanes each, with registers in front and behind.
+
+    A row is read whole and written lane by lane, but never both in one cycle. One register that
+    drives all block RAMs would have the whole chip to cross, many times over; of these each drives
+    those of one slice. A register behind each bank of rows takes what leaves it.
+
+    Timing. All that is read stays where it is in cycles without ``moves``. An address given in a
+    cycle with it reaches the memory in the next such cycle, and its data the registers behind in
+    the one after; they are there from the cycle after that on, until the next cycle with ``moves``.
+    A write in cycle c is stored in cycle c + 1, and seen by reads that are given then or later;
+    none that was given before may be on its way.
+
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    lanes, weight_bits : int
+        Weights of a row, and bits of each.
+    slices : int
+        Slices, which divide the lanes into equal parts.
+    init : iterable of int
+        Rows after configuration, lane 0 lowest; those left out are 0.
+
+    Members
+    -------
+    write : write port of a row, one enable per lane
+    read : read port of a row
+    moves : in, copies of one bit, one for each slice
+    """
+
+    def __init__(self, *, rows: int, lanes: int, weight_bits: int, slices: int, init=()):
+        check_size("rows", rows)
+        check_size("lanes", lanes)
+        check_size("weight_bits", weight_bits)
+        check_size("slices", slices)
+        if lanes % slices:
+            raise ValueError(f"slices must divide the {lanes} lanes, not be {slices!r}")
+        self._rows = rows
+        self._weight_bits = weight_bits
+        self._init = list(init)
+        super().__init__(_row_ports(rows, lanes, weight_bits) | {"moves": In(slices)})
+
+    def elaborate(self, _platform):
+        m = Module()
+        write, read, count = self.write, self.read, len(self.moves)
+        lanes, width = len(write.en) // count, len(read.data) // count
+        for i, moves in enumerate(self.moves):
+            bits = slice(i * width, (i + 1) * width)
+            m.submodules[f"slice_{i}"] = part = RowSlice(
+                rows=self._rows,
+                lanes=lanes,
+                weight_bits=self._weight_bits,
+                init=[row >> bits.start & (1 << width) - 1 for row in self._init],
+            )
+            m.d.comb += [
+                part.write.addr.eq(write.addr),
+                part.write.data.eq(write.data[bits]),
+                part.write.en.eq(write.en[i * lanes : (i + 1) * lanes]),
+                part.read.addr.eq(read.addr),
+                part.read.en.eq(read.en),
+                part.moves.eq(moves),
+                read.data[bits].eq(part.read.data),
+            ]
+        return m
+
+
+class RowSlice(wiring.Component):
+    """Some lanes of all rows: a block of its own, so that tools read its contents one by one.
+
+    Timing, parameters and members are those of `FarRows`, of one slice.
+    """
+
+    def __init__(self, *, rows: int, lanes: int, weight_bits: int, init=()):
+        self._rows = rows
+        self._weight_bits = weight_bits
+        self._init = list(init)
+        super().__init__(_row_ports(rows, lanes, weight_bits) | {"moves": In(1)})
+
+    def elaborate(self, _platform):
+        m = Module()
+        write, read, moves = self.write, self.read, self.moves
+        [write_addr] = copies(m, write.addr, 1, name="write_addr")
+        [given] = copies(m, write.data, 1, name="given")
+        asked, addr, came = Signal(), Signal.like(read.addr), []
+        with m.If(moves):  # its copies differ, so these registers are not merged either
+            m.d.sync += [asked.eq(read.en), addr.eq(read.addr)]
+        for first, depth in row_banks(self._rows):
+            m.submodules[f"bank_{first}"] = bank = memory.Memory(
+                shape=len(given),
+                depth=depth,
+                init=self._init[first : first + depth],
+                attrs=APART,
+            )
+            put, get = bank.write_port(granularity=self._weight_bits), bank.read_port()
+            low, here = ceil_log2(depth), Signal(name=f"here_{first}")
+            came.append(Signal(len(given), name=f"came_{first}", reset_less=True))
+            # One signal per lane, so that synthesis finds those that are written together.
+            enables = [Signal(name=f"enable_{first}_{lane}") for lane in range(len(write.en))]
+            for enable, enabled in zip(enables, write.en, strict=True):
+                m.d.sync += enable.eq(enabled & (write.addr[low:] == first >> low))
+            m.d.comb += [
+                put.addr.eq(write_addr),
+                put.data.eq(given),
+                put.en.eq(Cat(enables)),
+                get.addr.eq(addr),
+                get.en.eq(asked & moves),
+            ]
+            with m.If(moves):
+                m.d.sync += [
+                    here.eq(addr[low:] == first >> low),
+                    came[-1].eq(get.data & here.replicate(len(given))),
+                ]
+        m.d.comb += read.data.eq(reduce(or_, came))
+        return m
+
+
+def _row_ports(rows, lanes, weight_bits):
+    row = {"addr_width": ceil_log2(rows), "shape": lanes * weight_bits}
+    return {
+        "write": Out(memory.WritePort.Signature(**row, granularity=weight_bits)),
+        "read": Out(memory.ReadPort.Signature(**row)),
+    }
