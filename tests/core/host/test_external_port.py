@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from typing import Any
 
 import pytest
 from amaranth.back import rtlil
@@ -16,6 +17,7 @@ from core.host.test_port import CLEAR, CONTROL, ERROR, ID, START, Requests
 from lbq_hw.core.host.port import HostPort
 from lbq_hw.core.host.registers import Registers
 from lbq_hw.isa import Error, regions
+from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 from sim.models.programs import SMALL
 
@@ -43,6 +45,24 @@ class Run:
         self.seen = bench.probe(start=host.start, busy=host.busy)
         bench.run(extra=60)
         self.answers = list(self.requests.answers.values())
+
+
+class LogitMemory:
+    """Answers reads in the cycle after."""
+
+    done = True
+
+    def __init__(self, port: Any, words: list[list[int]]) -> None:
+        self.port, self.words = port, words
+        self.samples = [port.en, port.addr]
+        self.asked = 0
+
+    def set(self, ctx: Any) -> None:
+        ctx.set(self.port.data, self.words[self.asked])
+
+    def see(self, _cycle: int, enable: int, address: int) -> None:
+        if enable:
+            self.asked = address
 
 
 def test_slices_are_taken_and_answered_as_soon_as_the_memory_lets() -> None:
@@ -188,3 +208,20 @@ def test_a_core_without_external_memory_has_no_cell_of_it() -> None:
     assert without == {"registers", "writes"}
     assert external - without >= {"access", "digest"}
     assert [name for name, _ in Registers(SMALL).values.shape()] == [*regions.REGISTERS]
+
+
+@pytest.mark.parametrize("units", [1, 4, 8, 32, 64])
+def test_each_logit_is_the_one_of_its_unit(units: int) -> None:
+    config = CORE.with_(lanes=64, word=64, channels=64, logits=64, units=units)
+    host = HostPort(config)
+    parts = regions.slices(config)[Region.LOGITS]
+    first = regions.address(config, Region.LOGITS, 0)
+    bench = Bench(host)
+    requests = bench.add(Requests(host.port, [(first + i, None) for i in range(64 * parts)]))
+    logits = [logit * 3 - 70 for logit in range(64)]
+    words = [logits[i : i + units] for i in range(0, 64, units)]
+    bench.add(LogitMemory(host.logits, words))
+    bench.run(extra=10)
+    answers = list(requests.answers.values())
+    for part in range(parts):
+        assert answers[part::parts] == [(logit >> SLICE * part) % (1 << SLICE) for logit in logits]
