@@ -44,6 +44,7 @@ _RANGES = {
     "resets": (0, 1),
     "zero_resets": (0, 1),
     "external": (0, 32),
+    "pairs": (0, 1),
     "partial_words": (0, 1 << 16),
     "partial_bits": (0, 32),
     "fifo_depth": (3, 1 << 12),
@@ -52,6 +53,7 @@ _RANGES = {
     "counter_bits": (8, 40),
 }
 _POWERS = ("lanes", "word", "summary", "units")
+_YOUNGER = ("pairs",)  # where they are 0 the JSON has none, so that older cores keep their digests
 FAR_WEIGHT_BITS = 1 << 20
 """Bits of weights beyond which they fill a good part of a chip: iCE40 UltraPlus has as many."""
 
@@ -97,6 +99,7 @@ class CoreConfig:
     is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero.
 
     External memory: `external`, bits of its words, 16 or 32 (0: the core has none; else W = P);
+    `pairs`, 1 if lanes add two weight rows in a cycle, one of an even and one of an odd channel;
     `partial_words` of L partial sums of `partial_bits` (0: none; a multiple of P / L).
 
     Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
@@ -132,6 +135,7 @@ class CoreConfig:
     resets: int = 1
     zero_resets: int = 0
     external: int = 0
+    pairs: int = 0
     partial_words: int = 0
     partial_bits: int = 0
     fifo_depth: int = 16
@@ -171,6 +175,12 @@ class CoreConfig:
             raise ValueError(
                 f"word must be lanes ({self.lanes}) with external memory, not {self.word!r}"
             )
+        if self.pairs and not self.external:
+            raise ValueError(f"pairs must be 0 without external memory, not {self.pairs!r}")
+        if self.pairs and self.lanes < 16:
+            raise ValueError(f"lanes must be at least 16 with pairs, not {self.lanes!r}")
+        if self.pairs and self.weight_rows % 2:
+            raise ValueError(f"weight_rows must be even with pairs, not {self.weight_rows!r}")
         if self.external and self.layers & (self.layers - 1):
             raise ValueError(
                 f"layers must be a power of two with external memory, not {self.layers!r}"
@@ -269,7 +279,9 @@ class CoreConfig:
 
     def to_json(self) -> str:
         """Canonical: equal configs give equal text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        values = asdict(self)
+        values = {name: values[name] for name in values if values[name] or name not in _YOUNGER}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> CoreConfig:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
@@ -103,6 +103,7 @@ class Accelerator(wiring.Component):
             identities=c.identities > 0,
             stacks=c.stacks > 0,
             far=c.far,
+            pairs=c.pairs > 0,
         )
         m.submodules.lanes = lanes = LaneArray(
             lanes=c.lanes,
@@ -112,6 +113,7 @@ class Accelerator(wiring.Component):
             masks=c.identities > 0,
             whole_rows=c.external > 0,
             far_rows=c.far_weights,
+            pairs=c.pairs > 0,
             init=self._image.get(Region.WEIGHTS, ()),
         )
         layer, step = walker.o_layer_info.shape(), walker.o_step.payload.shape()
@@ -235,9 +237,7 @@ class Accelerator(wiring.Component):
         ]
         # With external memory, a register is halfway from the lanes' events to those who stop.
         told = m.d.sync if c.external else m.d.comb
-        told += stray.eq(
-            event.valid & event.payload.mask.any() & (event.payload.row >= c.weight_rows)
-        )
+        told += stray.eq(event.valid & event.payload.mask.any() & self._beyond(event.payload))
         if not c.external:
             return quiet
         # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
@@ -248,6 +248,15 @@ class Accelerator(wiring.Component):
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
         m.d.sync += drained.eq(quiet & settled)
         return drained
+
+    def _beyond(self, event):
+        """Whether an event has a row that does not exist."""
+        rows = self._config.weight_rows
+        if not self._config.pairs:
+            return event.row >= rows
+        return Cat(
+            adds & (row >= rows // 2) for row, adds in zip(event.rows, event.adds, strict=True)
+        ).any()
 
     def _run_layers(self, m, host, walker, drained):
         """Layers follow each other until the last one is done."""

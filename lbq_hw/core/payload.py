@@ -95,12 +95,14 @@ class ScanRequest(data.StructLayout):
 class Event(data.StructLayout):
     """One cycle of the lanes: ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask ? weight : 0)``.
 
-    Without `masks`, there is one bit for all lanes.
+    Without `masks`, there is one bit for all lanes. With `pairs`, the weight is a sum of up to two.
 
     Members
     -------
-    row : unsigned
+    row : unsigned, without `pairs`
         Weight row. Any value where ``mask`` is 0.
+    rows, adds : two unsigned, two bits, with `pairs`
+        Half the number of an even and of an odd weight row, rounded down; whether each is added.
     mask : ``lanes`` bits, or 1
         Lanes that add their weight.
     clear, double : bit
@@ -109,9 +111,15 @@ class Event(data.StructLayout):
         The sums are complete after this event.
     """
 
-    def __init__(self, *, lanes: int, row_bits: int, masks: bool):
+    def __init__(self, *, lanes: int, row_bits: int, masks: bool, pairs: bool = False):
         mask = lanes if masks else 1
-        super().__init__({"row": row_bits, "mask": mask, "clear": 1, "double": 1, "end": 1})
+        row = {"rows": data.ArrayLayout(row_bits - 1, 2), "adds": 2} if pairs else {"row": row_bits}
+        super().__init__(row | {"mask": mask, "clear": 1, "double": 1, "end": 1})
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two weight rows may be added at once."""
+        return "adds" in self.members
 
 
 class PlaneWrite(data.StructLayout):

@@ -119,7 +119,7 @@ def lane_way(config: CoreConfig) -> int:
     """Cycles to read the weights and add them: a register may be in front of their memory, and
     another behind it.
     """
-    if config.far_weights:
+    if config.far_weights or config.pairs:
         return NEAR_WAY + 2
     return NEAR_WAY + 1 if config.external else NEAR_WAY
 

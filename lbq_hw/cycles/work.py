@@ -126,13 +126,23 @@ class Memory:
         self.end = program.config.plane_words
         bits[self.end, 0] = True
         self.flags = np.asarray(bits.any(axis=1))
-        self._below = np.concatenate(([0], np.cumsum(bits, dtype=np.int64)))
+        self._below = _below(bits)
+        odd = bits.copy()
+        odd[:, ::2] = False
+        self._odd_below = _below(odd) if program.config.pairs else None
         self._word = word
 
-    def count(self, words: Integers, low: Integers, high: Integers) -> Integers:
-        """Set bits of words from bit `low` to bit `high`, both included."""
+    def count(self, words: Integers, low: Integers, high: Integers) -> tuple[Integers, Integers]:
+        """Set bits of words from bit `low` to bit `high`, both included, and the cycles they take:
+        as many, or with pairs those of the even or of the odd bits, whichever are more.
+        """
         start = words * self._word
-        return self._below[start + high + 1] - self._below[start + low]
+        first, behind = start + low, start + high + 1
+        bits = self._below[behind] - self._below[first]
+        if self._odd_below is None:
+            return bits, bits
+        odd = self._odd_below[behind] - self._odd_below[first]
+        return bits, np.maximum(odd, bits - odd)
 
 
 class LayerWork:
@@ -192,12 +202,12 @@ class LayerWork:
         run, word, request, is_end = run[kept], word[kept], request[kept], is_end[kept]
         step, column = np.divmod(run, len(columns))
         everywhere, identity, exponent, again = self._facts()
-        bits = memory.count(
+        bits, cycles = memory.count(
             word,
             np.where(everywhere[column] | (word == first[run]), low[run], 0),
             np.where(everywhere[column] | (word == last[run]), high[run], config.word - 1),
         )
-        events = np.where(identity[column], np.minimum(bits, 1), bits)
+        events = np.where(identity[column], np.minimum(bits, 1), cycles)
 
         # Falling by several exponents costs null events, but not from one step to the next.
         made = np.flatnonzero(events)
@@ -269,6 +279,11 @@ class LayerWork:
             high = low + path["lanes"] - 1
         first, last = base + first + low // word, base + last + high // word
         return np.stack((first, np.where(counts, last, first - 1), low % word, high % word))
+
+
+def _below(bits: NDArray[np.bool_]) -> Integers:
+    """Set bits before each place."""
+    return np.concatenate(([0], np.cumsum(bits, dtype=np.int64)))
 
 
 def _split(values: list[Any], sizes: list[int]) -> list[list[Any]]:

@@ -34,9 +34,9 @@ class LaneArray(wiring.Component):
     in the cycle before it. An event is taken every cycle, but for those in which sums are there and
     not valid: then ``i_event.ready`` is 0. No port depends on another of the same cycle: a register
     enables all that moves in the lanes. With `whole_rows` all of this is a cycle later, since the
-    address comes from a register, and with `far_rows` two, since registers are behind the memory,
-    too. The sums are the accumulators themselves, so whoever takes them must copy them; the next
-    step begins without a gap.
+    address comes from a register, and with `far_rows` or `pairs` two, since registers are behind
+    the memory, too. The sums are the accumulators themselves, so whoever takes them must copy them;
+    the next step begins without a gap.
 
     Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
     of a write no event is taken: the memory may have one port for both. With `whole_rows`, see
@@ -55,6 +55,8 @@ class LaneArray(wiring.Component):
     whole_rows : bool
         Weights are written by the whole row, and at any time, but not while an event that adds the
         row is on its way.
+    pairs : bool
+        With `whole_rows`: an event may add an even and an odd row, which lie in two memories.
     far_rows : bool
         The weights, written lane by lane, fill a good part of the chip: they are a `FarRows`.
     init : iterable of int
@@ -85,6 +87,7 @@ class LaneArray(wiring.Component):
         masks: bool = True,
         whole_rows: bool = False,
         far_rows: bool = False,
+        pairs: bool = False,
         init=(),
     ):
         check_size("lanes", lanes)
@@ -95,6 +98,8 @@ class LaneArray(wiring.Component):
             raise ValueError(f"acc_bits must be at least weight_bits, not {acc_bits!r}")
         if whole_rows and far_rows:
             raise ValueError("rows must be whole or far, not both")
+        if pairs and (not whole_rows or rows % 2):
+            raise ValueError(f"pairs must be of an even number of whole rows, not {rows!r}")
         self._rows = rows
         self._whole_rows = whole_rows
         self._far_rows = far_rows
@@ -102,7 +107,7 @@ class LaneArray(wiring.Component):
         row_bits = ceil_log2(rows)
         row_shape = data.ArrayLayout(signed(weight_bits), lanes)
         sums = data.ArrayLayout(signed(acc_bits), lanes)
-        event = Event(lanes=lanes, row_bits=row_bits, masks=masks)
+        event = Event(lanes=lanes, row_bits=row_bits, masks=masks, pairs=pairs)
         weights = memory.WritePort.Signature(
             addr_width=row_bits, shape=row_shape, granularity=None if whole_rows else 1
         )
@@ -140,22 +145,25 @@ class LaneArray(wiring.Component):
         stage = data.StructLayout({"mask": len(event.mask), "act": _ACT})
         asked, fetched = Signal(stage), Signal(stage)
         between = [Signal(stage, name="between")] if self._far_rows else []
+        pairs = event.shape().pairs
+        paired = [Signal(_ACT, name="paired")] if pairs else []
         stages = [asked, *between, fetched]
+        acts = [*(stage.act for stage in stages), *paired]
         adding = [Signal(_ACT, name=f"adding_{i}") for i in range(len(advances))]
-        addend = Signal(row_shape, reset_less=True)
+        addend = Signal(self._addend(), reset_less=True)
         acc = Signal(self.o_sum.payload.shape(), reset_less=True)
 
         # Those of the memory are others, so that they can be near it.
         fetches = [Signal(init=1, name=f"fetch_{i}") for i, _ in enumerate(advances)]
-        read = self._keep_rows(m, fetches if self._far_rows else advances)
+        reads = self._keep_rows(m, fetches if self._far_rows else advances)
         ends = adding[0].valid & adding[0].end
-        moving = fetched.act.valid | adding[0].valid | ~advance | offered
-        for before in stages[:-1] if waits else ():
-            moving |= before.act.valid
+        moving = acts[-1].valid | adding[0].valid | ~advance | offered
+        for before in acts[:-1] if waits else ():
+            moving |= before.valid
+        m.d.comb += self.i_event.ready.eq(advance)
+        for read, row in zip(reads, event.rows if pairs else [event.row], strict=True):
+            m.d.comb += [read.addr.eq(row), read.en.eq(advance & self.i_event.valid)]
         m.d.comb += [
-            self.i_event.ready.eq(advance),
-            read.addr.eq(event.row),
-            read.en.eq(advance & self.i_event.valid),
             self.o_sum.valid.eq(offered),
             self.o_sum.payload.eq(acc),
             self.busy.eq(moving),
@@ -163,7 +171,7 @@ class LaneArray(wiring.Component):
         m.d.sync += offered.eq(self.room & (~advance | ends))
         adds = None
         if waits:
-            adds = self._foresee(m, advances, fetches, fetched.act, adding)
+            adds = self._foresee(m, advances, fetches, acts[-1], adding)
         else:
             # Each copy feeds itself back, so that synthesis cannot merge them.
             m.d.sync += [copy.eq(self.room | (copy & ~ends)) for copy in advances]
@@ -177,22 +185,27 @@ class LaneArray(wiring.Component):
                 asked.act.end.eq(event.end),
             ]
         with m.If(advance):
-            m.d.sync += [later.act.eq(sooner.act) for sooner, later in pairwise(stages)]
+            m.d.sync += [later.eq(sooner) for sooner, later in pairwise(acts)]
         for moves, act in zip(advances, adding, strict=True):
             with m.If(moves):
-                m.d.sync += act.eq(fetched.act)
-        row = data.View(row_shape, read.data)
+                m.d.sync += act.eq(acts[-1])
+        weights = [data.View(row_shape, read.data) for read in reads]
+        chosen = self._choose(m, advances) if pairs else None
         for lane, (total, weight) in enumerate(zip(acc, addend, strict=True)):
             moves, act = advances[lane // shared], adding[lane // shared]
             # One LUT per bit chooses what the carry chain adds to.
             start = Mux(act.double, total << 1, total)[: len(total)]
             start &= (~act.clear).replicate(len(total))
             bit = lane % len(event.mask)
-            masked = Mux(fetched.mask[bit], row[lane], 0)
-            if len(event.mask) > 1:
-                # Of the choice above tools make a synchronous reset: a control set for each lane,
+            if chosen:
+                masked = self._pair(m, moves, fetched.mask[bit], chosen[lane // shared],
+                                    [row[lane] for row in weights])  # fmt: skip
+            elif len(event.mask) > 1:
+                # Of the choice below tools make a synchronous reset: a control set for each lane,
                 # and cells of an iCE40 share one by eights.
-                masked = row[lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
+                masked = weights[0][lane] & fetched.mask[bit].replicate(len(weight)).as_signed()
+            else:
+                masked = Mux(fetched.mask[bit], weights[0][lane], 0)
             with m.If(moves):
                 m.d.sync += [
                     later.mask[bit].eq(sooner.mask[bit]) for sooner, later in pairwise(stages)
@@ -201,6 +214,30 @@ class LaneArray(wiring.Component):
             with m.If(adds[lane // shared] if adds else moves & act.valid):
                 m.d.sync += total.eq(start.as_signed() + weight)
         return m
+
+    def _addend(self):
+        """What is added in each lane: a weight, or the sum of two."""
+        weight, pairs = self.weights.data[0].shape(), self.i_event.payload.shape().pairs
+        return data.ArrayLayout(signed(weight.width + pairs), len(self.weights.data))
+
+    def _choose(self, m, advances):
+        """Which of the two rows that have come are added: two bits for each copy of ``advance``."""
+        chosen = []
+        for i, moves in enumerate(advances):
+            asked, fetched = (Signal(2, name=f"{name}_adds_{i}") for name in ("asked", "fetched"))
+            with m.If(moves):  # these differ, so that synthesis cannot merge the copies
+                m.d.sync += [asked.eq(self.i_event.payload.adds), fetched.eq(asked)]
+            chosen.append(fetched)
+        return chosen
+
+    def _pair(self, m, moves, mask, adds, weights):
+        """The sum of the two weights of a lane, which are a cycle on their way from the memory."""
+        parts = []
+        for weight, add in zip(weights, adds, strict=True):
+            parts.append(Signal.like(weight, name="part", reset_less=True))
+            with m.If(moves):
+                m.d.sync += parts[-1].eq(weight & (mask & add).replicate(len(weight)).as_signed())
+        return parts[0] + parts[1]
 
     def _lanes_a_copy(self):
         """Lanes that share one copy of the registers that let them move."""
@@ -230,9 +267,11 @@ class LaneArray(wiring.Component):
         return adds
 
     def _keep_rows(self, m, advances):
-        """The memory of the weights, written from the port: its read port."""
+        """The memory of the weights, written from the port: its read port; or two, with pairs."""
         weights = self.weights
         lanes, bits = len(weights.data), len(weights.data[0])
+        if self.i_event.payload.shape().pairs:
+            return self._keep_pairs(m, advances)
         if self._whole_rows:
             store = SpreadRows(width=lanes * bits, depth=self._rows, moves=len(advances))
         elif self._far_rows:
@@ -248,7 +287,24 @@ class LaneArray(wiring.Component):
             store.write.data.eq(weights.data),
             store.write.en.eq(weights.en),
         ]
-        return store.read
+        return [store.read]
+
+    def _keep_pairs(self, m, advances):
+        """A memory of the even rows and one of the odd ones."""
+        reads = []
+        for odd in range(2):
+            store = SpreadRows(
+                width=len(self.weights.data.as_value()), depth=self._rows // 2, moves=len(advances)
+            )
+            m.submodules[f"memory_{odd}"] = store
+            m.d.comb += [
+                store.moves.eq(Cat(advances)),
+                store.write.addr.eq(self.weights.addr >> 1),
+                store.write.data.eq(self.weights.data),
+                store.write.en.eq(self.weights.en & (self.weights.addr[0] == odd)),
+            ]
+            reads.append(store.read)
+        return reads
 
 
 _ACT = data.StructLayout({"valid": 1, "clear": 1, "double": 1, "end": 1})

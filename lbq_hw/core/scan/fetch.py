@@ -23,7 +23,8 @@ class Word(data.StructLayout):
     them the doublings from the exponent of a last word down to 0. So one with `end` and without
     `many` has exponent 0: where the lowest bit of its exponent is set, it has no bits, and is an
     end alone. `lo` and `identity` are there if there are `identities`; `count`, the number of set
-    bits, if these are `counted`.
+    bits, if these are `counted`. With `pairs`, one event is for an even and an odd bit, and these
+    are counted apart, as `even` and `odd`.
     """
 
     def __init__(
@@ -34,9 +35,13 @@ class Word(data.StructLayout):
         exponent_bits: int,
         identities: bool,
         counted: bool = False,
+        pairs: bool = False,
     ):
         lanes = {"lo": ceil_log2(word), "identity": 1} if identities else {}
-        lanes |= {"count": bits_for(word)} if counted else {}
+        if pairs:
+            lanes |= {"even": bits_for(word // 2), "odd": bits_for(word // 2)}
+        elif counted:
+            lanes |= {"count": bits_for(word)}
         common = {"bits": word, "row": row_bits, "exponent": exponent_bits}
         super().__init__(common | {"end": 1, "many": 1} | lanes)
 
@@ -45,8 +50,13 @@ class Word(data.StructLayout):
         return "identity" in self.members
 
     @property
-    def counted(self) -> bool:
-        return "count" in self.members
+    def counts(self) -> tuple[str, ...]:
+        """Members that count bits: none, one, or one for even bits and one for odd ones."""
+        return tuple(name for name in ("count", "even", "odd") if name in self.members)
+
+    @property
+    def pairs(self) -> bool:
+        return "odd" in self.members
 
 
 class FlagFetch(wiring.Component):
@@ -267,7 +277,7 @@ class WordFetch(wiring.Component):
 
         m.d.comb += read.free.eq(~valid | self.o.ready)
         if self._far:
-            there, bits_many, count = self._count_early(m, held.bits)
+            there, bits_many, counts = self._count_early(m, held.bits)
             offered, offered_valid = Signal.like(held, reset_less=True), Signal()
             m.d.sync += [offered.eq(held), offered_valid.eq(valid)]
             held, valid = offered, offered_valid
@@ -283,19 +293,33 @@ class WordFetch(wiring.Component):
         with m.If(~there):
             offers += self.o.payload.exponent.eq(1)
         if self._far:
-            m.d.sync += self.o.payload.count.eq(count)
+            names = self.o.payload.shape().counts
+            m.d.sync += [
+                self.o.payload[name].eq(count) for name, count in zip(names, counts, strict=True)
+            ]
             owed, dropped, left = Signal(range(self._room + 1)), Signal(), Signal()
             m.d.sync += [dropped.eq(valid & ~(there | held.end)), left.eq(self.left)]
             m.d.sync += owed.eq(owed + (chosen.valid & chosen.free) - left - dropped)
             m.d.comb += chosen.free.eq(owed != self._room)
 
     def _count_early(self, m, bits):
+        """Whether there is a bit, whether there are several events, and the counts, a cycle later:
+        of all bits, or with pairs of the even and of the odd ones.
+        """
+        if not self.o.payload.shape().pairs:
+            there, several, count = self._count_of(m, bits, "")
+            return there, several, [count]
+        even, even_many, evens = self._count_of(m, bits[::2], "_even")
+        odd, odd_many, odds = self._count_of(m, bits[1::2], "_odd")
+        return even | odd, even_many | odd_many, [evens, odds]
+
+    def _count_of(self, m, bits, name):
         """Whether there is a bit, whether there are several, and how many, a cycle later."""
         parts = [bits[i : i + 8] for i in range(0, len(bits), 8)]
-        one, two = (Signal(len(parts), name=f"at_least_{n}", reset_less=True) for n in (1, 2))
+        one, two = (Signal(len(parts), name=f"at_least_{n}{name}", reset_less=True) for n in (1, 2))
         m.d.sync += one.eq(Cat(part.any() for part in parts))
         m.d.sync += two.eq(Cat(at_least(m, 2, part) for part in parts))
-        counts = [Signal(4, name=f"count_{i}", reset_less=True) for i in range(len(parts))]
+        counts = [Signal(4, name=f"count{name}_{i}", reset_less=True) for i in range(len(parts))]
         m.d.sync += [count.eq(count_byte(part)) for count, part in zip(counts, parts, strict=True)]
         while len(counts) > 1:
             counts = [a + b for a, b in zip(counts[::2], counts[1::2], strict=True)]

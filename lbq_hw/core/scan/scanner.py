@@ -54,6 +54,8 @@ class Scanner(wiring.Component):
         Whether there are IDENTITY requests, and stacked ones.
     far : bool
         The plane memory fills a good part of the chip, see `WordFetch`; no other takes a block RAM.
+    pairs : bool
+        If ``far``: an event is for the lowest even and the lowest odd bit of a word.
     span_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
@@ -80,6 +82,7 @@ class Scanner(wiring.Component):
         identities: bool = True,
         stacks: bool = True,
         far: bool = False,
+        pairs: bool = False,
         span_queue: int = 2,
         word_queue: int = 17,
     ):
@@ -96,6 +99,8 @@ class Scanner(wiring.Component):
             raise ValueError(f"lanes must be at most the {word} bits of a word, not {lanes!r}")
         if granule > word:
             raise ValueError(f"granule must be at most the {word} bits of a word, not {granule!r}")
+        if pairs and not far:
+            raise ValueError("pairs must be of words that are far")
         if words % summary:
             raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
         span_bits = address_bits(words // summary)
@@ -110,6 +115,7 @@ class Scanner(wiring.Component):
             exponent_bits=exponent_bits,
             identities=identities,
             counted=far,
+            pairs=pairs,
         )
         self._request = ScanRequest(
             word=word,
@@ -119,7 +125,7 @@ class Scanner(wiring.Component):
             exponent_bits=exponent_bits,
             stacks=stacks,
         )
-        self._event = Event(lanes=lanes, row_bits=row_bits, masks=identities)
+        self._event = Event(lanes=lanes, row_bits=row_bits, masks=identities, pairs=pairs)
         self._word_port = memory.ReadPort.Signature(addr_width=address_bits(words), shape=word)
         self._flag_port = memory.ReadPort.Signature(addr_width=span_bits, shape=summary)
         super().__init__(
