@@ -53,6 +53,7 @@ def external_core(network: Network, seed: int, **fixed: int) -> CoreConfig:
         "weight_rows": one_of(16, 24, 32, 48),
         "layers": one_of(1, 2, 8),
         "channels": lanes * one_of(1, 2, 4),
+        "pairs": one_of(0, 1) if lanes > 8 else 0,
     }
     core = smallest_for(network, lanes=lanes, **(drawn | fixed))
     # Now and then there is more than one band needs, or room for the records of several passes.

@@ -28,7 +28,7 @@ _RUN_OUT = ("start", "busy")
 _READABLE = (Region.REGISTERS, Region.PLANES, Region.LOGITS, Region.MEMORY)
 FAR_LANES = 32
 """Lanes from which on memories lie far from the port."""
-_LOGITS_A_REGISTER = 4  # logits of which one register takes one
+_UNITS_A_REGISTER = 8  # neuron units whose logits meet in one register
 
 
 class PortSignature(wiring.Signature):
@@ -281,21 +281,19 @@ class HostPort(wiring.Component):
         answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
 
     def _logit(self, m, unit):
-        """The logit of a unit. Where planes are far it is two cycles later, and units are far from
-        here: registers take those of a few of them each, then others those of a few registers.
+        """The logit of a unit. Where planes are far it is a cycle later, and units are far from
+        here: registers take those of some of them each.
         """
+        logits = self.logits.data
         if not self._config.far:
-            return self.logits.data[unit]
-        logits = list(self.logits.data)
-        low = ceil_log2(_LOGITS_A_REGISTER)
-        for stage in range(2):
-            chosen = []
-            for i in range(0, len(logits), _LOGITS_A_REGISTER):
-                name = f"logit_{stage}_{i}"
-                chosen.append(Signal.like(self.logits.data[0], name=name, reset_less=True))
-                m.d.sync += chosen[-1].eq(Array(logits[i : i + _LOGITS_A_REGISTER])[unit[:low]])
-            logits, unit = chosen, unit[low:]
-        return Array(logits)[unit]
+            return logits[unit]
+        low = ceil_log2(_UNITS_A_REGISTER)
+        chosen = []
+        for first in range(0, len(logits), _UNITS_A_REGISTER):
+            some = [logits[i] for i in range(first, min(first + _UNITS_A_REGISTER, len(logits)))]
+            chosen.append(Signal.like(logits[0], name=f"logit_{first}", reset_less=True))
+            m.d.sync += chosen[-1].eq(Array(some)[unit[:low]])
+        return Array(chosen)[unit[low:]]
 
 
 def _gate(enable, value):
