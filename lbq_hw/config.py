@@ -54,6 +54,8 @@ _RANGES = {
 }
 _POWERS = ("lanes", "word", "summary", "units")
 _YOUNGER = ("pairs",)  # where they are 0 the JSON has none, so that older cores keep their digests
+LEAST_PAIR_LANES = 16
+"""Lanes from which on a core may have pairs: half of a word is then whole bytes."""
 FAR_WEIGHT_BITS = 1 << 20
 """Bits of weights beyond which they fill a good part of a chip: iCE40 UltraPlus has as many."""
 
@@ -177,8 +179,10 @@ class CoreConfig:
             )
         if self.pairs and not self.external:
             raise ValueError(f"pairs must be 0 without external memory, not {self.pairs!r}")
-        if self.pairs and self.lanes < 16:
-            raise ValueError(f"lanes must be at least 16 with pairs, not {self.lanes!r}")
+        if self.pairs and self.lanes < LEAST_PAIR_LANES:
+            raise ValueError(
+                f"lanes must be at least {LEAST_PAIR_LANES} with pairs, not {self.lanes!r}"
+            )
         if self.pairs and self.weight_rows % 2:
             raise ValueError(f"weight_rows must be even with pairs, not {self.weight_rows!r}")
         if self.external and self.layers & (self.layers - 1):
@@ -208,6 +212,11 @@ class CoreConfig:
     def groups(self) -> int:
         """Groups of L channels in a tile of P."""
         return self.lanes // self.units
+
+    @property
+    def adders(self) -> int:
+        """Weights that can be added in one cycle: one in each lane, or two with pairs."""
+        return self.lanes * (1 + self.pairs)
 
     @property
     def capacity(self) -> int:

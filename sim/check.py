@@ -91,7 +91,7 @@ class Outcome:
     def report(self) -> dict[str, Any]:
         """One JSON-able object; cycles and operations are means per image."""
         assert self.counter is not None
-        work, lanes = self.counter.counts(), self.program.config.lanes
+        work, config = self.counter.counts(), self.program.config
         images = max(self.images, 1)
         layers = [
             {
@@ -100,7 +100,7 @@ class Outcome:
                 "events": int(events) / images,
                 "null_events": int(nulls) / images,
                 "acs_bit_sparse": counted.work.bit_sparse,
-                "utilisation": counted.work.bit_sparse * images / (lanes * int(cycles)),
+                "utilisation": counted.work.bit_sparse * images / (config.adders * int(cycles)),
             }
             for info, cycles, events, nulls, counted in zip(
                 self.program.info,
@@ -118,10 +118,10 @@ class Outcome:
             "difference": None if self.difference is None else str(self.difference),
             "on_time": self.on_time,
             "images": self.images,
-            "lanes": lanes,
+            "lanes": config.lanes,
             "cycles": self.cycles / images,
             "acs_bit_sparse": work.work.bit_sparse,
-            "utilisation": work.work.bit_sparse * images / (lanes * self.cycles)
+            "utilisation": work.work.bit_sparse * images / (config.adders * self.cycles)
             if self.cycles
             else 0.0,
             "sim_cycles_per_second": self.simulated / max(self.seconds, 1e-9),

@@ -44,6 +44,7 @@ def pass_room(config: CoreConfig) -> Room:
         partial_words=config.partial_words,
         partial_bits=config.partial_bits,
         groups=config.groups,
+        pairs=config.pairs > 0,
     )
 
 

@@ -30,7 +30,8 @@ examples:
   python -m lbq_hw.cycles --model net.lbq --core core.json --dataset mnist --data folder/of/mnist
 
 the cycles are not estimated: they equal what the core's counters count, for each image.
-  utilisation   bit-sparse ACs / (lanes x cycles), all overhead included
+  utilisation   bit-sparse ACs / (lanes x cycles), all overhead included; with pairs, a lane can
+                add two weights in a cycle, and half of that
   limit         what most cycles of the layer are for:
     events      the lanes accumulate all the time; more lanes or a sparser network would help
     scanner     there are more words to read, or requests, than events; longer plane words or
@@ -91,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
 def _report(program: Program, images: NDArray[np.uint8]) -> dict[str, Any]:
     """One JSON-able object; counts are means per image, but for the cycles of the slowest one."""
     found = [predict(program, raw, interpreter.run(program, raw).levels) for raw in images]
-    lanes = program.config.lanes
-    slowest = max(means([image], lanes=lanes)["cycles"] for image in found)
-    facts = means(found, lanes=lanes)
+    lanes, adders = program.config.lanes, program.config.adders
+    slowest = max(means([image], adders=adders)["cycles"] for image in found)
+    facts = means(found, adders=adders)
     return {"model": program.name, "lanes": lanes, **facts, "slowest_cycles": slowest}
 
 

@@ -10,15 +10,15 @@ from typing import Any
 from lbq_hw.cycles.model import LayerCycles
 
 
-def means(images: Sequence[Sequence[LayerCycles]], *, lanes: int) -> dict[str, Any]:
-    """Means over images; `predict` has given the layers of each."""
+def means(images: Sequence[Sequence[LayerCycles]], *, adders: int) -> dict[str, Any]:
+    """Means over images; `predict` has given the layers of each. `adders` of the core."""
     totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
-    layers = [total.summary(lanes, images=len(images)) for total in totals]
+    layers = [total.summary(adders, images=len(images)) for total in totals]
     cycles, acs = (sum(layer[name] for layer in layers) for name in ("cycles", "acs_bit_sparse"))
     return {
         "images": len(images),
         "cycles": cycles,
         "acs_bit_sparse": acs,
-        "utilisation": acs / (lanes * cycles),
+        "utilisation": acs / (adders * cycles),
         "layers": layers,
     }

@@ -70,13 +70,13 @@ class LayerCycles(Counters):
         bounds = {name: self.bounds[name] + other.bounds[name] for name in BOUNDS}
         return LayerCycles(name=self.name, bounds=bounds, **counts)
 
-    def summary(self, lanes: int, *, images: int = 1) -> dict[str, Any]:
+    def summary(self, adders: int, *, images: int = 1) -> dict[str, Any]:
         """A JSON-able object by the names of ``python -m sim --json``: means, if of `images`."""
         return {
             "name": self.name,
             **{name: getattr(self, name) / images for name in COUNTERS},
             "acs_bit_sparse": self.acs / images,
-            "utilisation": self.acs / (lanes * self.cycles),
+            "utilisation": self.acs / (adders * self.cycles),
             "bounds": {name: cycles / images for name, cycles in self.costs.items()},
             "limit": self.limit,
         }

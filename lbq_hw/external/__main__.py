@@ -44,8 +44,9 @@ columns of the table:
   fetch     thousands of cycles that its part of the tape takes if nothing waits
   wait      thousands of cycles in which a pass waited for the tape: exact, given the compute
 
---activity scales all events, for a sparser network; --streams 2 halves compute, for a core with a
-second event stream. Weights of fewer bits than the model has are only counted, not rounded.
+--activity scales all events, for a sparser network. --pairs: lanes add two weight rows in a cycle,
+one of an even and one of an odd channel. Weights of fewer bits than the model has are only counted,
+not rounded.
 """
 
 
@@ -83,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--narrow", type=positive, default=1, metavar="N", help="1/N of the model's channels")
     add("--timesteps", type=positive, metavar="T", help="default: those of the model")
     add("--activity", type=float, default=1.0, metavar="X", help="scale of the events (default: 1)")
-    add("--streams", type=positive, default=1, metavar="N", help="event streams (default: 1)")
+    add("--pairs", action="store_true", help="two weight rows are added in a cycle")
     add("--halves", action="store_true", help="a weight memory of two halves, for comparison")
     add("--dataset", help="default: the one the model was trained on")
     add_data(parser)
@@ -127,7 +128,7 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
         partial_words=args.partial_words,
         partial_bits=args.partial_bits,
         groups=config.groups,
-        streams=args.streams,
+        pairs=args.pairs,
         halves=args.halves,
     )
     planned = plan(layers, config, room, timing).layers
@@ -174,6 +175,7 @@ def _core(network: Network, args: argparse.Namespace, timing: ReaderTiming) -> C
         partial_words=args.partial_words,
         partial_bits=args.partial_bits,
         stacks=0,
+        pairs=int(args.pairs),
     )
 
 

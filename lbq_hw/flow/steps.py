@@ -91,7 +91,7 @@ def check(job: Job, work: Path) -> str:
                 )
         if (found.logits != expected.logits[number]).any():
             raise FlowError(f"the program differs from the golden model: image {number}, logits")
-    means = cycles.means(predictions, lanes=job.config.lanes)
+    means = cycles.means(predictions, adders=job.config.adders)
     _write(work / "check.json", {"source": job.images.source, **means})
     whole = f"{means['cycles']:,.0f} cycles per image"
     return f"equal on {means['images']} images of {job.images.source}, which will take {whole}"

@@ -152,8 +152,9 @@ def weight_memories(config: CoreConfig) -> list[Memory]:
     """
     c, granule = config, weight_granule(config)
     if not c.far_weights:
-        width = c.lanes * c.weight_bits
-        return [Memory(name="weights", depth=c.weight_rows, width=width, granule=granule)]
+        width, count = c.lanes * c.weight_bits, 1 + c.pairs
+        depth = c.weight_rows // count
+        return [Memory(name="weights", depth=depth, width=width, granule=granule)] * count
     from lbq_hw.core.memory.far_rows import lanes_a_slice, row_banks
 
     lanes = min(c.lanes, lanes_a_slice(c.weight_rows, c.weight_bits))

@@ -16,7 +16,7 @@ from lbq_hw import resources
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.blocks import pass_room
 from lbq_hw.compiler.draft import draft
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import LEAST_PAIR_LANES, CoreConfig
 from lbq_hw.external import PlanError, ReaderTiming, plan, reader_timing
 from lbq_hw.external.demand import Block, LayerDemand
 from lbq_hw.network import Network
@@ -82,16 +82,17 @@ def _fitting(
     network: Network, board: Board, lanes: int, fixed: dict[str, int], problems: list[str]
 ) -> Iterator[CoreConfig]:
     """Cores that fit, but not if weight memory or partial sums were larger, and the other no less;
-    with the most neuron units that there can be.
+    with the most neuron units that there can be, and with pairs where these cost neither.
     """
+    pairs = (1, 0) if lanes >= LEAST_PAIR_LANES else (0,)
     for units in (lanes // 4, lanes // 8, lanes // 16):
         found: list[tuple[int, int]] = []
         rough: CoreConfig | None = None
         rest = (0, 0)  # LUTs and block RAMs beside the least: about the same for all sizes
-        for rows, sums in product(_ROWS, _SUMS):
+        for paired, rows, sums in product(pairs, _ROWS, _SUMS):
             if units < 1 or any(rows <= more and sums <= most for more, most in found):
                 continue
-            sizes = {"weight_rows": rows, "partial_words": sums, "units": units}
+            sizes = {"weight_rows": rows, "partial_words": sums, "units": units, "pairs": paired}
             if rough is not None and _short(rough.with_(**sizes), board, rest, problems):
                 continue  # before it is drafted
             try:

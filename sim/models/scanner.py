@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
 from lbq_hw.config import largest
@@ -37,8 +38,25 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
     return found
 
 
+def pairs_of(rows: list[int]) -> list[tuple[int | None, int | None]]:
+    """Rows two by two, an even and an odd one, each in their order."""
+    parts = ([row for row in rows if row % 2 == odd] for odd in range(2))
+    return list(zip_longest(*parts))
+
+
+def opened(event: dict) -> dict:
+    """An event of a scanner as `golden` has it: with the rows that it adds, and no others."""
+    if "adds" not in event:
+        return event | {"row": event["row"] if event["mask"] else None}
+    halves, adds = event["rows"], event["adds"] if event["mask"] else 0
+    rows = tuple(2 * half + i if adds >> i & 1 else None for i, half in enumerate(halves))
+    rest = {name: value for name, value in event.items() if name not in ("rows", "adds")}
+    return {"row": rows if adds else None, **rest}
+
+
 def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
-    """The events of the requests; a null event has no row.
+    """The events of the requests; a null event has no row. With pairs a row is two, each of them
+    None if it is not added.
 
     A scanner without identities has one mask bit for all lanes.
     """
@@ -46,7 +64,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
     events: list[dict] = []
     level: int | None = None  # exponent of the last event of the step
 
-    def emit(exponent: int, row: int | None, mask: int, end: int = 0) -> None:
+    def emit(exponent: int, row: Any, mask: int, end: int = 0) -> None:
         nonlocal level
         for _ in range(level - exponent - 1 if level is not None else 0):
             events.append({"row": None, "mask": 0, "clear": 0, "double": 1, "end": 0})
@@ -59,10 +77,11 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
         found = [] if request["kind"] is ScanKind.END else spots(request, words, sizes)
         for places in found:
             if request["kind"] is ScanKind.CONV:
-                for row in places:
+                for row in pairs_of(places) if sizes.get("pairs") else places:
                     emit(request["exponent"], row, every)
             elif places:
-                emit(request["exponent"], request["row"], sum(1 << lane for lane in places))
+                [row] = pairs_of([request["row"]]) if sizes.get("pairs") else [request["row"]]
+                emit(request["exponent"], row, sum(1 << lane for lane in places))
         if not request["end"]:
             continue
         if found and found[-1] and level == 0:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth import Module, Signal
 from amaranth.sim import Simulator
 from cores import random_core
 from networks import random_images, random_network
@@ -16,6 +17,7 @@ from lbq_hw import golden
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.payload import Event
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
@@ -97,3 +99,30 @@ def test_an_image_has_what_a_load_writes() -> None:
 def test_an_image_that_does_not_fit_is_refused(image: dict, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         Accelerator(CoreConfig(), image=image)
+
+
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
+    config = CoreConfig(lanes=16, word=16, external=16, weight_rows=20, pairs=pairs)
+    core: Any = Accelerator(config)
+    sizes = {"lanes": 16, "row_bits": config.weight_address_bits, "masks": True}
+    event = Signal(Event(**sizes, pairs=pairs > 0))
+    beyond, m = Signal(), Module()
+    m.d.comb += beyond.eq(core._beyond(event))
+    noticed = []
+
+    async def look(ctx: Any) -> None:
+        for row in range(32):
+            if pairs:
+                other = [9, 10][row % 3 % 2]  # of the row that is not added
+                halves = [other, row // 2] if row % 2 else [row // 2, other]
+                ctx.set(event, {"rows": halves, "adds": 1 << row % 2, "mask": 1})
+            else:
+                ctx.set(event, {"row": row, "mask": 1})
+            await ctx.delay(1e-9)
+            noticed.append(ctx.get(beyond))
+
+    simulator = Simulator(m)
+    simulator.add_testbench(look)
+    simulator.run()
+    assert noticed == [row >= 20 for row in range(32)]

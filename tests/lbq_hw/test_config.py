@@ -45,6 +45,15 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
             {"fast": 0, "partial_words": 64, "partial_bits": 8},
             "fast must be 1 with partial sums, not 0",
         ),
+        ({"pairs": 1}, "pairs must be 0 without external memory, not 1"),
+        (
+            {"pairs": 1, "external": 16, "lanes": 8, "word": 8, "summary": 8},
+            "lanes must be at least 16 with pairs, not 8",
+        ),
+        (
+            {"pairs": 1, "external": 16, "lanes": 32, "weight_rows": 511},
+            "weight_rows must be even with pairs, not 511",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_refused(changes: dict[str, int], message: str) -> None:
@@ -57,6 +66,14 @@ def test_a_value_that_is_no_integer_is_refused(value: object) -> None:
     message = f"lanes must be an integer, not {value!r}"
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         CoreConfig.from_dict({"lanes": value})
+
+
+def test_a_core_without_pairs_has_the_digest_that_it_had_before_there_were_any() -> None:
+    core = CoreConfig(lanes=32, external=16)
+    assert "pairs" not in core.to_json()
+    assert '"pairs":1' in core.with_(pairs=1).to_json()
+    assert CoreConfig.from_json(core.with_(pairs=1).to_json()).pairs == 1
+    assert core.digest == "22541f279bc0e86a8d8a8de4245d6e552118ae0221d48aa54fbc6994d671ed3e"
 
 
 def test_an_unknown_field_is_refused() -> None:

@@ -349,7 +349,7 @@ def test_the_largest_bound_is_the_limit_unless_overhead_is_more() -> None:
 
 def test_a_summary_has_means_of_images() -> None:
     both = layer_cycles(events=60) + layer_cycles(events=20, scanner=70)
-    summary = both.summary(lanes=4, images=2)
+    summary = both.summary(adders=4, images=2)
     assert {name: summary[name] for name in ("cycles", "acs_bit_sparse", "utilisation")} == {
         "cycles": 100,
         "acs_bit_sparse": 160,

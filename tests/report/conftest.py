@@ -46,7 +46,7 @@ def activity(network: Network, program: Program) -> tuple[Counts, Neurons, Cycle
         predict(program, image, {name: output[:, index] for name, output in outputs.items()})
         for index, image in enumerate(images)
     ]
-    predicted = collect.predicted(means(found, lanes=program.config.lanes))
+    predicted = collect.predicted(means(found, adders=program.config.adders))
     return counter.counts(), levels.neurons(), predicted
 
 

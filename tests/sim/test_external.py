@@ -80,8 +80,10 @@ def assert_exact(shape: int, numbers: range) -> None:
     assert larger > len(numbers) // 2  # most have a layer that does not fit at once
 
 
-def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles() -> None:
-    assert_exact(0, range(SAMPLE))
+@pytest.mark.parametrize(("shape", "pairs"), [(0, 0), (3, 1)])
+def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles(shape: int, pairs: int) -> None:
+    assert core_of(shape)[0].pairs == pairs
+    assert_exact(shape, range(SAMPLE))
 
 
 @pytest.mark.slow

@@ -115,6 +115,65 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
         assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
+def in_pairs(source: random.Random, events: list[dict], rows: int) -> list[dict]:
+    """The same with an even and an odd row, of which one, both or none are added."""
+    found = []
+    for event in events:
+        rest = {name: value for name, value in event.items() if name != "row"}
+        halves = [source.randrange(rows // 2) for _ in range(2)]
+        found.append(rest | {"rows": halves, "adds": source.randrange(4)})
+    return found
+
+
+def golden_pairs(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
+    """Sums of steps: each event is two, one row behind the other, and the end comes last."""
+    single = []
+    for event in events:
+        even, odd = ({"row": 2 * half + i, "mask": event["mask"] * (event["adds"] >> i & 1)}
+                     for i, half in enumerate(event["rows"]))  # fmt: skip
+        first = {"clear": event["clear"], "double": event["double"], "end": 0}
+        single += [even | first, odd | {"clear": 0, "double": 0, "end": event["end"]}]
+    return golden(single, weights, acc_bits)
+
+
+@pytest.mark.parametrize("sizes", [(48, 8, 4), (16, 30, 2), (16, 2, 8)])
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("masks", [False, True])
+def test_pairs_of_rows_are_added_two_cycles_later(
+    sizes: tuple[int, int, int], rate: float, masks: bool
+) -> None:
+    count, rows, bits = sizes
+    source = random.Random(f"{sizes} {rate}")
+    lanes = Far(lanes=count, rows=rows, weight_bits=bits, acc_bits=20, whole_rows=True, pairs=True,
+                masks=masks)  # fmt: skip
+    weights = random_weights(source, lanes=count, rows=rows, weight_bits=bits)
+    events = in_pairs(source, random_events(source, 60, lanes=count, rows=rows), rows)
+    every = (1 << count) - 1
+    if not masks:
+        events = [event | {"mask": event["mask"] & 1} for event in events]
+    whole = events if masks else [event | {"mask": every * event["mask"]} for event in events]
+    expected = golden_pairs(whole, weights, 20)
+    port, packs = lanes.weights, packed(weights, bits)
+    bench = Bench(lanes)
+    bench.script(
+        {"addr": port.addr, "data": port.data.as_value(), "en": port.en},
+        [{"addr": i, "data": row, "en": 1} for i, row in enumerate(packs)],
+    )
+    early, stall = iter(range(100)), stalls(1, rate)
+    taken = bench.drive(lanes.i_event, events, stall=lambda: next(early, rows) < rows or stall())
+    bench.permit(lanes.room, stall=stalls(2, rate))
+    sums = bench.monitor(lanes.o_sum, len(expected))
+    busy = bench.probe(busy=lanes.busy)["busy"]
+    bench.run(extra=2)
+    assert sums.payloads == expected
+    if not rate:
+        assert taken.cycles == list(range(taken.cycles[0], taken.cycles[0] + len(events)))
+        ends = [cycle for cycle, event in zip(taken.cycles, events, strict=True) if event["end"]]
+        assert sums.cycles == [cycle + 5 for cycle in ends]
+        first, last = taken.cycles[0], sums.cycles[-1]
+        assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
+
+
 FAR = [
     {"lanes": 8, "rows": 1700, "weight_bits": 4, "acc_bits": 20},
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
@@ -199,6 +258,9 @@ def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(far: bool
         ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
         ({"whole_rows": True, "far_rows": True}, ValueError,
          "rows must be whole or far, not both"),
+        ({"pairs": True}, ValueError, "pairs must be of an even number of whole rows, not 8"),
+        ({"pairs": True, "whole_rows": True, "rows": 9}, ValueError,
+         "pairs must be of an even number of whole rows, not 9"),
     ],
 )  # fmt: skip
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:

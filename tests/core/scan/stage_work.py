@@ -25,7 +25,9 @@ ALONE = {"bits": 0, "exponent": 1, "end": 1, "many": 0}
 RATES = [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]
 
 
-def layouts(sizes: dict, *, counted: bool = False) -> tuple[ScanRequest, Word, Event]:
+def layouts(
+    sizes: dict, *, counted: bool = False, pairs: bool = False
+) -> tuple[ScanRequest, Word, Event]:
     word, row_bits = sizes["word"], address_bits(sizes["rows"])
     span_bits = address_bits(sizes["words"] // sizes["summary"])
     exponent_bits, identities = sizes.get("exponent_bits", 5), sizes.get("identities", True)
@@ -43,8 +45,10 @@ def layouts(sizes: dict, *, counted: bool = False) -> tuple[ScanRequest, Word, E
         exponent_bits=exponent_bits,
         identities=identities,
         counted=counted,
+        pairs=pairs,
     )
-    return request, entry, Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities)
+    event = Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities, pairs=pairs)
+    return request, entry, event
 
 
 def work(sizes: dict, seed: int) -> tuple[list[dict], list[int], list[int]]:
@@ -142,3 +146,21 @@ def full(parts: list[list[dict]]) -> list[dict]:
 def counted(entries: list[dict]) -> list[dict]:
     """The same, each with the number of its bits."""
     return [entry | {"count": entry["bits"].bit_count()} for entry in entries]
+
+
+def paired(entries: list[dict]) -> list[dict]:
+    """The same, each with the numbers of its even and odd bits; several events may be one."""
+    found = []
+    for entry in entries:
+        even, odd = halves(entry["bits"])
+        more = even > 1 or odd > 1
+        many = more and not entry.get("identity")
+        many |= entry["bits"] > 0 and entry["end"] > 0 and entry["exponent"] > 0
+        found.append(entry | {"even": even, "odd": odd, "many": int(many)})
+    return found
+
+
+def halves(bits: int) -> tuple[int, int]:
+    """How many even and odd bits are set."""
+    odd = sum(bits >> place & 1 for place in range(1, bits.bit_length(), 2))
+    return bits.bit_count() - odd, odd

@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import pytest
-from core.scan.stage_work import RATES, SIZES, counted, full, layouts, spans, stream
+from core.scan.stage_work import RATES, SIZES, counted, full, halves, layouts, paired, spans, stream
 
 from lbq_hw.core.scan.event_maker import EventMaker
-from sim.models.scanner import golden
+from sim.models.scanner import golden, opened
+
+PAIRED = [sizes | {"pairs": True} for sizes in SIZES if sizes["word"] > 8]
+GIVEN = [(sizes, counts) for counts in (False, True) for sizes in SIZES]
+GIVEN += [(sizes, True) for sizes in PAIRED]
 
 
 def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int]]:
@@ -19,7 +23,8 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
     for entry in given:
         exponent = entry["exponent"] if entry["bits"] else 0
         nulls = 0 if level is None else max(0, level - exponent - 1)
-        made = 1 if not entry["bits"] or entry.get("identity") else entry["bits"].bit_count()
+        made = max(halves(entry["bits"])) if sizes.get("pairs") else entry["bits"].bit_count()
+        made = 1 if not entry["bits"] or entry.get("identity") else made
         counts.append(nulls + made + (exponent if entry["end"] else 0))
         level = None if entry["end"] else exponent
     assert sum(counts) == len(expected)
@@ -27,32 +32,32 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
 
 
 def event_maker(sizes: dict, *, counts: bool) -> EventMaker:
-    _, entry, event = layouts(sizes, counted=counts)
+    _, entry, event = layouts(sizes, counted=counts, pairs=sizes.get("pairs", False))
     return EventMaker(entry=entry, event=event, granule=1)
 
 
-def without_rows(events: list[dict]) -> list[dict]:
-    """An event without a lane has no row."""
-    return [dict(event, row=event["row"] if event["mask"] else None) for event in events]
+def as_given(entries: list[dict], sizes: dict, *, counts: bool) -> list[dict]:
+    """Words as the maker takes them."""
+    if sizes.get("pairs"):
+        return paired(entries)
+    return counted(entries) if counts else entries
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(("sizes", "counts"), GIVEN, ids=str)
 @pytest.mark.parametrize("rates", RATES, ids=str)
-@pytest.mark.parametrize("counts", [False, True], ids=["near", "counted"])
 def test_words_become_events_with_the_doublings_between_exponents(
     sizes: dict, rates: tuple[float, float], counts: bool
 ) -> None:
     given, expected, _ = maker_work(sizes, 5)
-    given = counted(given) if counts else given
+    given = as_given(given, sizes, counts=counts)
     _, taken, _ = stream(event_maker(sizes, counts=counts), None, [], given, rates)
-    assert without_rows(taken.payloads) == expected
+    assert [opened(event) for event in taken.payloads] == expected
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("counts", [False, True], ids=["near", "counted"])
+@pytest.mark.parametrize(("sizes", "counts"), GIVEN, ids=str)
 def test_one_event_a_cycle_the_first_two_cycles_after_its_word(sizes: dict, counts: bool) -> None:
     given, expected, made = maker_work(sizes, 6)
-    given = counted(given) if counts else given
+    given = as_given(given, sizes, counts=counts)
     block = event_maker(sizes, counts=counts)
     driver, taken, _ = stream(block, None, [], given, (0.0, 0.0))
     first = driver.cycles[0]

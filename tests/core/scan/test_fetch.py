@@ -18,6 +18,7 @@ from core.scan.stage_work import (
     flagged,
     full,
     layouts,
+    paired,
     spans,
     stream,
     work,
@@ -115,8 +116,8 @@ def word_fetch(sizes: dict) -> WordFetch:
 class Queued(wiring.Component):
     """Words of a memory that is far, and a queue that has room for some of them."""
 
-    def __init__(self, sizes: dict, room: int) -> None:
-        request, entry, _ = layouts(sizes, counted=True)
+    def __init__(self, sizes: dict, room: int, *, pairs: bool = False) -> None:
+        request, entry, _ = layouts(sizes, counted=True, pairs=pairs)
         port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
         self.fetch = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
         self.queue = Queue(entry, depth=room)
@@ -162,6 +163,18 @@ def test_words_are_cut_to_their_range_and_those_with_nothing_in_it_dropped(
     expected = full(parts) if room is None else counted(full(parts))
     assert without_rows_of_ends(taken.payloads) == without_rows_of_ends(expected)
     assert len(reads.reads) == sum(len(part) for part in parts if part != [ALONE])
+
+
+@pytest.mark.parametrize("sizes", [sizes for sizes in SIZES if sizes["word"] > 8], ids=str)
+@pytest.mark.parametrize("rates", RATES, ids=str)
+def test_even_and_odd_bits_of_words_are_counted_apart(
+    sizes: dict, rates: tuple[float, float]
+) -> None:
+    requests, words, parts = spans(sizes, 6)
+    block = Queued(sizes, 17, pairs=True)
+    _, taken, _ = stream(block, block.word, words, requests, rates, late=FAR)
+    expected = paired(full(parts))
+    assert without_rows_of_ends(taken.payloads) == without_rows_of_ends(expected)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)

@@ -19,7 +19,7 @@ from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
-from sim.models.scanner import END, conv, golden, random_work, spots
+from sim.models.scanner import END, conv, golden, opened, pairs_of, random_work, spots
 from sim.models.traffic import never, stalls
 from sim.verilog import ports
 
@@ -36,6 +36,11 @@ SIZES = [
     {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "stacks": False},
     {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "far": True},
     {"lanes": 8, "word": 8, "summary": 4, "words": 32, "rows": 64, "far": True, "word_queue": 3},
+    {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "far": True, "pairs": True},
+    {"lanes": 32, "word": 64, "summary": 4, "words": 64, "rows": 100, "far": True, "pairs": True}
+    | {"word_queue": 4},
+    {"lanes": 16, "word": 16, "summary": 4, "words": 32, "rows": 64, "far": True, "pairs": True}
+    | {"identities": False, "stacks": False},
 ]
 
 
@@ -93,7 +98,8 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
             made_room.append(word_taken + 1)
             exponent = request["exponent"] if places else 0
             count = max(0, level - exponent - 1) if level is not None else 0
-            count += len(places) if places and request["kind"] is ScanKind.CONV else 1
+            made = pairs_of(places) if sizes.get("pairs") else places
+            count += len(made) if places and request["kind"] is ScanKind.CONV else 1
             count += exponent if end else 0
             level = None if end else exponent
             for _ in range(count):
@@ -146,9 +152,7 @@ def scan(
     monitor = bench.monitor(scanner.o_event, len(golden(requests, words, sizes)), stall=o_stall)
     strobes = bench.probe(word_read=scanner.word_read, span_empty=scanner.span_empty)
     bench.run(extra=2 * LATENCY)
-    events = [
-        dict(event, row=event["row"] if event["mask"] else None) for event in monitor.payloads
-    ]
+    events = [opened(event) for event in monitor.payloads]
     return events, [cycle - driver.cycles[0] for cycle in monitor.cycles], strobes
 
 

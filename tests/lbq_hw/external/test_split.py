@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,20 @@ def layer(*, blocks: int, resident: int = 0, rows: int = 8, tiles: int = 2) -> L
 
 def room(slots: int, words: int, bits: int = 20) -> Room:
     return Room(slots=slots, block_rows=64, partial_words=words, partial_bits=bits, groups=4)
+
+
+def test_pairs_shorten_passes_that_have_many_events_and_no_others() -> None:
+    demand = layer(blocks=9)
+    for factor, fewer in ((0.1, False), (40, True)):
+        blocks = tuple(replace(block, events=block.events * factor) for block in demand.blocks)
+        one = replace(demand, blocks=blocks)
+        [choice, *_] = choices(one, room(18, 512))
+        alone, paired = (
+            sum(made.cycles for made in passes(one, choice, core))
+            for core in (room(18, 512), replace(room(18, 512), pairs=True))
+        )
+        assert (paired < alone) == fewer
+        assert paired > alone / 2
 
 
 @pytest.mark.parametrize("words", [64, 128, 512])
