@@ -23,7 +23,7 @@ from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
-__all__ = ["Accelerator"]
+__all__ = ["Accelerator", "beyond"]
 
 _TABLES = {Region[kind.upper()]: kind for kind in isa.TABLES}
 _BAKED = (*_TABLES, Region.WEIGHTS, Region.PARAMS)
@@ -237,7 +237,7 @@ class Accelerator(wiring.Component):
         ]
         # With external memory, a register is halfway from the lanes' events to those who stop.
         told = m.d.sync if c.external else m.d.comb
-        told += stray.eq(event.valid & event.payload.mask.any() & self._beyond(event.payload))
+        told += stray.eq(event.valid & event.payload.mask.any() & beyond(c, event.payload))
         if not c.external:
             return quiet
         # A write in its second cycle is not seen by `quiet`, nor one in its third, since a register
@@ -248,15 +248,6 @@ class Accelerator(wiring.Component):
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
         m.d.sync += drained.eq(quiet & settled)
         return drained
-
-    def _beyond(self, event):
-        """Whether an event has a row that does not exist."""
-        rows = self._config.weight_rows
-        if not self._config.pairs:
-            return event.row >= rows
-        return Cat(
-            adds & (row >= rows // 2) for row, adds in zip(event.rows, event.adds, strict=True)
-        ).any()
 
     def _run_layers(self, m, host, walker, drained):
         """Layers follow each other until the last one is done."""
@@ -312,3 +303,13 @@ class Accelerator(wiring.Component):
             host.ticks.words.eq(scanner.word_read),
             host.ticks.empty_requests.eq(scanner.span_empty),
         ]
+
+
+def beyond(config, event):
+    """Whether an event has a weight row that does not exist."""
+    rows = config.weight_rows
+    if not config.pairs:
+        return event.row >= rows
+    return Cat(
+        adds & (row >= rows // 2) for row, adds in zip(event.rows, event.adds, strict=True)
+    ).any()

@@ -16,7 +16,7 @@ from networks import random_images, random_network
 from lbq_hw import golden
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import Accelerator, beyond
 from lbq_hw.core.payload import Event
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
@@ -104,11 +104,10 @@ def test_an_image_that_does_not_fit_is_refused(image: dict, text: str) -> None:
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
     config = CoreConfig(lanes=16, word=16, external=16, weight_rows=20, pairs=pairs)
-    core: Any = Accelerator(config)
     sizes = {"lanes": 16, "row_bits": config.weight_address_bits, "masks": True}
     event = Signal(Event(**sizes, pairs=pairs > 0))
-    beyond, m = Signal(), Module()
-    m.d.comb += beyond.eq(core._beyond(event))
+    told, m = Signal(), Module()
+    m.d.comb += told.eq(beyond(config, event))
     noticed = []
 
     async def look(ctx: Any) -> None:
@@ -120,7 +119,7 @@ def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
             else:
                 ctx.set(event, {"row": row, "mask": 1})
             await ctx.delay(1e-9)
-            noticed.append(ctx.get(beyond))
+            noticed.append(ctx.get(told))
 
     simulator = Simulator(m)
     simulator.add_testbench(look)
