@@ -40,8 +40,8 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
 
 def pairs_of(rows: list[int]) -> list[tuple[int | None, int | None]]:
     """Rows two by two, an even and an odd one, each in their order."""
-    parts = ([row for row in rows if row % 2 == odd] for odd in range(2))
-    return list(zip_longest(*parts))
+    even, odd = ([row for row in rows if row % 2 == part] for part in range(2))
+    return list(zip_longest(even, odd))
 
 
 def opened(event: dict) -> dict:
