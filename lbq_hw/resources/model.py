@@ -116,6 +116,7 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
             c.units * c.membrane_bits * (c.planes + c.decay_bits + 1),
             c.word * c.word_log2,
             small,
+            c.lanes * c.acc_bits if c.partial_words else 0,
         ]
     )
 
