@@ -29,6 +29,7 @@ LIMITS = {
     "walker": "the scanner waits for the walker's requests",
     "neurons": "sums wait for the neuron units",
     "overhead": "start, end, and parts that wait for each other",
+    "memory": "the lanes wait for weights from external memory",
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lbq_hw import units
 from lbq_hw.markdown import table
 from lbq_hw.report.store import NONSENSE, ReportError, load
 
@@ -29,7 +30,7 @@ def row(summary: dict[str, Any]) -> tuple[str, ...]:
         f"{summary['fmax_hz'] / 1e6:.1f} MHz",
         f"{summary['clock_hz'] / 1e6:g} MHz",
         f"{summary['cycles']:,.0f}",
-        f"{summary['seconds_per_image'] * 1e6:,.0f} us",
+        units.seconds(summary["seconds_per_image"]),
     )
 
 

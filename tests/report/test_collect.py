@@ -6,9 +6,13 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from lbq_hw import energy, file, zoo
-from lbq_hw.compiler import Program
+import tapes
+from networks import random_images
+
+from lbq_hw import energy, file, interpreter, zoo
+from lbq_hw.compiler import Program, compile_network
 from lbq_hw.counts import Counts
+from lbq_hw.cycles import means, predict
 from lbq_hw.network import Network
 from lbq_hw.report import collect
 from lbq_hw.report.facts import Cycles, Neurons
@@ -109,3 +113,14 @@ def test_an_outcome_of_the_simulator_is_kept(activity: Activity) -> None:
     facts = simulated(activity[2]) | {"bit_exact": False, "difference": "image 0, ..."}
     found = collect.simulation(facts, simulator="Verilator 5.006")
     assert (found.bit_exact, found.difference) == (False, "image 0, ...")
+
+
+def test_a_layer_may_be_limited_by_external_memory() -> None:
+    network, config = tapes.drawn(1)
+    program = compile_network(network, config)
+    [image] = random_images(network, 1, 0)
+    cycles = predict(program, image, interpreter.run(program, image).levels)
+    assert any(layer.wait_cycles for layer in cycles)
+    slow = [replace(layer, wait_cycles=10 * layer.cycles) for layer in cycles]
+    found = collect.predicted(means([slow], adders=config.adders))
+    assert {layer.limit for layer in found.layers} == {"memory"}
