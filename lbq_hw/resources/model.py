@@ -117,6 +117,7 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
             c.word * c.word_log2,
             small,
             c.lanes * c.acc_bits if c.partial_words else 0,
+            c.lanes * c.pairs,
         ]
     )
 

@@ -31,11 +31,15 @@ def test_events_of_the_passes_are_those_of_the_interpreter(seed: int) -> None:
     for layer, work, counted, net in zip(
         found, done.work, counter.counts().layers, network.layers, strict=True
     ):
-        assert (layer.events, layer.null_events) == (work.events, work.nulls)
+        assert layer.null_events == work.nulls
+        if not config.pairs:
+            assert layer.events == work.events
+        else:
+            assert work.events <= 2 * layer.events <= 2 * work.events
         assert layer.scanner_stalls is not None
         assert layer.neuron_stalls is not None
         waits = layer.scanner_stalls + layer.neuron_stalls
-        assert layer.cycles == work.lane_cycles + waits
+        assert layer.cycles == layer.events + layer.null_events + waits
         assert layer.scanner_stalls >= layer.wait_cycles
         assert layer.cycles == layer.wait_cycles + layer.overhead + max(layer.bounds.values())
         # A max-pool may leave out pixels, which the network's counts have all the same.
