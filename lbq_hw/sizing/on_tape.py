@@ -30,6 +30,7 @@ _WIDTHS = 2
 _SOONEST = (16, 8, 64)  # lanes with which a core fits, if any does
 _ROWS = (4096, 2048, 1024, 512, 256, 128)
 _SUMS = (8192, 4096, 2048, 1024, 512, 256)
+_PAIR_RAMS = 2  # block RAMs that pairs may cost
 _LEAST = {"weight_rows": _ROWS[-1], "partial_words": _SUMS[-1]}
 
 
@@ -82,17 +83,18 @@ def _fitting(
     network: Network, board: Board, lanes: int, fixed: dict[str, int], problems: list[str]
 ) -> Iterator[CoreConfig]:
     """Cores that fit, but not if weight memory or partial sums were larger, and the other no less;
-    with the most neuron units that there can be, and with pairs where these cost neither.
+    with the most neuron units that there can be.
     """
-    pairs = (1, 0) if lanes >= LEAST_PAIR_LANES else (0,)
+    bits = fixed.get("weight_bits", network.weight_bits)
     for units in (lanes // 4, lanes // 8, lanes // 16):
         found: list[tuple[int, int]] = []
         rough: CoreConfig | None = None
         rest = (0, 0)  # LUTs and block RAMs beside the least: about the same for all sizes
-        for paired, rows, sums in product(pairs, _ROWS, _SUMS):
+        for rows, sums in product(_ROWS, _SUMS):
             if units < 1 or any(rows <= more and sums <= most for more, most in found):
                 continue
-            sizes = {"weight_rows": rows, "partial_words": sums, "units": units, "pairs": paired}
+            sizes = {"weight_rows": rows, "partial_words": sums, "units": units}
+            sizes["pairs"] = int(_may_pair(board, lanes, bits, rows))
             if rough is not None and _short(rough.with_(**sizes), board, rest, problems):
                 continue  # before it is drafted
             try:
@@ -117,6 +119,20 @@ def _fitting(
             yield config
         if found:
             return
+
+
+def _may_pair(board: Board, lanes: int, bits: int, rows: int) -> bool:
+    """Whether even and odd weight rows take hardly more block RAMs apart than together."""
+    if board.family is None or lanes < LEAST_PAIR_LANES:
+        return lanes >= LEAST_PAIR_LANES
+    together, apart = (
+        resources.blocks(
+            resources.Memory(name="", depth=depth, width=lanes * bits, granule=lanes * bits),
+            board.family,
+        )
+        for depth in (rows, rows // 2)
+    )
+    return 2 * apart <= together + _PAIR_RAMS
 
 
 def _short(config: CoreConfig, board: Board, rest: tuple[int, int], problems: list[str]) -> bool:
