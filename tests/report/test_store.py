@@ -104,5 +104,5 @@ def test_an_unknown_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="a limit must be") as caught:
         LayerCycles(name="x", **counted, limit="magic")
     assert str(caught.value) == (
-        "a limit must be one of events, scanner, walker, neurons, overhead, not 'magic'"
+        "a limit must be one of events, scanner, walker, neurons, overhead, memory, not 'magic'"
     )
