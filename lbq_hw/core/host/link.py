@@ -88,202 +88,252 @@ class Link(wiring.Component):
         m.submodules.receiver = receiver = FrameReceiver()
         m.submodules.check = check = SerialCrc()
         m.submodules.escapes = escapes = FrameEscapes()
-        word, index = Signal(SLICE, reset_less=True), Signal(8, init=HEAD_INDEX)
-        # Of the address: its low bits, whether any is set between them and the region, the region.
-        low, beyond = Signal(self._low_bits, reset_less=True), Signal(reset_less=True)
-        region = Signal(SLICE - regions.SHIFT, reset_less=True)
-        command, words = Signal(2, reset_less=True), Signal(6, reset_less=True)
-        # The last executed request's number, inverted, as a carry chain wants what it subtracts.
-        last, synced = Signal(8, reset_less=True), Signal()
-        accepted, fresh = Signal(reset_less=True), Signal(reset_less=True)
-        kept, wrong = Signal(), Signal()
-        first, second, tail, closing = (Signal() for _ in range(4))  # which byte of a reply
-        fill, stepped, run, rewind, recount = (Signal() for _ in range(5))
-        answer, baked, judged = Signal(), Signal(), Signal()
-        # The first four bytes of a request, while they are in `word`.
-        head = data.View(_HEAD, word[: _HEAD.size])
-        untouched = Signal(init=1, reset_less=True)  # a reset does not bring memories back
-        writes, reads, moves = (
-            command == kind for kind in (Command.WRITE, Command.READ, Command.DIVISOR)
-        )
-        own = region == BAKED >> regions.SHIFT
-        filled = index[:2] == (HEAD_INDEX + _BYTES - 1) % _BYTES
-        ended, at_end = index[:2] == _BYTES - 1, index[2:] == words
-        alters = writes & (region != Region.REGISTERS) & (region != Region.PLANES)
-
         connect(m, wiring.flipped(self.i), receiver.i)
         connect(m, escapes.o, wiring.flipped(self.o))
+        work = _Work(receiver, check, escapes, low_bits=self._low_bits)
+        self._move(m, work)
+        continues = self._offer(m, work)
+        states = States(m, "REQUEST")
+        self._check(m, work, states)
+        self._judge(m, work, states)
+        self._execute(m, work, states)
+        self._reply(m, work, states, continues)
+        return m
+
+    def _move(self, m, w):
+        """Do what the states ask for: bytes into `word`, their index, the address, the port."""
+        port = self.port
+        alters = w.writes & (w.region != Region.REGISTERS) & (w.region != Region.PLANES)
         m.d.comb += [
-            receiver.index.eq(index),
-            receiver.kept.eq(kept),
-            self.port.addr.eq(Cat(low, beyond.replicate(regions.SHIFT - len(low)), region)),
-            self.port.w_data.eq(word),
-            self.port.write.eq(writes),
+            w.receiver.index.eq(w.index),
+            w.receiver.kept.eq(w.kept),
+            port.addr.eq(Cat(w.low, w.beyond.replicate(regions.SHIFT - len(w.low)), w.region)),
+            port.w_data.eq(w.word),
+            port.write.eq(w.writes),
         ]
         # The byte at `index` is there one cycle later, and then goes into `word`.
-        m.d.sync += stepped.eq(fill)
-        m.d.comb += check.run.eq(run & ~stepped)
-        with m.If(rewind):
-            m.d.sync += index.eq(HEAD_INDEX)
-        with m.Elif(fill | check.last):
-            following = index + 1
-            m.d.sync += index.eq(Mux(recount, following[:2], following))
-        with m.If(stepped | check.last | answer | baked):
-            m.d.sync += word.eq(Mux(answer, self.port.r_data, Cat(word[8:], receiver.byte)))
-            with m.If(baked):
-                m.d.sync += word.eq(self._tag)
-        with m.If(self.port.valid & self.port.ready):
-            m.d.sync += low[:8].eq(low[:8] + 1)
-        with m.If(receiver.comes | judged):
-            m.d.sync += words.eq(Mux(judged, head.words, receiver.words))
-        with m.If(self.port.valid & alters):
-            m.d.sync += untouched.eq(0)
+        m.d.sync += w.stepped.eq(w.fill)
+        m.d.comb += w.check.run.eq(w.run & ~w.stepped)
+        with m.If(w.rewind):
+            m.d.sync += w.index.eq(HEAD_INDEX)
+        with m.Elif(w.fill | w.check.last):
+            following = w.index + 1
+            m.d.sync += w.index.eq(Mux(w.recount, following[:2], following))
+        with m.If(w.stepped | w.check.last | w.answer | w.baked):
+            m.d.sync += w.word.eq(Mux(w.answer, port.r_data, Cat(w.word[8:], w.receiver.byte)))
+            with m.If(w.baked):
+                m.d.sync += w.word.eq(self._tag)
+        with m.If(port.valid & port.ready):
+            m.d.sync += w.low[:8].eq(w.low[:8] + 1)
+        with m.If(w.receiver.comes | w.judged):
+            m.d.sync += w.words.eq(Mux(w.judged, w.head.words, w.receiver.words))
+        with m.If(port.valid & alters):
+            m.d.sync += w.untouched.eq(0)
         with m.If(self.i.valid & self.i.payload.broken & (self.i.payload.data == 0)):
             m.d.sync += self.divisor.eq(self.divisor.init)
 
-        # What to do with the request in `head`.
-        distance, begins, follows, legal = Signal(8), Signal(), Signal(), Signal()
-        m.d.comb += [
-            distance.eq(head.sequence - ~last),
-            begins.eq(head.command == Command.SYNC),
-            follows.eq(synced & (distance == 1)),
-            legal.eq(Mux(head.command == Command.WRITE, words == head.words, words == 0)),
-        ]
+    def _offer(self, m, w):
+        """Offer the next byte of a reply: the sequence number, the status, data, the CRC.
 
-        # A byte of a reply: the sequence number, the status, data, the CRC.
-        byte = escapes.i.payload
-        blank, gone, status = Signal(), Signal(), Mux(accepted, Status.OK, Status.SEQUENCE)
+        Returns whether another data word comes behind the one in `word`.
+        """
+        byte = w.escapes.i.payload
+        blank, status = Signal(), Mux(w.accepted, Status.OK, Status.SEQUENCE)
         m.d.comb += [
-            blank.eq(second | gone),
-            byte.data.eq(Mux(tail, check.crc[:8], word[:8] & ~blank.replicate(8))),
-            byte.flag.eq(closing),
-            check.byte.eq(byte.data),
+            blank.eq(w.second | w.gone),
+            byte.data.eq(Mux(w.tail, w.check.crc[:8], w.word[:8] & ~blank.replicate(8))),
+            byte.flag.eq(w.closing),
+            w.check.byte.eq(byte.data),
         ]
-        with m.If(second & ~tail):
+        with m.If(w.second & ~w.tail):
             m.d.comb += byte.data[0].eq(status)
-        continues = reads & accepted & ~at_end & ~tail
+        continues = w.reads & w.accepted & ~w.at_end & ~w.tail
         if self._far:
             # That of the cycle before: where it differs, no byte that could be the last is there.
             before = Signal()
             m.d.sync += before.eq(continues)
             continues = before
+        return continues
 
-        states = States(m, "REQUEST")
+    def _check(self, m, w, states):
+        """Wait for a frame, and look at its CRC."""
         with states.state("REQUEST"):
-            m.d.comb += [rewind.eq(1), check.clear.eq(1)]
-            m.d.sync += [wrong.eq(0), gone.eq(0)]
-            with m.If(receiver.full):
+            m.d.comb += [w.rewind.eq(1), w.check.clear.eq(1)]
+            m.d.sync += [w.wrong.eq(0), w.gone.eq(0)]
+            with m.If(w.receiver.full):
                 states.go("FIRST")
         with states.state("FIRST"):
-            m.d.comb += fill.eq(1)
-            with m.If(receiver.comes):
+            m.d.comb += w.fill.eq(1)
+            with m.If(w.receiver.comes):
                 states.go("REQUEST")
-            with m.Elif(filled):
+            with m.Elif(w.filled):
                 states.go("CHECK")
         with states.state("CHECK"):
             # `word` has the four bytes before the one at `index`; at the end, the frame's CRC.
-            m.d.comb += [run.eq(1), check.drain.eq(at_end)]
-            with m.If(at_end & check.run & check.differs):
-                m.d.sync += wrong.eq(1)
-            with m.If(receiver.comes):
+            m.d.comb += [w.run.eq(1), w.check.drain.eq(w.at_end)]
+            with m.If(w.at_end & w.check.run & w.check.differs):
+                m.d.sync += w.wrong.eq(1)
+            with m.If(w.receiver.comes):
                 states.go("REQUEST")
-            with m.Elif(at_end & ended & check.last):
+            with m.Elif(w.at_end & w.ended & w.check.last):
                 states.go("VERDICT")
         with states.state("VERDICT"):
-            m.d.comb += [rewind.eq(1), receiver.take.eq(1)]
-            with m.If(wrong | receiver.comes):
+            m.d.comb += [w.rewind.eq(1), w.receiver.take.eq(1)]
+            with m.If(w.wrong | w.receiver.comes):
                 states.go("REQUEST")
             with m.Else():
-                m.d.sync += kept.eq(1)
+                m.d.sync += w.kept.eq(1)
                 states.go("HEAD")
+
+    def _judge(self, m, w, states):
+        """Decide on a request: drop it, reply once more, or execute it."""
+        distance, begins, follows, legal = Signal(8), Signal(), Signal(), Signal()
+        m.d.comb += [
+            distance.eq(w.head.sequence - ~w.last),
+            begins.eq(w.head.command == Command.SYNC),
+            follows.eq(w.synced & (distance == 1)),
+            legal.eq(Mux(w.head.command == Command.WRITE, w.words == w.head.words, w.words == 0)),
+        ]
         with states.state("HEAD"):
-            m.d.comb += fill.eq(1)
-            with m.If(filled):
+            m.d.comb += w.fill.eq(1)
+            with m.If(w.filled):
                 states.go("JUDGE")
         with states.state("JUDGE"):
             m.d.sync += [
-                command.eq(head.command),
-                fresh.eq(begins | follows),
-                accepted.eq(begins | (synced & (distance[1:] == 0))),
+                w.command.eq(w.head.command),
+                w.fresh.eq(begins | follows),
+                w.accepted.eq(begins | (w.synced & (distance[1:] == 0))),
             ]
-            with m.If(~stepped):
-                m.d.comb += judged.eq(1)
+            with m.If(~w.stepped):
+                m.d.comb += w.judged.eq(1)
                 with m.If(legal):
                     states.go("ADDRESS")
                     with m.If(begins | follows):
-                        m.d.sync += [last.eq(~head.sequence), synced.eq(1)]
+                        m.d.sync += [w.last.eq(~w.head.sequence), w.synced.eq(1)]
                 with m.Else():
-                    m.d.sync += kept.eq(0)
+                    m.d.sync += w.kept.eq(0)
                     states.go("REQUEST")
+
+    def _execute(self, m, w, states):
+        """Take the address, and write the words of a write."""
         with states.state("ADDRESS"):
-            m.d.comb += fill.eq(1)
-            with m.If(ended):
+            m.d.comb += w.fill.eq(1)
+            with m.If(w.ended):
                 states.go("LOAD")
         with states.state("LOAD"):
             m.d.sync += [
-                low.eq(word),
-                beyond.eq(word[len(low) : regions.SHIFT].any()),
-                region.eq(word[regions.SHIFT :]),
+                w.low.eq(w.word),
+                w.beyond.eq(w.word[len(w.low) : regions.SHIFT].any()),
+                w.region.eq(w.word[regions.SHIFT :]),
             ]
-            with m.If(~stepped):
-                with m.If(writes & fresh):
+            with m.If(~w.stepped):
+                with m.If(w.writes & w.fresh):
                     states.go("GATHER")
                 with m.Else():
                     states.go("REPLY")
         with states.state("GATHER"):
-            m.d.comb += fill.eq(1)
-            with m.If(ended):
+            m.d.comb += w.fill.eq(1)
+            with m.If(w.ended):
                 states.go("WRITE")
         with states.state("WRITE"):
             # Behind the last data word, it is the CRC that is in `word`.
-            m.d.comb += self.port.valid.eq(~stepped & ~at_end)
-            with m.If(at_end):
+            m.d.comb += self.port.valid.eq(~w.stepped & ~w.at_end)
+            with m.If(w.at_end):
                 states.go("REPLY")
             with m.Elif(self.port.valid & self.port.ready):
                 states.go("GATHER")
+
+    def _reply(self, m, w, states, continues):
+        """Send the reply, with the words of a read."""
         with states.state("REPLY"):
-            m.d.comb += [rewind.eq(1), check.clear.eq(1)]
-            m.d.sync += first.eq(1)
+            m.d.comb += [w.rewind.eq(1), w.check.clear.eq(1)]
+            m.d.sync += w.first.eq(1)
             states.go("SEQUENCE")
         with states.state("SEQUENCE"):
             # From here on `index` counts the reply's bytes, from 2, so that data begin at 4.
-            m.d.comb += [fill.eq(1), recount.eq(1)]
-            with m.If(filled):
+            m.d.comb += [w.fill.eq(1), w.recount.eq(1)]
+            with m.If(w.filled):
                 states.go("SEND")
         with states.state("SEND"):
-            m.d.comb += escapes.i.valid.eq(~stepped)
-            with m.If(escapes.i.valid & escapes.i.ready):
-                with m.If(closing):
-                    m.d.sync += [tail.eq(0), closing.eq(0)]
+            m.d.comb += w.escapes.i.valid.eq(~w.stepped)
+            with m.If(w.escapes.i.valid & w.escapes.i.ready):
+                with m.If(w.closing):
+                    m.d.sync += [w.tail.eq(0), w.closing.eq(0)]
                     states.go("DONE")
                 with m.Else():
                     states.go("RUN")
         with states.state("RUN"):
-            m.d.comb += [run.eq(1), check.drain.eq(tail)]
-            with m.If(check.last):
-                m.d.sync += [first.eq(0), second.eq(first)]
-                with m.If(ended & continues):
+            m.d.comb += [w.run.eq(1), w.check.drain.eq(w.tail)]
+            with m.If(w.check.last):
+                m.d.sync += [w.first.eq(0), w.second.eq(w.first)]
+                with m.If(w.ended & continues):
                     states.go("READ")
                 with m.Else():
                     states.go("SEND")
-                with m.If(ended & ~continues):
-                    m.d.sync += [tail.eq(1), closing.eq(tail), kept.eq(0)]
+                with m.If(w.ended & ~continues):
+                    m.d.sync += [w.tail.eq(1), w.closing.eq(w.tail), w.kept.eq(0)]
         with states.state("READ"):
-            m.d.comb += self.port.valid.eq(~own)
-            m.d.sync += gone.eq(own & ~untouched)
-            with m.If(own):
-                m.d.comb += baked.eq(1)
+            m.d.comb += self.port.valid.eq(~w.own)
+            m.d.sync += w.gone.eq(w.own & ~w.untouched)
+            with m.If(w.own):
+                m.d.comb += w.baked.eq(1)
                 states.go("SEND")
             with m.Elif(self.port.ready):
                 states.go("ANSWER")
         with states.state("ANSWER"):
-            m.d.comb += answer.eq(1)
+            m.d.comb += w.answer.eq(1)
             with m.If(self.port.r_valid):
                 states.go("SEND")
         with states.state("DONE"):
-            with m.If(~(moves & accepted)):
+            with m.If(~(w.moves & w.accepted)):
                 states.go("REQUEST")
             with m.Elif(self.idle):
-                m.d.sync += self.divisor.eq(low)
+                m.d.sync += self.divisor.eq(w.low)
                 states.go("REQUEST")
-        return m
+
+
+class _Work:
+    """What the states of a `Link` share: the request they work on, and what they ask for."""
+
+    def __init__(self, receiver, check, escapes, *, low_bits):
+        self.receiver, self.check, self.escapes = receiver, check, escapes
+        # Where it is: the last bytes, and the index of the next in the frame.
+        self.word = Signal(SLICE, reset_less=True)
+        self.index = Signal(8, init=HEAD_INDEX)
+        # Of the address: its low bits, whether any is set between them and the region, the region.
+        self.low = Signal(low_bits, reset_less=True)
+        self.beyond = Signal(reset_less=True)
+        self.region = Signal(SLICE - regions.SHIFT, reset_less=True)
+        self.command = Signal(2, reset_less=True)
+        self.words = Signal(6, reset_less=True)
+        # The last executed request's number, inverted, as a carry chain wants what it subtracts.
+        self.last = Signal(8, reset_less=True)
+        self.synced = Signal()
+        self.accepted = Signal(reset_less=True)
+        self.fresh = Signal(reset_less=True)
+        self.kept = Signal()
+        self.wrong = Signal()
+        self.gone = Signal()
+        self.untouched = Signal(init=1, reset_less=True)  # a reset does not bring memories back
+        # Which byte of a reply is sent.
+        self.first = Signal()
+        self.second = Signal()
+        self.tail = Signal()
+        self.closing = Signal()
+        # What a state asks for.
+        self.fill = Signal()
+        self.stepped = Signal()
+        self.run = Signal()
+        self.rewind = Signal()
+        self.recount = Signal()
+        self.answer = Signal()
+        self.baked = Signal()
+        self.judged = Signal()
+        # The first four bytes of a request, while they are in `word`.
+        self.head = data.View(_HEAD, self.word[: _HEAD.size])
+        self.writes, self.reads, self.moves = (
+            self.command == kind for kind in (Command.WRITE, Command.READ, Command.DIVISOR)
+        )
+        self.own = self.region == BAKED >> regions.SHIFT
+        self.filled = self.index[:2] == (HEAD_INDEX + _BYTES - 1) % _BYTES
+        self.ended, self.at_end = self.index[:2] == _BYTES - 1, self.index[2:] == self.words
