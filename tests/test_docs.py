@@ -149,16 +149,24 @@ def test_the_documented_arithmetic_equals_the_golden_model(
         assert set(levels.flat) == set(range(6))
 
 
-def test_the_documented_code_runs_every_network_of_the_zoo(documented: dict[str, Any]) -> None:
-    for name in zoo.names():
-        saved = file.load(zoo.find(name))
-        manifest, tensors = documented["read_lbq"](zoo.find(name))
-        frames = () if saved.input.static else (saved.timesteps,)
-        shape = (1, *frames, *saved.input.shape)
-        raw = np.random.default_rng(5).integers(0, 256, shape, dtype=np.uint8)
-        sample = [raw[0]] * saved.timesteps if saved.input.static else raw[0]
-        logits = documented["run"](manifest, tensors, sample)
-        np.testing.assert_array_equal(logits, golden.run(saved, raw).logits[0])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * name.startswith("cifar10-resnet20"))
+        for name in zoo.names()
+    ],
+)
+def test_the_documented_code_runs_every_network_of_the_zoo(
+    documented: dict[str, Any], name: str
+) -> None:
+    saved = file.load(zoo.find(name))
+    manifest, tensors = documented["read_lbq"](zoo.find(name))
+    frames = () if saved.input.static else (saved.timesteps,)
+    shape = (1, *frames, *saved.input.shape)
+    raw = np.random.default_rng(5).integers(0, 256, shape, dtype=np.uint8)
+    sample = [raw[0]] * saved.timesteps if saved.input.static else raw[0]
+    logits = documented["run"](manifest, tensors, sample)
+    np.testing.assert_array_equal(logits, golden.run(saved, raw).logits[0])
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) 
     counts = np.stack([source.bits[start : start + block_rows].sum(axis=0) for start in starts])
     if path.pool is not None:
         counts = _over(counts, path.pool, path.pooled_shape(tensor.shape)[1:])
+    counts = _padded(counts, path, layer.shape[1:])
     together = max(1, block_rows // pitch)
     for index in range(0, len(taps), together):
         some = taps[index : index + together]
@@ -230,19 +231,27 @@ def _identity(
 
 def _over(values: NDArray[Any], window: Window, shape: tuple[int, ...]) -> Counts:
     """Sums over the taps of a window that moves, ``(..., H, W)`` -> ``(..., *shape)``."""
+    padded = _padded(values, window, shape)
     taps = product(range(window.kernel[0]), range(window.kernel[1]))
-    return np.sum([_tap(values, window, tap, shape) for tap in taps], axis=0)
+    return np.sum([_tap(padded, window, tap, shape) for tap in taps], axis=0)
+
+
+def _padded(values: NDArray[Any], window: Window | Path, shape: tuple[int, ...]) -> Counts:
+    """With zeros around, so that each tap of a window meets a slice."""
+    pads = [(0, 0)] * (values.ndim - 2)
+    for axis in (0, 1):
+        before, size = window.padding[axis], values.shape[axis - 2]
+        end = (shape[axis] - 1) * window.stride[axis] + window.kernel[axis]
+        pads.append((before, max(0, end - before - size)))
+    return np.pad(values.astype(np.float64), pads)
 
 
 def _tap(
-    values: NDArray[Any], window: Window | Path, tap: tuple[int, int], shape: tuple[int, ...]
+    padded: Counts, window: Window | Path, tap: tuple[int, int], shape: tuple[int, ...]
 ) -> Counts:
-    """What one tap of a window meets at each of its places; 0 outside."""
-    found = values.astype(np.float64)
-    for axis in (0, 1):
-        size = values.shape[axis - 2]
-        at = np.arange(shape[axis]) * window.stride[axis] + tap[axis] - window.padding[axis]
-        inside = (at >= 0) & (at < size)
-        found = np.take(found, np.clip(at, 0, size - 1), axis=axis - 2)
-        found = found * (inside[:, None] if axis == 0 else inside)
-    return found
+    """What one tap of a window meets at each of its places."""
+    rows, columns = (
+        slice(first, first + (count - 1) * stride + 1, stride)
+        for first, count, stride in zip(tap, shape, window.stride, strict=True)
+    )
+    return padded[..., rows, columns]

@@ -115,7 +115,11 @@ def test_activations_that_do_not_fit_are_refused_with_what_is_short() -> None:
             Layer(
                 name="fc",
                 shape=(10, 1, 1),
-                paths=(Path(source="input", weight=np.ones((10, 3, 256, 256), np.int64)),),
+                paths=(
+                    Path(
+                        source="input", weight=np.ones((10, 3, 1, 1), np.int64), stride=(256, 256)
+                    ),
+                ),
                 bias=np.zeros(10, np.int64),
                 fraction_bits=0,
                 neuron=None,
