@@ -83,7 +83,7 @@ STEPS = (
     Step(
         name="synth",
         run=steps.synth,
-        needs=("top.v",),
+        needs=("top.v", "config.json"),
         makes=("netlist.json", "cells.json"),
         tools=("yosys",),
         command=families.script,

@@ -13,8 +13,9 @@ class Family:
     """Tools of a family by their names in `lbq_hw.tools`, file suffixes, and command lines.
 
     `constraints`, `placed`, `bitstream`: suffixes of the files that hold pins, the routed design
-    and the bits. `synth` is the Yosys command for a board; `place` gives nextpnr's arguments for
-    its netlist, pins and output; `pack` those of the packer.
+    and the bits. `synth` is the Yosys command for a board, and for a core that takes nearly all
+    of its block RAMs; `place` gives nextpnr's arguments for its netlist, pins and output; `pack`
+    those of the packer.
     """
 
     placer: str
@@ -22,27 +23,29 @@ class Family:
     constraints: str
     placed: str
     bitstream: str
-    synth: Callable[[Board], str]
+    synth: Callable[[Board, bool], str]
     place: Callable[[str, str, str], list[str]]
     pack: Callable[[Board, str, str], list[str]]
 
 
-def _synth_ice40(board: Board) -> str:
+def _synth_ice40(board: Board, _full: bool) -> str:
     device = "u" if board.sprams else "hx"
     # Eight cells share one enable: with one for each few registers a full chip has no legal places.
     enables = "-dffe_min_ce_use 6"
     return f"synth_ice40 -device {device} {enables} -top top -json netlist.json"
 
 
-def _synth_ecp5(_board: Board) -> str:
+def _synth_ecp5(_board: Board, _full: bool) -> str:
     # abc9 refuses the names that Amaranth gives to elements of arrays
     return "rename -hide w:*[*; synth_ecp5 -top top -json netlist.json"
 
 
-def _synth_gowin(board: Board) -> str:
+def _synth_gowin(board: Board, full: bool) -> str:
     family = "gw2a" if board.device.startswith("GW2A") else "gw1n"
-    # nextpnr finds no legal place for memories in logic once a good part of the device is used
-    return f"synth_gowin -family {family} -nolutram -top top -json netlist.json"
+    # A memory of 16 x 4 bits takes a whole tile of logic: block RAMs are better while there are
+    # any, but registers, which keep the LUT beside them from other use, are worse.
+    options = "" if full else "-nolutram "
+    return f"synth_gowin -family {family} {options}-top top -json netlist.json"
 
 
 FAMILIES = {
@@ -88,9 +91,12 @@ def of(board: Board) -> Family:
     return FAMILIES[board.family]
 
 
-def script(board: Board) -> str:
-    """The Yosys script: from Verilog, since attributes such as no_rw_check work only there."""
-    return f"read_verilog top.v; {of(board).synth(board)}; tee -q -o cells.json stat -json"
+def script(board: Board, *, full: bool = False) -> str:
+    """The Yosys script: from Verilog, since attributes such as no_rw_check work only there.
+
+    `full`: the core takes nearly all block RAMs.
+    """
+    return f"read_verilog top.v; {of(board).synth(board, full)}; tee -q -o cells.json stat -json"
 
 
 def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = False) -> list[str]:

@@ -200,7 +200,7 @@ def simulate(job: Job, work: Path) -> str:
 def synth(job: Job, work: Path) -> str:
     """Turn the Verilog into the fabric's cells."""
     shutil.copyfile(job.folder / "top.v", work / "top.v")
-    arguments = ["-p", families.script(job.board)]
+    arguments = ["-p", families.script(job.board, full=job.config.external > 0)]
     call(need("yosys"), arguments, folder=work, log=job.log("synth"), stopped=job.stopped)
     cells = logs.cells(logs.parse(_text(work / "cells.json"), name="cells.json"))
     return f"{sum(cells.values()):,} cells"

@@ -28,17 +28,13 @@ _BLOCK_COST = {
     "ecp5": 127,
     "gowin": 128,
 }  # an ECP5 has 128 too, but there block RAM wins a tie
-_SMALL_COST = {
-    "ice40": 0,
-    "ecp5": 4,
-    "gowin": 0,
-}  # price of 16 x 4 bits in logic; 0: each bit costs 1
+_SMALL_COST = {"ecp5": 4, "gowin": 8}  # price of 16 x 4 bits in logic, where it can be memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
     """One memory of the design: a write enables `granule` bits, reads of it are `clocked`; `style`
-    is what the tools are told: "block" for a block RAM, "distributed" or "registers", or "".
+    is what the tools are told: "block" for a block RAM, "distributed" for logic, or "".
     """
 
     name: str
@@ -124,7 +120,7 @@ def _elaborated(config: CoreConfig, any_board: _Board) -> tuple[Memory, ...]:
 
 def blocks(memory: Memory, family: str) -> int:
     """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
-    if not memory.clocked or memory.style in ("distributed", "registers"):
+    if not memory.clocked or memory.style == "distributed":
         return 0
     counts = [
         -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])
@@ -175,8 +171,9 @@ def weight_granule(config: CoreConfig) -> int:
 
 
 def logic_cost(memory: Memory, family: str) -> int:
-    small = _SMALL_COST[family]
-    if not small:
+    """The price of a memory without block RAMs: a Gowin keeps it in registers unless told to."""
+    small = _SMALL_COST.get(family, 0)
+    if not small or (family == "gowin" and memory.style != "distributed"):
         return memory.depth * memory.width
     return small * -(-memory.depth // 16) * -(-memory.width // 4)
 

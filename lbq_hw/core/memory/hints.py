@@ -8,17 +8,15 @@ APART = {"no_rw_check": 1}
 """
 IN_BLOCK = APART | {"ram_style": "block"}
 """Also a block RAM where the tools would take registers, which an iCE40 has too few of."""
-_FEW = 16  # entries that registers may hold
+_FEW = 16  # entries of one look-up table
 _ECP5, _GOWIN = "LFE5", "GW"
 
 
 def spared(platform, depth: int, attrs=APART):
     """Attributes of a small memory in a core whose large ones take all block RAMs: it is logic,
-    where logic can be memory, or registers, if it is shallow. Else it has ``attrs``.
+    where logic can be memory; on a Gowin, only if it is shallow. Else it has ``attrs``.
     """
     device = str(getattr(platform, "device", None) or getattr(platform, "part", ""))
-    if device.startswith(_ECP5):
+    if device.startswith(_ECP5) or (device.startswith(_GOWIN) and depth <= _FEW):
         return APART | {"ram_style": "distributed"}
-    if device.startswith(_GOWIN) and depth <= _FEW:
-        return APART | {"ram_style": "registers"}
     return attrs
