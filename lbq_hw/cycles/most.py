@@ -12,7 +12,7 @@ from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.stages import NeuronTiming
 from lbq_hw.external import ReaderTiming, default_timing
-from lbq_hw.external.schedule import EFFECT, GATE, ITEM_SLICES
+from lbq_hw.external.schedule import EFFECT, GATE
 from lbq_hw.isa import tape
 from lbq_hw.isa.contents import Contents, LayerRecords, replay
 
@@ -49,14 +49,14 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
 
 def _shares(program: Program) -> Iterator[tuple[int, int, int]]:
     """Slices and items of the tape up to each PASS, with the number of its layer; END's last."""
-    slices, items, done = len(tape.head(program.config, 0).payload) + ITEM_SLICES, 1, 0
+    slices, items, done = len(tape.head(program.config, 0).payload) + tape.ITEM_SLICES, 1, 0
     for item in tape.decode(program.config, program.tape):
-        slices, items = slices + len(item.payload) + ITEM_SLICES, items + 1
+        slices, items = slices + len(item.payload) + tape.ITEM_SLICES, items + 1
         if item.address == tape.PASS:
             layer = program.passes[done].layer if program.passes else len(program.info) - 1
             yield layer, slices, items
             slices, items, done = 0, 0, done + 1
-    yield len(program.info) - 1, slices + ITEM_SLICES, items + 1
+    yield len(program.info) - 1, slices + tape.ITEM_SLICES, items + 1
 
 
 def _reading(timing: ReaderTiming, slices: int, items: int) -> int:

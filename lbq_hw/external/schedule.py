@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from lbq_hw.external.reader import ReaderTiming, WordStream
 
-ITEM_SLICES = 3
-"""Of an item beside its payload: two of head, one of CRC."""
 GATE = 2
 """Cycles from the last word of a head to the first of its payload, or CRC, if nothing waits."""
 EFFECT = 2

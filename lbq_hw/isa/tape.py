@@ -7,9 +7,11 @@ An item is 32-bit slices, lowest byte first: an address, a count with a pass, th
               passes are done
     payload   slices, each for the address after the one before; behind the last slice of an entry
               comes the first of the next
-    CRC-32    of all slices before it in the item, as in zlib
+    CRC-32    as in zlib, of the CRC-32 of the item before, as many of its lowest bytes as a word of
+              the memory has, and of all slices before it in the item
 
-HEAD comes first, END last; PASS lets one more pass begin. Behind END zeros fill the page.
+So an item is right in its place alone: one that changed places, or is left from another tape, is
+corrupt. HEAD comes first, END last; PASS lets one more pass begin. Behind END zeros fill the page.
 """
 
 from __future__ import annotations
@@ -18,17 +20,18 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
-MAGIC = 0x3154514C  # "LQT1"
+MAGIC = 0x3254514C  # "LQT2"
 HEAD, PASS, END = (number << regions.SHIFT for number in (13, 14, 15))
 """Addresses of the items that write no memory."""
 WRITTEN = (*regions.TABLES, Region.WEIGHTS, Region.PARAMS)
 """Regions that an item may write."""
+ITEM_SLICES = 3
+"""Slices of an item beside its payload: address, count, CRC."""
 MOST_SLICES = MOST_PASSES = (1 << 16) - 1
 
 
@@ -44,7 +47,8 @@ class TapeItem:
     payload: tuple[int, ...] = ()
     after: int = 0
 
-    def encode(self) -> bytes:
+    def encode(self, before: bytes = b"") -> bytes:
+        """Its bytes, behind an item whose CRC begins with `before`; nothing is before HEAD."""
         if len(self.payload) > MOST_SLICES:
             raise ValueError(
                 f"an item must have at most {MOST_SLICES} slices, not {len(self.payload)}"
@@ -53,7 +57,7 @@ class TapeItem:
             raise ValueError(f"a tape must have at most {MOST_PASSES} passes, not {self.after}")
         count = len(self.payload) | self.after << 16
         data = _bytes((self.address, count, *self.payload))
-        return data + zlib.crc32(data).to_bytes(4, "little")
+        return data + zlib.crc32(data, zlib.crc32(before)).to_bytes(4, "little")
 
 
 def head(config: CoreConfig, slices: int) -> TapeItem:
@@ -63,10 +67,23 @@ def head(config: CoreConfig, slices: int) -> TapeItem:
 
 def encode(config: CoreConfig, items: Iterable[TapeItem], *, page_bytes: int = 1024) -> bytes:
     """The whole tape: HEAD, `items`, END, zeros to the end of the page."""
-    body = b"".join(item.encode() for item in chain(items, (TapeItem(address=END),)))
-    first = len(head(config, 0).encode())
-    data = head(config, (first + len(body)) // 4).encode() + body
+    rest = [*items, TapeItem(address=END)]
+    slices = sum(ITEM_SLICES + len(item.payload) for item in (head(config, 0), *rest))
+    data = joined(config, [head(config, slices), *rest])
     return data + bytes(-len(data) % page_bytes)
+
+
+def joined(config: CoreConfig, items: Iterable[TapeItem]) -> bytes:
+    """Items in a row from the beginning of a tape on, each with the CRC of its place."""
+    data = bytearray()
+    for item in items:
+        data += item.encode(_before(config, data, len(data)))
+    return bytes(data)
+
+
+def _before(config: CoreConfig, data: bytes | bytearray, place: int) -> bytes:
+    """What the CRC of the item at `place` begins with: of the CRC that lies before it."""
+    return bytes(data[place - 4 : place][: config.external // 8]) if place else b""
 
 
 def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
@@ -76,7 +93,7 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
     """
     place = slices = passes = 0
     while True:
-        item, place = _item(data, place)
+        item, place = _item(data, place, _before(config, data, place))
         kind = item.address >> regions.SHIFT
         if item.address in (PASS, END) and (item.payload or item.after):
             raise TapeError("PASS and END must have neither payload nor pass to wait for")
@@ -109,14 +126,13 @@ def check_ends(config: CoreConfig, data: bytes) -> None:
 
     TapeError, without a look at what lies between.
     """
-    item, _ = _item(data, 0)
+    item, _ = _item(data, 0, b"")
     if item.address != HEAD:
         raise TapeError("HEAD must be the first item, and no other")
     if not item.payload or item.payload != head(config, item.payload[-1]).payload:
         raise TapeError("the tape is for another core")
-    last = TapeItem(address=END).encode()
-    end = 4 * item.payload[-1]
-    if data[max(end - len(last), 0) : end] != last:
+    end, last = 4 * item.payload[-1], TapeItem(address=END).encode()
+    if end > len(data) or data[max(end - len(last), 0) : max(end - 4, 0)] != last[:-4]:
         raise TapeError(f"END must end at slice {item.payload[-1]}")
 
 
@@ -143,12 +159,12 @@ def _check_place(config: CoreConfig, item: TapeItem) -> None:
         )
 
 
-def _item(data: bytes, place: int) -> tuple[TapeItem, int]:
+def _item(data: bytes, place: int, before: bytes) -> tuple[TapeItem, int]:
     address, count = _slices(data, place, 2)
     size = 2 + (count & 0xFFFF)
     slices = _slices(data, place, size + 1)
     end = place + 4 * size
-    if slices[-1] != zlib.crc32(data[place:end]):
+    if slices[-1] != zlib.crc32(data[place:end], zlib.crc32(before)):
         raise TapeError(f"the item at byte {place} has a wrong CRC")
     item = TapeItem(address=address, payload=slices[2:-1], after=count >> 16)
     return item, end + 4

@@ -11,7 +11,7 @@ from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
 
-CORE = CoreConfig()
+CORE = CoreConfig(word=16, external=16)
 WEIGHTS = regions.address(CORE, Region.WEIGHTS, 3)
 ITEMS = [
     TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF, 3)),
@@ -58,7 +58,7 @@ def test_a_short_tape_is_refused() -> None:
 
 def test_a_tape_for_another_core_is_refused() -> None:
     with pytest.raises(TapeError, match=r"^the tape is for another core$"):
-        list(tape.decode(CORE.with_(lanes=8), tape.encode(CORE, ITEMS)))
+        list(tape.decode(CORE.with_(runs=2 * CORE.runs), tape.encode(CORE, ITEMS)))
 
 
 def test_a_tape_without_head_is_refused() -> None:

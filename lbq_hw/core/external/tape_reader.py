@@ -19,7 +19,7 @@ __all__ = ["PASS_BITS", "TapeReader"]
 PASS_BITS = tape.MOST_PASSES.bit_length()
 """Bits that count passes."""
 _HEAD_PAYLOAD = 3
-_HEAD_SLICES = _HEAD_PAYLOAD + 3
+_HEAD_SLICES = _HEAD_PAYLOAD + tape.ITEM_SLICES
 
 
 class TapeReader(wiring.Component):
@@ -89,6 +89,7 @@ class TapeReader(wiring.Component):
         m.submodules.place = place = TapePlace(self._config)
         item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
         first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
+        chains = Signal()  # `data` has the CRC of an item, with which that of the next begins
         # Why it failed, each known late in its cycle: one register of them all would be the latest.
         illegal, corrupt, unfinished, spoiled = Signal(), Signal(), Signal(), Signal()
         given, complete = self._assemble(m)
@@ -101,8 +102,8 @@ class TapeReader(wiring.Component):
             m.d.comb += self.error.eq(Error.TAPE)
         ends = place.address == tape.END
         m.d.comb += [
-            crc.data.eq(self.i.payload),
-            crc.valid.eq(self.i.valid & self.i.ready),
+            crc.data.eq(Mux(chains, self.data, self.i.payload)),
+            crc.valid.eq(chains | (self.i.valid & self.i.ready)),
             crc.start.eq(~self.busy),
             place.given.eq(given),
             place.step.eq(payload),
@@ -160,7 +161,7 @@ class TapeReader(wiring.Component):
                 with m.If(complete):
                     m.next = "CHECK"
             with state("CHECK"):
-                m.d.comb += crc.start.eq(1)
+                m.d.comb += [crc.start.eq(1), chains.eq(1)]
                 m.d.sync += first.eq(0)
                 m.next = "ADDRESS"
                 with m.If(~crc.match_detected):

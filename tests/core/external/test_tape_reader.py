@@ -100,7 +100,7 @@ def test_nothing_is_taken_after_a_stop_and_a_start_begins_anew() -> None:
 
 
 def raw(*items: TapeItem) -> bytes:
-    data = b"".join(item.encode() for item in items)
+    data = tape.joined(CORE, items)
     return data + bytes(-len(data) % 1024)
 
 
@@ -139,6 +139,34 @@ ILLEGAL = {
     "a part of a row": tape.encode(CORE, [write(Region.WEIGHTS, 1, 0, ROW + 1)]),
     "a part of a parameter": tape.encode(CORE, [write(Region.PARAMS, 1, 0, 1)]),
 }  # fmt: skip
+
+
+def exchanged(data: bytes, one: int, other: int, size: int) -> bytes:
+    wrong = bytearray(data)
+    wrong[one : one + size], wrong[other : other + size] = (
+        data[other : other + size],
+        data[one : one + size],
+    )
+    return bytes(wrong)
+
+
+@pytest.mark.parametrize("bits", [16, 32])
+def test_a_whole_item_is_right_in_its_place_alone(bits: int) -> None:
+    """Two items of one size change places, or one is that of another tape."""
+    first, second, third = (write(Region.RUNS, entry, 0, 2) for entry in (3, 4, 5))
+    data, size = encoded(first, second, PASS, bits=bits), len(first.encode())
+    begin = len(HEAD.encode())
+    other = encoded(third, second, PASS, bits=bits)
+    place = begin + size
+    for wrong in (
+        exchanged(data, begin, place, size),
+        data[:place] + other[place : place + size] + data[place + size :],
+    ):
+        _, seen = read(wrong, bits=bits)
+        assert seen["error"][-1] == Error.CRC
+        assert not any(seen["ended"])
+        with pytest.raises(TapeError, match="has a wrong CRC"):
+            list(tape.decode(CORE.with_(external=bits), wrong))
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
