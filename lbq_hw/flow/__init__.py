@@ -60,6 +60,7 @@ STEPS = (
         options=_IMAGES,
         beside=True,
         seconds=5,
+        external=30,
     ),
     Step(
         name="rtl",
@@ -68,6 +69,7 @@ STEPS = (
         makes=("top.v", "top.{constraints}", "rtl.json"),
         fabric=True,
         seconds=10,
+        external=4,
     ),
     Step(
         name="simulate",
@@ -79,6 +81,7 @@ STEPS = (
         sources=("lbq_hw", "boards", "sim"),
         beside=True,
         seconds=60,
+        external=6,
     ),
     Step(
         name="synth",
@@ -92,6 +95,7 @@ STEPS = (
         fabric=True,
         seconds=60,
         seconds_per_lut=0.012,
+        external=0.4,
     ),
     Step(
         name="place",
@@ -106,6 +110,7 @@ STEPS = (
         fabric=True,
         seconds=20,
         seconds_per_lut=0.012,
+        external=3,
     ),
     Step(
         name="pack",

@@ -41,7 +41,8 @@ class Step:
     that it depends on beyond that. `fabric`: boards without one skip it. `beside`: the next steps
     begin before it is done, up to the first that needs what it makes.
 
-    `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine.
+    `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
+    with external memory, `external` times that.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Step:
     beside: bool = False
     seconds: float = 1.0
     seconds_per_lut: float = 0.0
+    external: float = 1.0
 
     @property
     def meaning(self) -> str:
@@ -242,10 +244,12 @@ def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
     """Seconds that a step will take: as the last time, or by the size of the core."""
     if step.name in saved:
         return saved[step.name]["seconds"]
-    luts = 0
-    if step.seconds_per_lut and (job.folder / "core.json").is_file():
-        luts = job.json("core.json")["estimate"]["luts"]
-    return step.seconds + step.seconds_per_lut * luts
+    if not (job.folder / "core.json").is_file():
+        return step.seconds
+    core = job.json("core.json")
+    luts = core["estimate"]["luts"] if step.seconds_per_lut else 0
+    seconds = step.seconds + step.seconds_per_lut * luts
+    return seconds * step.external if core["config"].get("external") else seconds
 
 
 def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:

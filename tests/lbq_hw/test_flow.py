@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import pytest
 import boards
 from lbq_hw import flow, package, zoo
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
+from lbq_hw.flow.runner import expected
 from lbq_hw.flow.steps import in_blocks, without_zeros
 from lbq_hw.tools import TOOLS, Found
 from lbq_hw.tools.process import call
@@ -133,6 +135,21 @@ def test_the_plan_tells_what_is_saved(tmp_path: Path, fakes: Fakes) -> None:
     assert (states["load"], states["fit"]) == ("saved", "saved")
     assert re.fullmatch(r"to be run, about \d+ s", states["synth"])
     assert list(states) == flow.names()
+
+
+@pytest.mark.parametrize(
+    ("config", "seconds"), [({}, 50), ({"external": 0}, 50), ({"external": 16}, 150)]
+)
+def test_a_step_is_expected_to_take_as_long_as_the_last_time_or_as_such_cores_do(
+    tmp_path: Path, config: dict[str, int], seconds: float
+) -> None:
+    job = Job(Options(model=zoo.find("digits")), BOARD, tmp_path)
+    step = Step(name="place", run=steps.place, seconds=20, seconds_per_lut=0.01, external=3)
+    assert expected(job, step, {}) == 20
+    core = {"estimate": {"luts": 3000}, "config": config}
+    (job.folder / "core.json").write_text(json.dumps(core), encoding="utf-8")
+    assert expected(job, step, {}) == seconds
+    assert expected(job, step, {"place": {"seconds": 7}}) == 7
 
 
 def test_a_missed_clock_is_tried_with_other_seeds(tmp_path: Path, fakes: Fakes) -> None:
