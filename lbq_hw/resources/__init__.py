@@ -4,7 +4,7 @@ Logic and clock are a fitted model, memories are counted. Everything here is an 
 ``python -m lbq_hw.resources`` prints it beside the measurements.
 """
 
-from lbq_hw.resources.measured import add, measured
+from lbq_hw.resources.measured import add, measured, met
 from lbq_hw.resources.memories import Memory, blocks, sprams
 from lbq_hw.resources.model import Estimate, compare, estimate, least
 from lbq_hw.resources.room import hopeless, lack, rounded, short
@@ -20,6 +20,7 @@ __all__ = [
     "lack",
     "least",
     "measured",
+    "met",
     "rounded",
     "short",
     "sprams",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import boards
+from boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.tools import logs
 
@@ -19,6 +20,14 @@ MEASURED = Path(__file__).with_name("measured.json")
 def measured() -> list[dict[str, Any]]:
     """The builds, as measured.json lists them."""
     return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
+
+
+def met(config: CoreConfig, board: Board) -> float | None:
+    """Hz that place and route has reached for this very core on this board, if it was built."""
+    for point in measured():
+        if point["fmax_mhz"] and _built(point) == (board.name, config):
+            return 1e6 * point["fmax_mhz"]
+    return None
 
 
 def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
