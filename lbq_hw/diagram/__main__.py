@@ -9,40 +9,51 @@ from pathlib import Path
 
 from lbq_hw.diagram.components import table
 from lbq_hw.diagram.drawing import CORE
+from lbq_hw.diagram.external import EXTERNAL
+from lbq_hw.diagram.shapes import Drawing
 from lbq_hw.diagram.svg import render
 
+DRAWINGS = {"architecture": CORE, "external-memory": EXTERNAL}
+"""By the page of docs/ that shows each."""
 BEGIN = "<!-- blocks: python -m lbq_hw.diagram docs -->\n"
 END = "<!-- /blocks -->"
 
 
-def with_table(page: str) -> str:
+def with_table(page: str, drawing: Drawing) -> str:
     """The page with today's table of blocks between its two marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
         raise ValueError(f"the page must have {BEGIN.strip()!r} and then {END!r}")
-    return f"{before}{begin}{table(CORE)}{end}{after}"
+    return f"{before}{begin}{table(drawing)}{end}{after}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m lbq_hw.diagram",
-        description="Print the block diagram of the core as SVG. With a folder, write it to "
-        "architecture.svg there, and the table of blocks into architecture.md.",
+        description="Print a block diagram of the core as SVG. With a folder, write all of them "
+        "there, and into each page beside them the table of its blocks.",
     )
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR")
-    folder = parser.parse_args(argv).folder
-    if folder is None:
-        print(render(CORE), end="")
+    parser.add_argument(
+        "--of",
+        choices=DRAWINGS,
+        default="architecture",
+        help="what to print: the core (default), or what reads external memory",
+    )
+    args = parser.parse_args(argv)
+    if args.folder is None:
+        print(render(DRAWINGS[args.of]), end="")
         return 0
-    page = folder / "architecture.md"
-    try:
-        text = with_table(page.read_text("utf-8"))
-        page.write_text(text, encoding="utf-8")
-        (folder / "architecture.svg").write_text(render(CORE), encoding="utf-8")
-    except (OSError, ValueError) as error:
-        print(f"{page}: {error}", file=sys.stderr)
-        return 2
+    for name, drawing in DRAWINGS.items():
+        page = args.folder / f"{name}.md"
+        try:
+            text = with_table(page.read_text("utf-8"), drawing)
+            page.write_text(text, encoding="utf-8")
+            page.with_suffix(".svg").write_text(render(drawing), encoding="utf-8")
+        except (OSError, ValueError) as error:
+            print(f"{page}: {error}", file=sys.stderr)
+            return 2
     return 0
 
 

@@ -17,64 +17,85 @@ from amaranth.lib import memory, wiring
 from opened import inside, opened
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.diagram.__main__ import BEGIN, END, main
+from lbq_hw.diagram.__main__ import BEGIN, DRAWINGS, END, main
 from lbq_hw.diagram.components import components, file_of, headline
 from lbq_hw.diagram.drawing import CORE
-from lbq_hw.diagram.shapes import Wire
+from lbq_hw.diagram.external import EXTERNAL
+from lbq_hw.diagram.shapes import Drawing, Wire
 from lbq_hw.diagram.svg import HEAD, LETTER, LINE, part_boxes, render
+from lbq_hw.external import chips
 
 DOCS = Path(__file__).parents[2] / "docs"
 SEVERAL = 2  # paths per layer
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def drawn() -> list[str]:
-    """Every class in the drawing, as often as it is drawn."""
-    names = [frame.name for frame in CORE.frames] + [block.name for block in CORE.blocks]
-    return names + [part for block in CORE.blocks for part in block.parts]
+every_drawing = pytest.mark.parametrize("drawing", DRAWINGS.values(), ids=DRAWINGS)
+every_wire = pytest.mark.parametrize(
+    ("drawing", "wire"),
+    [(drawing, wire) for drawing in DRAWINGS.values() for wire in drawing.wires],
+    ids=lambda value: f"{value.source}-{value.target}" if isinstance(value, Wire) else "",
+)
+
+
+def drawn(drawing: Drawing) -> list[str]:
+    """Every class in a drawing, as often as it is drawn."""
+    names = [frame.name for frame in drawing.frames] + [block.name for block in drawing.blocks]
+    return names + [part for block in drawing.blocks for part in block.parts]
+
+
+def contracts(*modules: str) -> set[str]:
+    """Components of some modules that have a contract."""
+    return {
+        name
+        for name, kind in components().items()
+        if kind.__doc__ and kind.__module__.startswith(modules)
+    }
 
 
 def test_every_component_with_a_contract_is_drawn_once() -> None:
-    # The drawing is of a core without external memory, which has a page of its own, and whose
-    # weights are near its lanes.
-    elsewhere = (
-        "lbq_hw.core.external.",
-        "lbq_hw.core.memory.far_rows",
-        "lbq_hw.core.memory.spread",
-        "lbq_hw.core.neurons.partial_sums",
-        "lbq_hw.core.scan.two_places",
+    # Memories that fill a chip have these forms; pins belong to a board's top.
+    elsewhere = contracts(
+        "lbq_hw.core.memory.far_rows", "lbq_hw.core.scan.two_places", "lbq_hw.core.external.pins"
     )
-    contracts = [
-        name
-        for name, kind in components().items()
-        if kind.__doc__ and not kind.__module__.startswith(elsewhere)
-    ]
-    assert sorted(drawn()) == contracts
-    assert len(contracts) > 30
+    external = contracts(
+        "lbq_hw.core.external.", "lbq_hw.core.memory.spread", "lbq_hw.core.neurons.partial_sums"
+    )
+    first, second = drawn(CORE), drawn(EXTERNAL)
+    assert sorted(first) == sorted(contracts("lbq_hw.core.") - external - elsewhere)
+    assert len(first) > 30
+    assert len(second) == len(set(second))
+    assert set(second) - set(first) == external - elsewhere
 
 
 @cache
-def system(layer_paths: int) -> Any:
+def system(drawing_title: str, layer_paths: int) -> Any:
     config = CoreConfig(layer_paths=layer_paths, timesteps=2, window=2)
+    chip = None
+    if drawing_title == EXTERNAL.title:
+        chip = chips.ULX3S
+        sizes = {"external": chip.data_bits, "partial_words": 64, "partial_bits": 16}
+        config = config.with_(word=config.lanes, **sizes)
     whole: Any = components()["System"]
-    built = whole(config, clock_hz=12_000_000, baud=1_000_000)
+    built = whole(config, clock_hz=50_000_000, baud=1_000_000, chip=chip)
     assert len(list(inside(built))) > 30  # all of it is opened
     return built
 
 
-def blocks(layer_paths: int = SEVERAL) -> dict[str, Any]:
-    """The components of the drawing, as they are in one system."""
-    whole = system(layer_paths)
+def blocks(drawing: Drawing, layer_paths: int = SEVERAL) -> dict[str, Any]:
+    """The components of a drawing, as they are in one system."""
+    whole = system(drawing.title, layer_paths)
     parts = opened(whole)[1]
     core = parts["core"]
     found = [whole, core, *parts.values(), *opened(core)[1].values()]
     return {type(part).__name__: part for part in found}
 
 
-def test_every_part_is_inside_the_block_it_is_drawn_in() -> None:
+@every_drawing
+def test_every_part_is_inside_the_block_it_is_drawn_in(drawing: Drawing) -> None:
     # A core whose layers have one path holds it in another block.
-    systems = [blocks(layer_paths) for layer_paths in (1, SEVERAL)]
-    for block in CORE.blocks:
+    systems = [blocks(drawing, layer_paths) for layer_paths in (1, SEVERAL)]
+    for block in drawing.blocks:
         parts = [part for there in systems for part in inside(there[block.name])]
         assert set(block.parts) <= {type(part).__name__ for part in parts}, block.name
 
@@ -89,10 +110,11 @@ def assignments(statements: Any) -> Iterator[Assign]:
 
 
 @cache
-def edges() -> dict[int, set[int]]:
+def edges(title: str) -> dict[int, set[int]]:
     """Which signals each signal is copied to by the logic between the blocks, by their ids."""
     found: dict[int, set[int]] = {}
-    for parent in (system(SEVERAL), opened(system(SEVERAL))[1]["core"]):
+    whole = system(title, SEVERAL)
+    for parent in (whole, opened(whole)[1]["core"]):
         statements, parts = opened(parent)
         for statement in assignments(statements["comb"]):
             for source in statement.rhs._rhs_signals():
@@ -107,10 +129,10 @@ def edges() -> dict[int, set[int]]:
     return found
 
 
-def signals(port: str) -> set[int]:
+def signals(drawing: Drawing, port: str) -> set[int]:
     """Ids of the signals of a port that is named as ``Class.port``."""
     block, _, name = port.partition(".")
-    component = blocks()[block]
+    component = blocks(drawing)[block]
     assert name in component.signature.members, port
     value = getattr(component, name)
     if isinstance(value, wiring.PureInterface) or hasattr(value, "signature"):
@@ -120,38 +142,40 @@ def signals(port: str) -> set[int]:
     return {id(signal) for leaf in leaves for signal in Value.cast(leaf)._rhs_signals()}
 
 
-def reaches(source: str, target: str) -> bool:
-    seen, wanted = signals(source), signals(target)
+def reaches(drawing: Drawing, source: str, target: str) -> bool:
+    seen, wanted = signals(drawing, source), signals(drawing, target)
     front = set(seen)
     while front:
-        front = {after for signal in front for after in edges().get(signal, ())} - seen
+        front = {after for signal in front for after in edges(drawing.title).get(signal, ())} - seen
         if front & wanted:
             return True
         seen |= front
     return False
 
 
-@pytest.mark.parametrize("wire", CORE.wires, ids=lambda wire: f"{wire.source}-{wire.target}")
-def test_every_wire_is_in_the_core(wire: Wire) -> None:
-    assert reaches(wire.source, wire.target)
+@every_wire
+def test_every_wire_is_in_the_core(drawing: Drawing, wire: Wire) -> None:
+    assert reaches(drawing, wire.source, wire.target)
 
 
 def test_a_wire_that_is_not_in_the_core_is_found_out() -> None:
-    assert not reaches("Walker.o_request", "LaneArray.i_event")
-    assert not reaches("Scanner.i_request", "Walker.o_step")
+    assert not reaches(CORE, "Walker.o_request", "LaneArray.i_event")
+    assert not reaches(CORE, "Scanner.i_request", "Walker.o_step")
+    assert not reaches(EXTERNAL, "TapeRunner.records", "LaneArray.weights")
 
 
-@pytest.mark.parametrize("wire", CORE.wires, ids=lambda wire: f"{wire.source}-{wire.target}")
-def test_a_label_that_names_a_class_names_that_of_the_payload(wire: Wire) -> None:
+@every_wire
+def test_a_label_that_names_a_class_names_that_of_the_payload(drawing: Drawing, wire: Wire) -> None:
     block, _, name = wire.source.partition(".")
-    port = getattr(blocks()[block], name)
+    port = getattr(blocks(drawing)[block], name)
     if wire.label[0].isupper():
         assert type(getattr(port, "payload", port).shape()).__name__ == wire.label
 
 
-def test_wires_begin_and_end_at_their_blocks_and_run_straight() -> None:
-    boxes = {shape.name: shape for shape in (*CORE.blocks, *CORE.frames)}
-    for wire in CORE.wires:
+@every_drawing
+def test_wires_begin_and_end_at_their_blocks_and_run_straight(drawing: Drawing) -> None:
+    boxes = {shape.name: shape for shape in (*drawing.blocks, *drawing.frames)}
+    for wire in drawing.wires:
         for port, (x, y) in ((wire.source, wire.route[0]), (wire.target, wire.route[-1])):
             box = boxes[port.partition(".")[0]]
             right, bottom = box.x + box.width, box.y + box.height
@@ -161,14 +185,14 @@ def test_wires_begin_and_end_at_their_blocks_and_run_straight() -> None:
             assert (x0 == x1) != (y0 == y1), wire
 
 
-def label_boxes() -> Iterator[tuple[str, Box]]:
-    for wire in CORE.wires:
+def label_boxes(drawing: Drawing) -> Iterator[tuple[str, Box]]:
+    for wire in drawing.wires:
         x, y = wire.at
         yield wire.label, (x, y - 9, x + LETTER * len(wire.label), y + 2)
 
 
-def block_boxes() -> Iterator[tuple[str, Box]]:
-    for block in CORE.blocks:
+def block_boxes(drawing: Drawing) -> Iterator[tuple[str, Box]]:
+    for block in drawing.blocks:
         yield block.name, (block.x, block.y, block.x + block.width, block.y + block.height)
 
 
@@ -176,21 +200,25 @@ def apart(a: Box, b: Box) -> bool:
     return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
 
-def test_labels_and_blocks_do_not_overlap() -> None:
-    for (a, first), (b, second) in combinations([*label_boxes(), *block_boxes()], 2):
+@every_drawing
+def test_labels_and_blocks_do_not_overlap(drawing: Drawing) -> None:
+    boxes = [*label_boxes(drawing), *block_boxes(drawing)]
+    for (a, first), (b, second) in combinations(boxes, 2):
         assert apart(first, second), (a, b)
 
 
-def test_no_wire_runs_through_a_label_or_a_block() -> None:
-    for wire in CORE.wires:
+@every_drawing
+def test_no_wire_runs_through_a_label_or_a_block(drawing: Drawing) -> None:
+    for wire in drawing.wires:
         for (x0, y0), (x1, y1) in pairwise(wire.route):
             line = (min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
-            for name, box in (*label_boxes(), *block_boxes()):
+            for name, box in (*label_boxes(drawing), *block_boxes(drawing)):
                 assert apart(line, box), (wire.source, name)
 
 
-def test_what_a_block_says_of_itself_fits_into_it() -> None:
-    for block in CORE.blocks:
+@every_drawing
+def test_what_a_block_says_of_itself_fits_into_it(drawing: Drawing) -> None:
+    for block in drawing.blocks:
         bottom = block.y + HEAD + LINE * len(block.role) + 2
         parts = part_boxes(block)
         assert bottom <= min((top for _, _, top, _, _ in parts), default=block.y + block.height)
@@ -198,20 +226,29 @@ def test_what_a_block_says_of_itself_fits_into_it() -> None:
         assert all(5.7 * len(line) + 8 <= block.width for line in block.role)
 
 
+@pytest.mark.parametrize("name", DRAWINGS)
 def test_the_committed_drawing_is_what_the_command_prints(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--of", name]) == 0
+    assert capsys.readouterr().out == (DOCS / f"{name}.svg").read_text("utf-8")
+
+
+def test_the_core_is_what_the_command_prints_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main([]) == 0
     assert capsys.readouterr().out == (DOCS / "architecture.svg").read_text("utf-8")
 
 
-def test_the_table_of_blocks_is_what_the_command_writes(tmp_path: Path) -> None:
-    page = (DOCS / "architecture.md").read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    (tmp_path / "architecture.md").write_text(before + BEGIN + END + rest.partition(END)[2])
+def test_the_tables_of_blocks_are_what_the_command_writes(tmp_path: Path) -> None:
+    for name in DRAWINGS:
+        before, _, rest = (DOCS / f"{name}.md").read_text("utf-8").partition(BEGIN)
+        (tmp_path / f"{name}.md").write_text(before + BEGIN + END + rest.partition(END)[2])
     assert main([str(tmp_path)]) == 0
-    for name in ("architecture.md", "architecture.svg"):
-        assert (tmp_path / name).read_text("utf-8") == (DOCS / name).read_text("utf-8")
+    for name in DRAWINGS:
+        for file in (f"{name}.md", f"{name}.svg"):
+            assert (tmp_path / file).read_text("utf-8") == (DOCS / file).read_text("utf-8")
 
 
 def test_a_page_without_marks_is_refused(
