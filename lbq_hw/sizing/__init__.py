@@ -31,7 +31,6 @@ from lbq_hw.units import seconds
 
 Weights = Literal["internal", "external"]
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
-MET = 0.98  # of the Fmax that the very same core has had
 WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
 
 
@@ -265,15 +264,15 @@ def _candidates(ask: _Ask, problems: list[str]) -> Iterator[tuple[CoreConfig, fl
 
 
 def _clock(board: Board, config: CoreConfig, guess: Estimate | None, target_hz: int | None) -> int:
-    """The clock of a core that fits: what is asked for, or else what it had when it was built
-    before, or else what the model thinks it can have.
+    """The clock of a core that fits: what is asked for, or else what it was built for before, or
+    else what the model thinks it can have.
     """
     aim = target_hz or board.target_hz
     if guess is None:
         return aim
     if target_hz is None and guess.fmax_hz:
         had_hz = resources.met(config, board)
-        can_hz = MARGIN * guess.fmax_hz if had_hz is None else MET * had_hz
+        can_hz = MARGIN * guess.fmax_hz if had_hz is None else had_hz
         slowest = min(board.clock_hz, board.target_hz)  # what every PLL here can make
         aim = max(slowest, min(aim, int(can_hz)))
     setting = clocks.solve(board.pll, board.clock_hz, aim)

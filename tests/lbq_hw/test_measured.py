@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import boards
 from lbq_hw.config import CoreConfig
 
 measured = import_module("lbq_hw.resources.measured")  # the package has a function of this name
@@ -33,6 +34,10 @@ def test_a_build_replaces_that_of_the_same_core_from_before_a_field_was_there(
     try:
         measured.add(tmp_path, lambda _: 5.0)
         found = [(p["config"]["lanes"], p["luts"], p["fmax_mhz"]) for p in measured.measured()]
+        board, core = boards.find("icebreaker"), CoreConfig(lanes=8)
+        assert measured.met(core, board) == 33e6
+        assert measured.met(core.with_(lanes=16), board) is None
+        assert measured.met(core, boards.find("icesugar")) is None
     finally:
         measured.measured.cache_clear()
     assert found == [(8, 4321, 34.6), (16, 1, None)]
