@@ -82,7 +82,7 @@ def joined(config: CoreConfig, items: Iterable[TapeItem]) -> bytes:
 
 
 def _before(config: CoreConfig, data: bytes | bytearray, place: int) -> bytes:
-    """What the CRC of the item at `place` begins with: of the CRC that lies before it."""
+    """The bytes that the CRC of the item at `place` begins with: of the CRC before it."""
     return bytes(data[place - 4 : place][: config.external // 8]) if place else b""
 
 

@@ -171,7 +171,7 @@ def weight_granule(config: CoreConfig) -> int:
 
 
 def logic_cost(memory: Memory, family: str) -> int:
-    """The price of a memory without block RAMs: a Gowin keeps it in registers unless told to."""
+    """Its price without block RAMs: a Gowin keeps it in registers unless told not to."""
     small = _SMALL_COST.get(family, 0)
     if not small or (family == "gowin" and memory.style != "distributed"):
         return memory.depth * memory.width
