@@ -120,7 +120,7 @@ def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = Fals
         "place.json",
         "--timing-allow-fail",
         *(
-            "--router router2 --placer-heap-beta 0.6 --placer-heap-alpha 0.2".split()
+            ["--router", "router2", "--placer-heap-beta", "0.6", "--placer-heap-alpha", "0.2"]
             if full and board.family == "ecp5"
             else []
         ),
