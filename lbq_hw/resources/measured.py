@@ -24,7 +24,7 @@ def measured() -> list[dict[str, Any]]:
 
 def met(config: CoreConfig, board: Board) -> float | None:
     """The clock in Hz that this very core was built for on this board, and met; None if it was not
-    built. Place and route of the same netlist for the same clock ends in the same way.
+    built. Place and route of the same netlist with the same options ends in the same way.
     """
     for point in measured():
         if "clock_mhz" in point and _built(point) == (board.name, config):

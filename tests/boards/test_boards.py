@@ -68,6 +68,20 @@ def test_a_board_puts_the_link_on_the_pins_of_its_documentation(
     assert found == UART_PINS[name]
 
 
+def test_both_steps_of_the_placer_are_tried_for_a_core_that_fills_an_ecp5() -> None:
+    def steps(name: str, *, full: bool) -> list[str]:
+        calls = (
+            families.place_arguments(boards.find(name), clock_hz=75_000_000, seed=seed, full=full)
+            for seed in (1, 2)
+        )
+        option = "--placer-heap-alpha"
+        return [call[call.index(option) + 1] for call in calls if option in call]
+
+    assert steps("ulx3s-85f", full=True) == ["0.2", "0.1"]
+    assert not steps("ulx3s-85f", full=False)
+    assert not steps("tang-nano-20k", full=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FABRICS)
 def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_path: Path) -> None:
