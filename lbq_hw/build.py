@@ -103,7 +103,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     steps.add_argument("--from", dest="first", help="run anew from this step on", **names)
     steps.add_argument("--until", dest="last", help="stop after this step", **names)
     steps.add_argument("--dry-run", action="store_true", help="print what would be done, and end")
-    steps.add_argument("--seed", type=int, default=1, help="first seed of place and route (1)")
+    steps.add_argument(
+        "--seed",
+        type=int,
+        help="first seed of place and route (the one that met the clock of this core in a build "
+        "that was measured, or else 1)",
+    )
     steps.add_argument("--tries", type=int, default=4, help="seeds to try until timing is met (4)")
     steps.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/BOARD-MODEL")
     steps.add_argument("--json", action="store_true", help="print one JSON object at the end")

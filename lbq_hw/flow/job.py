@@ -48,7 +48,8 @@ class Options:
 
     `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
     chooses.
-    `seed` is the first of the `tries` seeds that place and route may use. The build is checked with
+    `seed` is the first of the `tries` seeds that place and route may use: the one with which the
+    same core met its clock in a build that was measured, or else 1. The build is checked with
     `images` drawn from the test split of `dataset`, in `data`, or from the .npy file `raw`.
     """
 
@@ -57,7 +58,7 @@ class Options:
     weight_bits: int | None = None
     memory: Weights | None = None
     freq: float | None = None
-    seed: int = 1
+    seed: int | None = None
     tries: int = 4
     dataset: str | None = None
     data: str | None = None

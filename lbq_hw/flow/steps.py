@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from boards import clocks
-from lbq_hw import cycles, golden, interpreter, sizing, units
+from lbq_hw import cycles, golden, interpreter, resources, sizing, units
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
@@ -214,7 +214,11 @@ def place(job: Job, work: Path) -> str:
     tried: dict[str, float] = {}
     path = ""
     full = job.config.external > 0
-    for seed in range(options.seed, options.seed + options.tries):
+    first = options.seed
+    if first is None:
+        had = resources.met(job.config, job.board)
+        first = 1 if had is None else had.seed
+    for seed in range(first, first + options.tries):
         arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         log = job.log(f"place-seed{seed}")
         call(need(family.placer), arguments, folder=work, log=log, stopped=job.stopped)

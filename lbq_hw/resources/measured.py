@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,21 @@ def measured() -> list[dict[str, Any]]:
     return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
 
 
-def met(config: CoreConfig, board: Board) -> float | None:
-    """The clock in Hz that this very core was built for on this board, and met; None if it was not
-    built. Place and route of the same netlist with the same options ends in the same way.
+@dataclass(frozen=True)
+class Met:
+    """A clock that place and route met, and the seed that did."""
+
+    clock_hz: float
+    seed: int
+
+
+def met(config: CoreConfig, board: Board) -> Met | None:
+    """What this very core was built for on this board, and met; None if it was not built. Place
+    and route of the same netlist with the same options ends in the same way.
     """
     for point in measured():
         if "clock_mhz" in point and _built(point) == (board.name, config):
-            return 1e6 * point["clock_mhz"]
+            return Met(1e6 * point["clock_mhz"], point["seed"])
     return None
 
 
@@ -39,9 +48,9 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     `small` gives the price of the memories that became logic. ValueError for a board of one's own:
     the model could not find it again.
     """
-    core, placed = (
+    core, placed, seeds = (
         json.loads((folder / name).read_text(encoding="utf-8"))
-        for name in ("core.json", "place.json")
+        for name in ("core.json", "place.json", "seeds.json")
     )
     if core["board"] not in boards.names():
         raise ValueError(f"{folder} must be a build for a board that ships, not {core['board']!r}")
@@ -56,6 +65,7 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     }
     if all(clock.fmax_hz >= clock.target_hz for clock in clocks):
         point["clock_mhz"] = round(min(clock.target_hz for clock in clocks) / 1e6, 1)
+        point["seed"] = seeds["seed"]
     point["small"] = small(point)
     known = [other for other in measured() if _built(other) != _built(point)]
     known.append(point)

@@ -271,8 +271,8 @@ def _clock(board: Board, config: CoreConfig, guess: Estimate | None, target_hz: 
     if guess is None:
         return aim
     if target_hz is None and guess.fmax_hz:
-        had_hz = resources.met(config, board)
-        can_hz = MARGIN * guess.fmax_hz if had_hz is None else had_hz
+        had = resources.met(config, board)
+        can_hz = MARGIN * guess.fmax_hz if had is None else had.clock_hz
         slowest = min(board.clock_hz, board.target_hz)  # what every PLL here can make
         aim = max(slowest, min(aim, int(can_hz)))
     setting = clocks.solve(board.pll, board.clock_hz, aim)

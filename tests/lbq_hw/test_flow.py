@@ -17,10 +17,13 @@ from threading import Event
 import pytest
 
 import boards
-from lbq_hw import flow, package, zoo
+from boards import Board
+from lbq_hw import flow, package, resources, zoo
+from lbq_hw.config import CoreConfig
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
 from lbq_hw.flow.runner import expected
 from lbq_hw.flow.steps import in_blocks, without_zeros
+from lbq_hw.resources.measured import Met
 from lbq_hw.tools import TOOLS, Found
 from lbq_hw.tools.process import call
 from tests.lbq_hw.fake_tools import Fakes
@@ -159,6 +162,26 @@ def test_a_missed_clock_is_tried_with_other_seeds(tmp_path: Path, fakes: Fakes) 
     assert package.read(tmp_path / "package").bitstream is not None
     seeds = Job(Options(model=zoo.find("digits")), BOARD, tmp_path).json("seeds.json")
     assert seeds == {"seed": 3, "seeds": {"1": 70e6, "2": 79.9e6, "3": 80.5e6}}
+
+
+def test_a_core_that_was_built_begins_with_the_seed_that_met_its_clock(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes.fmax(seed2=70.0, seed6=70.0, seed7=80.5)
+    asked = []
+
+    def met(config: CoreConfig, board: Board) -> Met:
+        asked.append((config, board))
+        return Met(80e6, 6)
+
+    monkeypatch.setattr(resources, "met", met)
+    build(tmp_path)
+    job = Job(Options(model=zoo.find("digits")), BOARD, tmp_path)
+    assert asked == [(job.config, BOARD)]
+    assert job.json("seeds.json") == {"seed": 7, "seeds": {"6": 70e6, "7": 80.5e6}}
+    build(tmp_path, seed=2)
+    assert list(job.json("seeds.json")["seeds"]) == ["2", "3"]
+    assert len(asked) == 1
 
 
 def test_a_clock_that_no_seed_meets_fails_with_the_critical_path(
