@@ -457,6 +457,31 @@ def test_steps_and_kernels_are_shown_as_they_were_timed(folder):
     assert "on one Some GPU with torch 2.0" in unwrapped(text)
 
 
+def test_a_profile_follows_the_steps_with_its_own_machine(folder):
+    write(folder / "bench-gpu.json", BENCH)
+    rows = [
+        {"name": "ANN (ReLU)", "ms": 10.0, "kinds": {"optimizer": 1.0, "other": 8.5}},
+        {"name": "LBQ, T = 2", "ms": 18.0, "kinds": {"neurons (own kernels)": 9.0, "other": 8.5}},
+    ]
+    profile = {"device": "Another GPU", "torch": "2.1", "batch": 64, "profile": rows}
+    write(folder / "profile-gpu.json", profile)
+    results = store.load(folder)
+    text = page.SECTIONS["steps"].make(results)
+    assert rows_of(text)[10:] == [
+        ["", "ANN (ReLU), ms", "LBQ, T = 2, ms", "of ANN"],
+        ["---", "--:", "--:", "--:"],
+        ["neurons (own kernels)", "0.00", "9.00", "-"],
+        ["optimizer", "1.00", "0.00", "0.00"],
+        ["other", "8.50", "8.50", "1.00"],
+        ["all kernels", "9.50", "17.50", "1.84"],
+        ["step", "10.00", "18.00", "1.80"],
+    ]
+    assert "at batch 64 on one Another GPU with torch 2.1" in unwrapped(text)
+    store.save(RUN, folder / "runs" / "t2.json")
+    commands = page.SECTIONS["commands"].make(store.load(folder))
+    assert "make bench-gpu ARGS='--profile --json docs/results/profile-gpu.json'" in commands
+
+
 def test_commands_repeat_what_the_runs_changed(folder):
     store.save(replace(RUN, init="t2"), folder / "runs" / "t1.json")
     store.save(RUN, folder / "runs" / "t2.json")

@@ -9,6 +9,7 @@ A folder of results holds:
 | ablation/NAME.json | neurons compared at one budget, likewise; at another: ablation-60/NAME.json |
 | measured/NAME.json | integer networks: ``python -m train.measure`` |
 | bench-gpu.json | ``make bench-gpu ARGS="--json FILE"`` |
+| profile-gpu.json | ``make bench-gpu ARGS="--profile --json FILE"`` |
 | notes.json | what a reader should know beside the numbers: paragraphs by section |
 
 What is missing is left out of the page, with a sentence that says so.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lbq_hw import zoo
 from lbq_hw.markdown import table
+from train.bench_gpu.profile import table as kinds
 from train.results import costs, events, layers, runs
 from train.results.store import Results, Run
 from train.results.text import join, paragraph
@@ -79,8 +80,24 @@ def _steps(results: Results) -> str | None:
                 f"ceiling; the target is {least} of it.",
             ),
             table(("", "ms", "GB/s", "of a copy"), kernels),
+            *_profile(results),
         )
     )
+
+
+def _profile(results: Results) -> list[str]:
+    """Where the steps spend their time, if that was measured."""
+    if results.profile is None:
+        return []
+    found = results.profile
+    return [
+        paragraph(
+            f"Where a step's time goes, from a profile of its kernels at batch {found['batch']} on",
+            f"one {found['device']} with torch {found['torch']}, in a run of its own. Steps are",
+            "timed without the profiler, and wait between kernels too.",
+        ),
+        table(*kinds(found["profile"])),
+    ]
 
 
 def _commands(results: Results) -> str | None:
@@ -108,6 +125,8 @@ def _commands(results: Results) -> str | None:
         ]
         lines.append(f"python -m train.results {folder}/{ablation} --collect runs/{ablation}/*")
     lines += [f"make bench-gpu ARGS='--json {folder}/bench-gpu.json'"] if results.bench else []
+    profile = f"make bench-gpu ARGS='--profile --json {folder}/profile-gpu.json'"
+    lines += [profile] if results.profile else []
     lines.append(f"python -m train.results {folder}")
     folders = join([f"DIR/{name}" for name in sorted({run.dataset for _, run in runs})])
     first = f"The official batches lie in {folders}; NAME is a run's and DATASET its dataset."

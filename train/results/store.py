@@ -106,6 +106,7 @@ class Results:
     validation: Mapping[str, Run]
     measured: Mapping[str, Mapping[str, Any]]
     bench: Mapping[str, Any] | None
+    profile: Mapping[str, Any] | None
     notes: Mapping[str, str]
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
@@ -142,7 +143,8 @@ def load(folder: Path) -> Results:
 
     ValueError where a measured network is not of the run that its name says.
     """
-    bench, notes = folder / "bench-gpu.json", folder / "notes.json"
+    bench, profile = folder / "bench-gpu.json", folder / "profile-gpu.json"
+    notes = folder / "notes.json"
     results = Results(
         folder=folder,
         paper=_read(folder / "paper.json"),
@@ -151,6 +153,7 @@ def load(folder: Path) -> Results:
         validation=_runs(folder / VALIDATION),
         measured={path.stem: _read(path) for path in sorted(folder.glob("measured/*.json"))},
         bench=_read(bench) if bench.is_file() else None,
+        profile=_read(profile) if profile.is_file() else None,
         notes=_read(notes) if notes.is_file() else {},
     )
     for name, net in results.measured.items():
