@@ -20,7 +20,7 @@ MEASURED = Path(__file__).with_name("measured.json")
 @cache
 def measured() -> list[dict[str, Any]]:
     """The builds, as measured.json lists them."""
-    return json.loads(MEASURED.read_text(encoding="utf-8"))["builds"]
+    return _read(MEASURED)["builds"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,7 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     `small` gives the price of the memories that became logic. ValueError for a board of one's own:
     the model could not find it again.
     """
-    core, placed, seeds = (
-        json.loads((folder / name).read_text(encoding="utf-8"))
-        for name in ("core.json", "place.json", "seeds.json")
-    )
+    core, placed = (_read(folder / name) for name in ("core.json", "place.json"))
     if core["board"] not in boards.names():
         raise ValueError(f"{folder} must be a build for a board that ships, not {core['board']!r}")
     used = {resource.kind: resource.used for resource in logs.resources(placed)}
@@ -65,7 +62,7 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     }
     if all(clock.fmax_hz >= clock.target_hz for clock in clocks):
         point["clock_mhz"] = round(min(clock.target_hz for clock in clocks) / 1e6, 1)
-        point["seed"] = seeds["seed"]
+        point["seed"] = _read(folder / "seeds.json")["seed"]
     point["small"] = small(point)
     known = [other for other in measured() if _built(other) != _built(point)]
     known.append(point)
@@ -73,6 +70,10 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     text = json.dumps({"builds": known}, indent=1, sort_keys=True) + "\n"
     MEASURED.write_text(text, encoding="utf-8")
     measured.cache_clear()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _built(point: dict[str, Any]) -> tuple[str, CoreConfig]:

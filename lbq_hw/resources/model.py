@@ -164,12 +164,8 @@ def _speed(config: CoreConfig) -> NDArray[np.float64]:
 
 @cache
 def _luts(family: str) -> NDArray[np.float64]:
-    """Coefficients of the LUTs of a family, without builds that are there for their clock alone."""
-    points = [
-        point
-        for point in measured()
-        if boards.find(point["board"]).family == family and not point.get("clock_alone")
-    ]
+    """Coefficients of the LUTs of a family."""
+    points = [point for point in measured() if boards.find(point["board"]).family == family]
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [

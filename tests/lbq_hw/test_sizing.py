@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -20,19 +21,14 @@ from lbq_hw.sizing import FitError, SizedCore
 from lbq_hw.sizing.activity import Activity
 
 POINTS = resources.measured()
-FITTED = [point for point in POINTS if not point.get("clock_alone")]
 
 
 @pytest.mark.parametrize("family", boards.FAMILIES)
 def test_the_model_is_near_place_and_route(family: str) -> None:
-    def compared(points: list[dict]) -> list[dict]:
-        return [
-            row for row in resources.compare(points) if boards.find(row["board"]).family == family
-        ]
-
-    rows, fitted = compared(POINTS), compared(FITTED)
-    assert len(fitted) >= 4
-    errors = [row["estimate"]["luts"] / row["luts"] - 1 for row in fitted]
+    points = [point for point in POINTS if boards.find(point["board"]).family == family]
+    rows = resources.compare(points)
+    assert len(rows) >= 4
+    errors = [row["estimate"]["luts"] / row["luts"] - 1 for row in rows]
     assert max(map(abs, errors)) < 0.05
     clocks = [
         row["estimate"]["fmax_hz"] / 1e6 / row["fmax_mhz"] - 1 for row in rows if row["fmax_mhz"]
@@ -41,14 +37,23 @@ def test_the_model_is_near_place_and_route(family: str) -> None:
     assert max(map(abs, clocks)) < 0.15
 
 
+def kind_of(point: dict) -> tuple[str | None, bool, bool]:
+    """What the logic of a core depends on beside its sizes."""
+    config = CoreConfig.from_dict(point["config"])
+    return boards.find(point["board"]).family, config.partial_words > 0, config.pairs > 0
+
+
 def test_the_logic_of_a_build_is_foretold_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = Counter(kind_of(point) for point in POINTS)
     try:
-        for point in FITTED:
-            others = [other for other in FITTED if other is not point]
+        for point in POINTS:
+            others = [other for other in POINTS if other is not point]
             monkeypatch.setattr(model, "measured", lambda others=others: others)
             model._luts.cache_clear()
             (row,) = resources.compare([point])
-            assert abs(row["estimate"]["luts"] / row["luts"] - 1) < 0.15
+            # Without the only core of a kind the others hardly tell what is its price.
+            most = 0.15 if kinds[kind_of(point)] > 1 else 0.2
+            assert abs(row["estimate"]["luts"] / row["luts"] - 1) < most
     finally:
         model._luts.cache_clear()
 

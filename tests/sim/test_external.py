@@ -34,7 +34,7 @@ from sim.with_memory import Memory
 
 pytestmark = needs_verilator
 
-SHAPES = range(6)
+SHAPES = (0, 1, 2, 3, 4, 5, 8, 26)  # 3, 8 and 26 have pairs
 EACH = 50
 SAMPLE = 6
 
@@ -90,7 +90,7 @@ def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles(shape: int, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_300_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
+def test_400_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
     assert_exact(shape, range(EACH))
 
 
