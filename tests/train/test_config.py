@@ -234,6 +234,11 @@ def test_a_wrong_override_is_refused_in_one_sentence(change, message):
             "neuron.learn_lambda=false",
             "neuron.learn_lambda must be True with neuron.surrogate = 'box', not False",
         ),
+        (
+            "neuron.kind=burst",
+            "neuron.scale_step=true",
+            "neuron.scale_step must be False with neuron.kind = 'burst', not True",
+        ),
     ],
 )
 def test_a_key_without_effect_is_refused(choice, change, message):

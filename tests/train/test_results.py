@@ -560,6 +560,23 @@ def test_a_run_of_each_ablation_becomes_its_row(tmp_path, name, method):
     assert run.dataset == "cifar10"
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "method"),
+    [
+        ("v1", ["neuron.low=0.0"], "v1"),
+        ("v1", ["neuron.surrogate=relsg", "neuron.learn_lambda=false"], "v1"),
+        ("v3", ["neuron.surrogate=relsg", "neuron.learn_lambda=false"], "v3"),
+        ("v3", ["neuron.scale_step=true", "neuron.low=0.0"], "v3"),
+        ("t1", ["neuron.scale_step=true"], "lbq"),
+    ],
+)
+def test_each_reading_of_the_box_is_a_row_of_its_variant(tmp_path, name, changes, method):
+    finished(tmp_path, f"cifar10-resnet20-{name}", changes)
+    run = store.collect(tmp_path)
+    assert run.method == method
+    assert {f"neuron.{change}" for change in run.neuron_changes} == set(changes)
+
+
 def test_the_command_writes_a_row_that_is_read_back(folder, tmp_path, capsys):
     run = tmp_path / "mine"
     finished(run, "cifar10-resnet20-t2", ["train.epochs=2", "train.init=/some/where"])

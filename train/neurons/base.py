@@ -45,7 +45,7 @@ class Neuron(nn.Module):
     strict         U must pass the threshold, not just reach it
     late           the reset is subtracted behind the leak: alpha is 1 / beta
     stateful       False: each timestep is seen alone
-    scale_step     the gradient of gamma is scaled, see :meth:`step_for`
+    scale_step     the gradient of a learned gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
     trained_only   why the chip can not run it; empty where it can
@@ -56,7 +56,6 @@ class Neuron(nn.Module):
     to_zero: bool = False
     strict: bool = False
     late: bool = False
-    scale_step: bool = False
     trained_only: str = ""
     step: Tensor
 
@@ -67,6 +66,7 @@ class Neuron(nn.Module):
         quantizer: Quantizer,
         gamma0: float = 1.0,
         learn_gamma: bool = False,
+        scale_step: bool = False,
         eps: float = 1e-4,
         beta: float = 0.5,
         learn_beta: bool = False,
@@ -82,6 +82,7 @@ class Neuron(nn.Module):
         self.eps = real("eps", eps, "at least 0", lambda x: x >= 0)
         gamma0 = real("gamma0", gamma0, f"above eps = {self.eps:g}", lambda x: x > self.eps)
         self.learn_gamma = flag("learn_gamma", learn_gamma)
+        self.scale_step = flag("scale_step", scale_step)
         if learn_gamma:
             self.rho = nn.Parameter(torch.tensor(softplus_inverse(gamma0 - self.eps)))
         else:
@@ -120,7 +121,7 @@ class Neuron(nn.Module):
     def step_for(self, current: Tensor) -> Tensor:
         """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""
         gamma = self.gamma
-        if not self.scale_step:
+        if not (self.scale_step and self.learn_gamma):
             return gamma
         features = current.numel() // current.shape[0]
         fixed = gamma.detach()

@@ -30,3 +30,9 @@ def real(
     if not (math.isfinite(value) and holds(value)):
         raise ValueError(f"{name} must be {must}, not {value!r}")
     return float(value)
+
+
+def interval(low: float, high: float) -> tuple[float, float]:
+    """The ends of a surrogate's plateau, in steps; a single point where N is 1."""
+    low = real("low", low)
+    return low, real("high", high, f"at least low = {low:g}", lambda x: x >= low)

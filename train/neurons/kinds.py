@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from train.neurons.base import Neuron, Shared
-from train.neurons.checks import flag, integer, real
+from train.neurons.checks import flag, integer, interval, real
 from train.neurons.recurrence import Quantizer
 
 
@@ -25,7 +25,9 @@ class LBQ(Neuron):
 
     ============  =============================================================================
     surrogate     "relsg": exponential tails of strength ``lam = sigmoid(eta)``; "box": none
+    low, high     the interval of r on which B' is 1; ``high`` is N where it is None
     learn_gamma   the step is learned (``rho``), or fixed at gamma0
+    scale_step    the step's gradient is scaled as in :class:`QuantReLU`
     learn_lambda  the tail strength is learned (``eta``), or fixed at sigmoid(eta0)
     ============  =============================================================================
     """
@@ -38,7 +40,10 @@ class LBQ(Neuron):
         timesteps: int,
         capacity: int,
         surrogate: Literal["relsg", "box"] = "relsg",
+        low: float = 1.0,
+        high: float | None = None,
         learn_gamma: bool = True,
+        scale_step: bool = False,
         learn_lambda: bool = True,
         eta0: float = 0.0,
         **shared: Unpack[Shared],
@@ -46,9 +51,13 @@ class LBQ(Neuron):
         if surrogate not in ("relsg", "box"):
             raise ValueError(f"surrogate must be 'relsg' or 'box', not {surrogate!r}")
         n = integer("capacity", capacity, 255)
-        quantizer = Quantizer(capacity=n, surrogate=surrogate, high=float(n))
+        low, high = interval(low, float(n) if high is None else high)
         super().__init__(
-            timesteps=timesteps, quantizer=quantizer, learn_gamma=learn_gamma, **shared
+            timesteps=timesteps,
+            quantizer=Quantizer(capacity=n, surrogate=surrogate, low=low, high=high),
+            learn_gamma=learn_gamma,
+            scale_step=scale_step,
+            **shared,
         )
         self.learn_lambda = flag("learn_lambda", learn_lambda)
         eta = torch.tensor(real("eta0", eta0))
@@ -86,44 +95,53 @@ class Ternary(Neuron):
         *,
         timesteps: int,
         learn_gamma: bool = False,
+        scale_step: bool = False,
         low: float = 0.5,
         high: float = 1.5,
         **shared: Unpack[Shared],
     ) -> None:
         low = real("low", low, "at least 0", lambda x: x >= 0)
         high = real("high", high, f"above low = {low:g}", lambda x: x > low)
-        quantizer = Quantizer(capacity=1, surrogate="box", low=low, high=high, signed=True)
         super().__init__(
-            timesteps=timesteps, quantizer=quantizer, learn_gamma=learn_gamma, **shared
+            timesteps=timesteps,
+            quantizer=Quantizer(capacity=1, surrogate="box", low=low, high=high, signed=True),
+            learn_gamma=learn_gamma,
+            scale_step=scale_step,
+            **shared,
         )
 
 
 class QuantReLU(Neuron):
     """ReLU of N + 1 levels, the quantized ANN: what LBQ sends at T = 1, with no state.
 
-    Straight-through: slope 1 on ``0 <= r <= N``, 0 outside. The step's gradient is a sum over all
-    F neurons of the layer and is scaled by 1 / sqrt(F * N), as in learned step size quantization
-    (LSQ): unscaled, the steps of a ResNet-20 diverge.
+    Straight-through: slope 1 on ``low <= r <= high``, by default 0 to N, and 0 outside. The step's
+    gradient is a sum over all F neurons of the layer. With ``scale_step`` it is multiplied by
+    1 / sqrt(F * N), as in learned step size quantization (LSQ): unscaled, the steps of a ResNet-20
+    diverge.
     """
 
     stateful = False
-    scale_step = True
 
     def __init__(
         self,
         *,
         timesteps: int,
         capacity: int,
+        low: float = 0.0,
+        high: float | None = None,
         learn_gamma: bool = True,
+        scale_step: bool = True,
         gamma0: float = 1.0,
         eps: float = 1e-4,
     ) -> None:
         n = integer("capacity", capacity, 255)
+        low, high = interval(low, float(n) if high is None else high)
         super().__init__(
             timesteps=timesteps,
-            quantizer=Quantizer(capacity=n, surrogate="box", low=0.0, high=float(n)),
+            quantizer=Quantizer(capacity=n, surrogate="box", low=low, high=high),
             gamma0=gamma0,
             learn_gamma=learn_gamma,
+            scale_step=scale_step,
             eps=eps,
             beta=0.0,
             alpha=0.0,

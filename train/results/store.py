@@ -253,8 +253,10 @@ def _method(config: Config) -> str:
     learned = bool(neuron.learn_gamma)
     match neuron.kind:
         case "lbq" | "burst":
-            variants = {(False, "box"): "v1", (False, "relsg"): "v2", (True, "box"): "v3"}
-            return variants.get((learned, str(neuron.surrogate)), "lbq")
+            box = neuron.surrogate == "box" or not neuron.learn_lambda
+            return {(False, True): "v1", (False, False): "v2", (True, True): "v3"}.get(
+                (learned, box), "lbq"
+            )
         case "ternary":
             return "ternary-learned" if learned else "ternary-fixed"
         case kind:

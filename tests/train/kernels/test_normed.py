@@ -28,6 +28,8 @@ fused = pytest.mark.skipif(
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "lbq": ("lbq", {"eta0": 0.4}),
     "lbq, box": ("lbq", {"surrogate": "box"}),
+    "lbq, box from 0": ("lbq", {"surrogate": "box", "low": 0.0}),
+    "lbq, fixed tails": ("lbq", {"learn_lambda": False, "low": 0.5, "high": 40.5}),
     "binary": ("binary", {}),
     "ternary": ("ternary", {"learn_gamma": True}),
 }

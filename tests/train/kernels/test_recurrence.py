@@ -31,6 +31,8 @@ on_cuda = pytest.mark.skipif(not CUDA, reason="needs CUDA")
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "lbq": ("lbq", {"eta0": 0.4}),
     "lbq, box": ("lbq", {"surrogate": "box"}),
+    "lbq, box from 0": ("lbq", {"surrogate": "box", "low": 0.0, "scale_step": True}),
+    "lbq, fixed tails": ("lbq", {"learn_lambda": False, "low": 0.5, "high": 40.5}),
     "burst": ("burst", {"learn_lambda": False}),
     "binary": ("binary", {}),
     "ternary": ("ternary", {"learn_gamma": True}),

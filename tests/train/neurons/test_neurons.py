@@ -32,6 +32,16 @@ def box(r, _lam):
     return ((r >= 1) & (r <= N)).astype(float), np.zeros_like(r)
 
 
+def wide_box(r, _lam):
+    return ((r >= 0) & (r <= N)).astype(float), np.zeros_like(r)
+
+
+def wide_relsg(r, lam):
+    """A plateau on [0.5, N + 0.5] with its tails."""
+    slope, tail = relsg(np.where(r < 3, r + 0.5, r - 0.5), lam)
+    return slope, tail
+
+
 def signed_box(r, _lam):
     return ((np.abs(r) >= 0.5) & (np.abs(r) <= 1.5)).astype(float), np.zeros_like(r)
 
@@ -70,6 +80,24 @@ CASES: dict[str, tuple[Callable[[], neurons.Neuron], Callable, Callable, set[str
         box,
         burst_level,
         {"rho"},
+    ),
+    "lbq, box from 0": (
+        lambda: neurons.LBQ(capacity=N, surrogate="box", low=0.0, **SHARED),
+        wide_box,
+        burst_level,
+        {"rho"},
+    ),
+    "lbq, fixed tails": (
+        lambda: neurons.LBQ(capacity=N, learn_lambda=False, eta0=-0.3, **SHARED),
+        relsg,
+        burst_level,
+        {"rho"},
+    ),
+    "lbq, plateau of its own": (
+        lambda: neurons.LBQ(capacity=N, low=0.5, high=N + 0.5, **SHARED),
+        wide_relsg,
+        burst_level,
+        {"rho", "eta"},
     ),
     "burst": (
         lambda: neurons.LBQ(capacity=N, learn_gamma=False, learn_lambda=False, **SHARED),
@@ -240,6 +268,15 @@ def test_box_gamma_gradient_is_0_below_level_minus_r_between_and_capacity_above(
     assert one_step(r, quantizer)[:3] == (level, slope, by_gamma)
 
 
+@pytest.mark.parametrize(
+    ("r", "level", "slope", "by_gamma"),
+    [(-0.25, 0, 0, 0), (0.0, 0, 1, 0), (0.75, 0, 1, -0.75), (5.0, 5, 1, 0), (5.5, 5, 0, 5)],
+)
+def test_a_box_from_0_learns_below_the_first_level(r, level, slope, by_gamma):
+    quantizer = neurons.LBQ(timesteps=1, capacity=5, surrogate="box", low=0.0).quantizer
+    assert one_step(r, quantizer)[:3] == (level, slope, by_gamma)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("case", CASES)
 def test_currents_far_out_of_range_give_finite_gradients(case, dtype):
@@ -300,18 +337,49 @@ def test_quantized_relu_sends_what_lbq_sends_at_one_timestep_and_sees_each_step_
         assert one_step(r, quantized.quantizer)[:3] == want
 
 
-def test_the_step_of_a_quantized_relu_learns_by_a_scaled_gradient():
+def test_lbq_at_one_timestep_with_the_box_and_the_scaling_of_a_quantized_relu_is_one():
+    """Forward pass and every gradient, to the bit: surrogate and scaling are all they differ in."""
+    x = torch.randn(8, 3, 4, 5, generator=torch.Generator().manual_seed(4))
+    weights = torch.linspace(-1, 2, x.numel()).reshape(x.shape)
+    pair = (
+        neurons.QuantReLU(timesteps=1, capacity=5, gamma0=0.4),
+        neurons.LBQ(timesteps=1, capacity=5, gamma0=0.4, surrogate="box", low=0.0, scale_step=True),
+    )
+    found = []
+    for neuron in pair:
+        current = x.clone().requires_grad_()
+        out = neuron(current)
+        (out * weights).sum().backward()
+        found.append((out.detach(), current.grad, neuron.rho.grad))
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "levels"),
+    [("quant-relu", True, 5), ("lbq", False, 5), ("ternary", False, 1)],
+)
+def test_the_gradient_of_a_step_is_divided_by_the_root_of_neurons_times_levels(
+    kind, default, levels
+):
     x = torch.randn(8, 3, 4, 5, generator=torch.Generator().manual_seed(1))
-    neuron = neurons.QuantReLU(timesteps=1, capacity=5, gamma0=0.4)
-    options: dict[str, Any] = {"timesteps": 1, "beta": 0.0, "alpha": 0.0, "emit_levels": True}
-    plain = recurrence(x, neuron.gamma, None, quantizer=neuron.quantizer, **options)
-    (unscaled,) = torch.autograd.grad(plain.sum(), neuron.rho)
-    neuron.emit_levels = True
-    scaled = neuron(x)
-    assert torch.equal(scaled, plain)
-    scaled.sum().backward()
-    assert unscaled != 0
-    torch.testing.assert_close(neuron.rho.grad, unscaled / (3 * 4 * 5 * 5) ** 0.5)
+    chosen: dict[str, Any] = {"timesteps": 1, "capacity": 5, "gamma0": 0.4, "learn_gamma": True}
+    found = {}
+    for scale_step in (False, True):
+        neuron: Any = neurons.build(kind, scale_step=scale_step, **chosen)
+        out = neuron(x)
+        out.sum().backward()
+        found[scale_step] = out.detach(), neuron.rho.grad
+    assert torch.equal(found[False][0], found[True][0])
+    assert found[False][1] != 0
+    torch.testing.assert_close(found[True][1], found[False][1] / (3 * 4 * 5 * levels) ** 0.5)
+    usual: Any = neurons.build(kind, **chosen)
+    assert usual.scale_step is default
+
+
+def test_a_fixed_step_has_no_gradient_to_scale():
+    neuron = neurons.QuantReLU(timesteps=1, capacity=5, learn_gamma=False)
+    assert neuron.step_for(torch.ones(2, 3)) is neuron.gamma
 
 
 def test_relu_is_relu_with_a_neurons_attributes():
@@ -408,7 +476,8 @@ def test_build_burst_has_a_fixed_step_and_takes_the_options_of_lbq():
             "quant-relu",
             {"beta": 0.5},
             TypeError,
-            "option of a 'quant-relu' neuron must be one of learn_gamma, gamma0, eps, not 'beta'",
+            "option of a 'quant-relu' neuron must be one of low, high, learn_gamma, scale_step,"
+            " gamma0, eps, not 'beta'",
         ),
         ("relu", {"eps": 1}, TypeError, "option of a 'relu' neuron must be one of none, not 'eps'"),
         ("lbq", {"timesteps": 0}, ValueError, "timesteps must be at least 1, not 0"),
@@ -442,6 +511,11 @@ def test_build_burst_has_a_fixed_step_and_takes_the_options_of_lbq():
         ("lbq", {"learn_lambda": "no"}, TypeError, "learn_lambda must be a boolean, not 'no'"),
         ("binary", {"sharpness": 0}, ValueError, "sharpness must be above 0, not 0"),
         ("ternary", {"high": 0.5}, ValueError, "high must be above low = 0.5, not 0.5"),
+        ("ternary", {"low": -1}, ValueError, "low must be at least 0, not -1"),
+        ("lbq", {"low": 6}, ValueError, "high must be at least low = 6, not 5.0"),
+        ("lbq", {"low": math.inf}, ValueError, "low must be finite, not inf"),
+        ("quant-relu", {"high": "5"}, TypeError, "high must be a number, not '5'"),
+        ("lbq", {"scale_step": 1}, TypeError, "scale_step must be a boolean, not 1"),
     ],
 )
 def test_wrong_options_are_refused_in_one_sentence(kind, options, error, message):
