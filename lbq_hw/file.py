@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -38,9 +38,9 @@ from lbq_hw.network import Network, NetworkError
 from lbq_hw.packing import Packed
 
 FORMAT = "lbq"
-VERSION = 3
-"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed, 3
-only if neurons reset to zero."""
+VERSION = 4
+"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed, later
+ones only for what `_NEEDS` lists."""
 MAX_BYTES = 1 << 28
 """Bytes of a file, and of its tensors after unpacking: the largest core holds fewer."""
 MAX_HEADER = 1 << 24
@@ -52,6 +52,19 @@ PACKED_CODE = "U8"
 _AGAIN = "export or copy it again"
 _REASON = 300  # characters of a reason, which may quote what the file says
 _START = b'{"__metadata__":{"format":"lbq"'
+
+
+def _resets_to_zero(network: Network) -> bool:
+    return any(layer.neuron is not None and layer.neuron.to_zero for layer in network.layers)
+
+
+_NEEDS: tuple[tuple[str, int, Callable[[Network], bool]], ...] = (
+    ("neurons that reset to zero need", 3, _resets_to_zero),
+    ("a full_scale of the input needs", 4, lambda network: network.input.full_scale is not None),
+    ("class_names need", 4, lambda network: bool(network.class_names)),
+    ("held_out needs", 4, lambda network: network.held_out is not None),
+)
+"""What needs a version of the format, which one, and whether a network has it."""
 
 
 class FileError(ValueError):
@@ -116,7 +129,8 @@ def dumps(network: Network) -> bytes:
         name: Packed(bits=network.weight_bits, shape=tensors[name].shape)
         for name in (convolution_weights(network) if few else ())
     }
-    data, size = _container(manifest, tensors, packed, to_zero=_resets_to_zero(network))
+    version = max((needed for _, needed, has in _NEEDS if has(network)), default=1)
+    data, size = _container(manifest, tensors, packed, version=version)
     most = max(len(data), sum(tensor.nbytes for tensor in tensors.values()))
     if size > MAX_HEADER or most > MAX_BYTES:
         raise FileError(
@@ -126,22 +140,20 @@ def dumps(network: Network) -> bytes:
     return data
 
 
-def _resets_to_zero(network: Network) -> bool:
-    return any(layer.neuron is not None and layer.neuron.to_zero for layer in network.layers)
-
-
 def _container(
     manifest: str,
     tensors: Tensors,
     packed: Mapping[str, Packed] | None = None,
     *,
-    to_zero: bool = False,
+    version: int = 1,
 ) -> tuple[bytes, int]:
-    """The bytes of a file, and how many of them are its header. `packed` tensors are packed."""
+    """The bytes of a file, and how many of them are its header. `packed` tensors are packed, which
+    needs version 2; `version` is what the manifest needs.
+    """
     packed = packed or {}
     metadata = {
         "format": FORMAT,
-        "version": "3" if to_zero else "2" if packed else "1",
+        "version": str(max(version, 2 if packed else 1)),
         "manifest": manifest,
         "digest": _digest(manifest, tensors),
     }
@@ -194,7 +206,7 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
     try:
         network = build(manifest, tensors)
         _check_widths(packed, network)
-        _check_resets(int(version), network)
+        _check_version(int(version), network)
     except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise FileError(
             f"{source} describes no valid network ({_cut(str(error))}): {_AGAIN}"
@@ -211,9 +223,10 @@ def _check_widths(packed: Mapping[str, Packed], network: Network) -> None:
             )
 
 
-def _check_resets(version: int, network: Network) -> None:
-    if version < 3 and _resets_to_zero(network):
-        raise NetworkError(f"neurons that reset to zero need version 3, and the file has {version}")
+def _check_version(version: int, network: Network) -> None:
+    for what, needed, has in _NEEDS:
+        if version < needed and has(network):
+            raise NetworkError(f"{what} version {needed}, and the file has {version}")
 
 
 def _cut(reason: str) -> str:

@@ -28,7 +28,7 @@ from lbq_hw.decode import (
     require,
     string,
 )
-from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
+from lbq_hw.network import HeldOut, Input, Layer, Network, NetworkError, Neuron, Path, Window
 
 DTYPES = {
     "I8": np.dtype("<i1"),
@@ -75,12 +75,16 @@ def describe(network: Network) -> tuple[str, Tensors]:
             "shift": int(network.input.shift),
             "border": int(network.input.border),
             "border_value": _ints(network.input.border_value),
-        },
+        }
+        | _given(full_scale=network.input.full_scale),
         "timesteps": int(network.timesteps),
         "weight_bits": int(network.weight_bits),
         "layers": [_describe_layer(layer, tensors) for layer in network.layers],
         "meta": _plain(network.meta),
-    }
+    } | _given(
+        class_names=list(network.class_names) or None,
+        held_out=network.held_out and _describe_held_out(network.held_out),
+    )
     return compact_json(manifest), tensors
 
 
@@ -135,6 +139,19 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
         "pool": _describe_window(layer.pool),
         "scale": None if layer.scale is None else put("scale", np.asarray(layer.scale, "<f8")),
         "gamma": None if layer.gamma is None else float(layer.gamma),
+    }
+
+
+def _given(**entries: Any) -> dict[str, Any]:
+    """Entries that are left out where nothing is said: older versions do not know them."""
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def _describe_held_out(held_out: HeldOut) -> dict[str, Any]:
+    return {
+        "data": held_out.data,
+        "count": int(held_out.count),
+        "indices": _ints(held_out.indices),
     }
 
 
@@ -201,6 +218,13 @@ def _true(value: Any, place: str) -> bool:
     return True
 
 
+def _names(value: Any, place: str) -> tuple[str, ...]:
+    """Names of classes, which are left out where there are none."""
+    names = list_of(string)(value, place)
+    require(bool(names), place, "one name per class, or left out", value)
+    return names
+
+
 def _meta(value: Any, place: str) -> Mapping[str, Any]:
     meta = of_kind("an object", Mapping)(value, place)
     _check_meta(meta)
@@ -222,8 +246,11 @@ _input = record(
         "shift": integer,
         "border": integer,
         "border_value": list_of(integer),
+        "full_scale": integer,
     },
+    optional=("full_scale",),
 )
+_held_out = record(HeldOut, {"data": string, "count": integer, "indices": list_of(integer)})
 
 
 def build(manifest: str, tensors: Tensors) -> Network:
@@ -285,9 +312,12 @@ def build(manifest: str, tensors: Tensors) -> Network:
         "weight_bits": integer,
         "layers": list_of(record(Layer, layer)),
         "meta": _meta,
+        "class_names": _names,
+        "held_out": _held_out,
     }
+    spare = ("class_names", "held_out")
     with _as_network_error():
-        made: Network = record(Network, network)(_parse(manifest), "manifest")
+        made: Network = record(Network, network, optional=spare)(_parse(manifest), "manifest")
     if unused := sorted(set(tensors) - used):
         raise NetworkError(f"the manifest does not use the tensor {unused[0]!r}")
     made.check_ranges()

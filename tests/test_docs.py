@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from lbq_hw import file, golden, manifest, numeric, zoo
-from lbq_hw.network import Input, Layer, Network, Neuron, Path, Window, limits
+from lbq_hw.network import HeldOut, Input, Layer, Network, Neuron, Path, Window, limits
 from tests.networks import random_network
 
 FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"
@@ -108,6 +109,23 @@ def test_the_documented_reader_takes_about_twenty_lines() -> None:
     assert sum(bool(line.strip()) for line in block.splitlines()) <= 22
 
 
+def test_the_documented_reader_shows_what_a_user_means(
+    documented: dict[str, Any], tmp_path: FilePath
+) -> None:
+    said = {
+        "class_names": ("cat", "dog", "süß"),
+        "held_out": HeldOut(data=64 * "0", count=9, indices=(1, 8)),
+    }
+    plain = network(static=True)
+    saved = replace(plain, input=replace(plain.input, full_scale=100), **said)
+    file.save(saved, tmp_path / "net.lbq")
+    manifest, _ = documented["read_lbq"](tmp_path / "net.lbq")
+    assert manifest["input"]["full_scale"] == 100
+    assert manifest["class_names"] == ["cat", "dog", "süß"]
+    assert manifest["held_out"] == {"data": 64 * "0", "count": 9, "indices": [1, 8]}
+    assert documented["lbq_digest"](tmp_path / "net.lbq") == file.digest(saved)
+
+
 def test_the_documented_digest_is_that_of_the_file(
     documented: dict[str, Any], tmp_path: FilePath
 ) -> None:
@@ -191,6 +209,8 @@ def test_the_documented_code_runs_every_network_of_the_zoo(
         ("threshold, reset or identity's weight | {} |", [limits.MAX_PARAMETER]),
         ("the padding of its readers included | {} |", [limits.MAX_LEVELS]),
         ("were every level a number | {} |", [limits.MAX_WORK]),
+        ("the user's data, those held out | {}, {} |", [limits.MAX_IMAGES, limits.MAX_HELD_OUT]),
+        ("the order of the logits, each 1 to {} printable", [limits.MAX_NAME]),
     ],
 )
 def test_the_bounds_on_the_page_are_those_that_are_checked(line: str, bounds: list[int]) -> None:

@@ -124,8 +124,7 @@ def load(
         raise ValueError(f"shape must be None but for pictures, not {shape!r}")
     block = _check_frames(known, timesteps, size)
     if known is static.DIGITS:
-        images, labels = static.read_digits(split)
-        return Dataset(name=name, images=images, labels=labels, classes=known.classes)
+        return _dataset(known, static.read_digits(split))
     if root is None:
         raise DatasetError(
             f"dataset {name!r} needs the folder of its files, which come from {known.source}"
@@ -141,7 +140,7 @@ def load(
             arrays = cifar.read_cifar(known, folder, split, verify=verify)
         else:
             arrays = static.read_idx(known, folder, split, verify=verify)
-        return Dataset(name=name, images=arrays[0], labels=arrays[1], classes=known.classes)
+        return _dataset(known, arrays)
 
     try:
         return read()
@@ -150,6 +149,18 @@ def load(
             raise
     _download(known, folder)
     return read()
+
+
+def _dataset(known: DatasetInfo, arrays: static.Arrays) -> Dataset:
+    images, labels = arrays
+    return Dataset(
+        name=known.name,
+        images=images,
+        labels=labels,
+        classes=known.classes,
+        class_names=known.class_names,
+        full_scale=known.full_scale,
+    )
 
 
 def download(name: str, root: str | PathLike[str]) -> None:

@@ -38,17 +38,26 @@ class DatasetInfo:
     """What is known of a dataset before any file is read.
 
     ``shape`` is (channels, height, width) of an image, or of one time slice of a recording;
-    ``max_value`` is the largest raw value and ``bits`` the width that holds it; ``source`` says
-    where the official files are.
+    ``class_names`` are in the order of labels; ``max_value`` is the largest raw value and ``bits``
+    the width that holds it; ``source`` says where the official files are.
     """
 
     name: str
     shape: tuple[int, int, int]
-    classes: int
+    class_names: tuple[str, ...]
     temporal: bool
     max_value: int
     source: str
     resources: tuple[Resource, ...] = ()
+
+    @property
+    def classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def full_scale(self) -> int | None:
+        """The raw value that means full scale; None for recordings, whose pixels count events."""
+        return None if self.temporal else self.max_value
 
     @property
     def bits(self) -> int:
@@ -71,12 +80,16 @@ class Dataset:
     """One split in memory: raw images as uint8, labels as int64.
 
     ``images`` is (n, C, H, W), or (n, T, C, H, W) for recordings cut into T time slices.
+    ``class_names`` are in the order of labels, and empty where the classes have numbers alone;
+    ``full_scale`` is the raw value that means full scale, None where nothing says it.
     """
 
     name: str
     images: np.ndarray
     labels: np.ndarray
     classes: int
+    class_names: tuple[str, ...] = ()
+    full_scale: int | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

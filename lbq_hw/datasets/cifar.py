@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lbq_hw.datasets import class_names
 from lbq_hw.datasets.base import DatasetInfo, Resource, check_md5
 from lbq_hw.datasets.pickled import read_dictionary, to_table
 
@@ -134,11 +135,11 @@ FORMS = {
 }
 
 
-def _info(name: str, title: str, classes: int) -> DatasetInfo:
+def _info(name: str, title: str, names: tuple[str, ...]) -> DatasetInfo:
     return DatasetInfo(
         name=name,
         shape=(3, 32, 32),
-        classes=classes,
+        class_names=names,
         temporal=False,
         max_value=255,
         source=f"{title}, {_PAGE}cifar.html",
@@ -146,7 +147,10 @@ def _info(name: str, title: str, classes: int) -> DatasetInfo:
     )
 
 
-CIFAR10, CIFAR100 = _info("cifar10", "CIFAR-10", 10), _info("cifar100", "CIFAR-100", 100)
+CIFAR10, CIFAR100 = (
+    _info("cifar10", "CIFAR-10", class_names.CIFAR10),
+    _info("cifar100", "CIFAR-100", class_names.CIFAR100),
+)
 
 
 def read_cifar(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Arrays:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lbq_hw.datasets import class_names
 from lbq_hw.datasets.base import DatasetError, DatasetInfo, Resource
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -24,7 +25,7 @@ _NMNIST_FILES = "https://data.mendeley.com/public-files/datasets/468j46mzdv/file
 NMNIST = DatasetInfo(
     name="nmnist",
     shape=(2, 34, 34),
-    classes=10,
+    class_names=class_names.DIGITS,
     temporal=True,
     max_value=255,
     source="N-MNIST, https://www.garrickorchard.com/datasets/n-mnist",
@@ -48,7 +49,7 @@ _NMNIST_COUNTS = {"train": 60000, "test": 10000}
 DVS128_GESTURE = DatasetInfo(
     name="dvs128-gesture",
     shape=(2, 128, 128),
-    classes=11,
+    class_names=class_names.DVS128_GESTURE,
     temporal=True,
     max_value=255,
     source="DVS128 Gesture, https://research.ibm.com/interactive/dvsgesture/",
@@ -79,7 +80,7 @@ _CIFAR10_DVS_PER_CLASS, _CIFAR10_DVS_TRAIN = 1000, 900
 CIFAR10_DVS = DatasetInfo(
     name="cifar10-dvs",
     shape=(2, 128, 128),
-    classes=10,
+    class_names=tuple(_CIFAR10_DVS_CLASSES),
     temporal=True,
     max_value=255,
     source="CIFAR10-DVS, https://figshare.com/articles/dataset/CIFAR10-DVS_New/4724671",

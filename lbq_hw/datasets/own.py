@@ -6,8 +6,9 @@ An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (
 `test_images` and `test_labels` instead.
 
 A folder has one folder per class, of PNG and JPEG files; folders `train` and `test`, each with such
-folders, divide it. Classes are numbered in the order of their names, by value where all names are
-numbers, and an empty folder is a class too. Pictures become gray or RGB and are resized.
+folders, divide it. Classes have the names of their folders and are numbered in the order of these
+names, by value where all are numbers; an empty folder is a class too, but hidden folders and those
+that a system makes, such as `__MACOSX`, are none. Pictures become gray or RGB and are resized.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError
 NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
 _WHOLE = ("images", "labels")
+_SYSTEM = ("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
@@ -147,7 +149,11 @@ def _class_folders(root: Path) -> tuple[dict[str, Path], list[str]]:
 def _folders(place: Path) -> list[str]:
     if not place.is_dir():
         return []
-    return [path.name for path in place.iterdir() if path.is_dir() and path.name[0] != "."]
+    return [
+        path.name
+        for path in place.iterdir()
+        if path.is_dir() and path.name[0] != "." and path.name not in _SYSTEM
+    ]
 
 
 def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
@@ -167,7 +173,14 @@ def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
     for number, (path, _) in enumerate(found):
         images[number] = read_picture(path, shape)
     labels = np.array([label for _, label in found], np.int64)
-    return Dataset(name=IMAGES, images=images, labels=labels, classes=len(classes))
+    return Dataset(
+        name=IMAGES,
+        images=images,
+        labels=labels,
+        classes=len(classes),
+        class_names=tuple(classes),
+        full_scale=255,
+    )
 
 
 def read_picture(path: Path, shape: Shape) -> NDArray[np.uint8]:

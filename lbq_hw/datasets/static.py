@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lbq_hw.datasets import class_names
 from lbq_hw.datasets.base import DatasetError, DatasetInfo, Resource, check_md5
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -15,7 +16,7 @@ Arrays = tuple[np.ndarray, np.ndarray]
 DIGITS = DatasetInfo(
     name="digits",
     shape=(1, 8, 8),
-    classes=10,
+    class_names=class_names.DIGITS,
     temporal=False,
     max_value=16,
     source="scikit-learn, which carries it",
@@ -33,7 +34,7 @@ def _idx_resources(base: str, md5s: tuple[str, ...]) -> tuple[Resource, ...]:
 MNIST = DatasetInfo(
     name="mnist",
     shape=(1, 28, 28),
-    classes=10,
+    class_names=class_names.DIGITS,
     temporal=False,
     max_value=255,
     source="MNIST, http://yann.lecun.com/exdb/mnist/",
@@ -51,7 +52,7 @@ MNIST = DatasetInfo(
 FASHION_MNIST = DatasetInfo(
     name="fashion-mnist",
     shape=(1, 28, 28),
-    classes=10,
+    class_names=class_names.FASHION_MNIST,
     temporal=False,
     max_value=255,
     source="Fashion-MNIST, https://github.com/zalandoresearch/fashion-mnist, "

@@ -4,8 +4,8 @@ A `Network` is a list of `Layer`s in execution order. A layer sums one or more `
 integer current; a spiking layer turns it into burst levels, the last layer (the readout) has no
 neuron and sums its current over time into logits. Arithmetic: `lbq_hw.golden`; file: `lbq_hw.file`.
 
-Here: how layers fit together. `input` and `layer` have the parts, `limits` the most there may be of
-anything, `bounds` proves how far their integers reach.
+Here: how layers fit together. `input` and `layer` have the parts, `held_out` what was kept from
+training, `limits` the most there may be of anything, `bounds` proves how far their integers reach.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from lbq_hw import numeric
 from lbq_hw.network import limits
 from lbq_hw.network.base import NetworkError, Pair, Shape, require
 from lbq_hw.network.bounds import Bounds, check_int64, path_bound, prove
+from lbq_hw.network.held_out import HeldOut
 from lbq_hw.network.input import INPUT, Input
 from lbq_hw.network.layer import Layer, Neuron, Path, Window
 
 __all__ = [
     "INPUT",
     "Bounds",
+    "HeldOut",
     "Input",
     "Layer",
     "Network",
@@ -45,7 +47,9 @@ class Network:
     """A checked integer network.
 
     Members: `input`; `timesteps` T; `weight_bits` of every convolution (identity weights may be
-    wider); `layers` in execution order, the readout last; `meta`, JSON-able facts about its origin.
+    wider); `layers` in execution order, the readout last; `meta`, JSON-able facts about its origin;
+    `class_names`, one per class or none; `held_out`, which images of the user's undivided data were
+    not trained on.
     """
 
     name: str
@@ -54,6 +58,8 @@ class Network:
     weight_bits: int
     layers: tuple[Layer, ...]
     meta: Mapping[str, Any] = field(default_factory=dict)
+    class_names: tuple[str, ...] = ()
+    held_out: HeldOut | None = None
 
     def __post_init__(self) -> None:
         limits.check_network_name(self.name)
@@ -91,6 +97,8 @@ class Network:
                 min(layer.output_shape) >= 1, f"{place}: its output {layer.output_shape} is empty"
             )
             shapes[layer.name] = layer.output_shape
+        if self.class_names:
+            limits.check_class_names(self.class_names, self.classes)
 
     @staticmethod
     def _check_path(

@@ -19,7 +19,9 @@ class Input:
 
     Members: `shape` of the raw image; `static` (one image for all timesteps) or one frame per
     timestep; `bits` planes; `border` pixels on each side that hold `border_value[channel]`: how a
-    network trained on mean-subtracted images gets its zero padding right.
+    network trained on mean-subtracted images gets its zero padding right; `full_scale`, the raw
+    value that stands for white, or None where nothing says it: nothing is computed from it, but
+    pictures are mapped to it before they become raw.
     """
 
     shape: Shape
@@ -28,6 +30,7 @@ class Input:
     shift: int = 0
     border: int = 0
     border_value: tuple[int, ...] = ()
+    full_scale: int | None = None
 
     def __post_init__(self) -> None:
         limits.check_shape(self.shape, INPUT)
@@ -44,11 +47,23 @@ class Input:
             f"without a border, not {self.border_value!r}",
         )
         limits.check_shape(self.tensor_shape, "input with its border")
+        most = self.largest_raw
+        require(
+            self.full_scale is None
+            or (type(self.full_scale) is int and 1 <= self.full_scale <= most),
+            f"input full_scale must be an integer of 1..{most}, which {self.bits} bits and a shift "
+            f"of {self.shift} keep, not {self.full_scale!r}",
+        )
 
     @property
     def capacity(self) -> int:
         """Largest value a pixel takes."""
         return (1 << self.bits) - 1
+
+    @property
+    def largest_raw(self) -> int:
+        """Largest raw value that is not saturated."""
+        return min((1 << (self.bits + self.shift)) - 1, 255)
 
     @property
     def tensor_shape(self) -> Shape:

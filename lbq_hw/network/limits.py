@@ -9,6 +9,7 @@ ResNet-20 as the paper has it may take 1,800 timesteps. docs/lbq-format.md lists
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from lbq_hw.network.base import Shape, require
 
@@ -32,6 +33,10 @@ MAX_LEVELS = 1 << 28
 """Levels of one tensor over all timesteps, the padding of those that read it included."""
 MAX_WORK = 1 << 42
 """Multiplications of one image over all timesteps, were every level a number."""
+MAX_IMAGES = 1 << 24
+"""Images of a dataset of which some were held out."""
+MAX_HELD_OUT = 1 << 20
+"""Images held out: their numbers fit the header of a file."""
 
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -52,6 +57,23 @@ def check_layer_name(name: str) -> None:
         f"a layer's name must be 1 to {MAX_NAME} printable characters, no space first or last, "
         f"not {name!r}",
     )
+
+
+def check_class_names(names: Sequence[str], classes: int) -> None:
+    """Refuse names that do not name each class, one by one, in one line."""
+    require(
+        len(names) == classes,
+        f"class_names must be {classes} names, one per class, not {len(names)}",
+    )
+    for name in names:
+        require(
+            isinstance(name, str) and 1 <= len(name) <= MAX_NAME and name.isprintable(),
+            f"a class's name must be 1 to {MAX_NAME} printable characters, not {name!r}",
+        )
+    seen: set[str] = set()
+    for name in names:
+        require(name not in seen, f"two classes have the name {name!r}")
+        seen.add(name)
 
 
 def check_shape(shape: Shape, place: str) -> None:

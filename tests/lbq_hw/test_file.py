@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from lbq_hw import file
 from lbq_hw.file import FileError
 from lbq_hw.manifest import describe
-from lbq_hw.network import Input, Layer, Network, NetworkError, Neuron, Path, Window
+from lbq_hw.network import HeldOut, Input, Layer, Network, NetworkError, Neuron, Path, Window
 
 
 def vector(*values: int) -> Any:
@@ -295,8 +295,8 @@ def test_a_file_cut_off_in_its_data_is_truncated() -> None:
 
 
 def test_a_file_of_a_newer_version_asks_for_an_update() -> None:
-    assert error_of(with_metadata(version="4")) == (
-        "net.lbq was written by a newer lbq-hw (version 4, this one reads 3): update lbq-hw"
+    assert error_of(with_metadata(version="5")) == (
+        "net.lbq was written by a newer lbq-hw (version 5, this one reads 4): update lbq-hw"
     )
 
 
@@ -333,6 +333,100 @@ def test_a_reset_to_zero_that_is_false_is_left_out() -> None:
     assert error_of(with_manifest(lambda m: m["layers"][0]["neuron"].update(to_zero=False))) == (
         "net.lbq describes no valid network (manifest.layers[0].neuron.to_zero must be true, or "
         "left out, not False): export or copy it again"
+    )
+
+
+FULL_SCALE = Input(
+    shape=(2, 5, 6), static=True, bits=4, shift=4, border=1, border_value=(7, 0), full_scale=240
+)
+HELD_OUT = HeldOut(data=64 * "a", count=10, indices=(0, 3, 9))
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"input": FULL_SCALE}, "a full_scale of the input needs"),
+        ({"class_names": ("süß", "not süß")}, "class_names need"),
+        ({"held_out": HELD_OUT}, "held_out needs"),
+    ],
+)
+def test_what_a_user_means_makes_a_file_of_version_4(
+    bits: int, changes: dict[str, Any], what: str
+) -> None:
+    saved = dataclasses.replace(example(), weight_bits=bits, **changes)
+    data = file.dumps(saved)
+    header, body = header_of(data)
+    assert header["__metadata__"]["version"] == "4"
+    assert fields(file.loads(data)) == fields(saved)
+    assert file.digest(saved) != file.digest(dataclasses.replace(example(), weight_bits=bits))
+    header["__metadata__"]["version"] = "3"
+    assert error_of(with_header(header, body)) == (
+        f"net.lbq describes no valid network ({what} version 4, and the file has 3): "
+        "export or copy it again"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("class_names", [], "manifest.class_names must be one name per class, or left out, not []"),
+        ("class_names", None, "manifest.class_names must be a list, not None"),
+        ("class_names", ["a"], "class_names must be 2 names, one per class, not 1"),
+        ("class_names", ["a", 1], "manifest.class_names[1] must be a string, not 1"),
+        ("class_names", ["a", "a"], "two classes have the name 'a'"),
+        (
+            "class_names",
+            ["a", "b\n"],
+            "a class's name must be 1 to 200 printable characters, not 'b\\n'",
+        ),
+        ("class_names", ["a", ""], "a class's name must be 1 to 200 printable characters, not ''"),
+        ("held_out", None, "manifest.held_out must be an object, not None"),
+        (
+            "held_out",
+            {"data": "A" * 64, "count": 2, "indices": [0]},
+            f"held_out data must be a SHA-256 in lower-case hexadecimal, not {64 * 'A'!r}",
+        ),
+        (
+            "held_out",
+            {"data": "a" * 64, "count": 0, "indices": [0]},
+            "held_out count must be an integer of 1..16777216, not 0",
+        ),
+        (
+            "held_out",
+            {"data": "a" * 64, "count": 2, "indices": []},
+            "held_out indices must be 1 to 1048576, not 0",
+        ),
+        *(
+            (
+                "held_out",
+                {"data": "a" * 64, "count": 3, "indices": indices},
+                "held_out indices must be integers of 0..2, in ascending order",
+            )
+            for indices in ([-1], [3], [1, 0], [1, 1])
+        ),
+    ],
+)
+def test_meanings_that_cannot_be_are_refused(key: str, value: Any, reason: str) -> None:
+    assert error_of(with_manifest(lambda manifest: manifest.update({key: value}))) == (
+        f"net.lbq describes no valid network ({reason}): export or copy it again"
+    )
+
+
+@pytest.mark.parametrize("value", [0, 256])
+def test_a_full_scale_that_no_raw_value_has_is_refused(value: int) -> None:
+    data = with_manifest(lambda manifest: manifest["input"].update(full_scale=value))
+    assert error_of(data) == (
+        "net.lbq describes no valid network (input full_scale must be an integer of 1..255, which "
+        f"4 bits and a shift of 4 keep, not {value}): export or copy it again"
+    )
+
+
+def test_a_full_scale_that_is_saturated_is_refused() -> None:
+    with pytest.raises(NetworkError) as caught:
+        Input(shape=(1, 8, 8), static=True, bits=4, full_scale=16)
+    assert str(caught.value) == (
+        "input full_scale must be an integer of 1..15, which 4 bits and a shift of 0 keep, not 16"
     )
 
 

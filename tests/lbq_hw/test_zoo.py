@@ -71,6 +71,29 @@ PACKED = {  # at most so many bytes
 SHIPPED = (LARGE, *PACKED, *SMALL)
 
 
+# fmt: off
+DIGESTS = {
+    "cifar10-onchip": "dccff639656058462fd1073de4e3bde1497b994fdcd0f63ba86d39cf31e56043",
+    "cifar10-resnet20": "1f8be2c8d4c67d8f23f63763ad238ade1328a64cbc180619658b9598f36bd054",
+    "cifar10-resnet20-4bit": "53a05c8d0f65f735974ff8a8b755984488fb0d3663e60ca2a626e6828bc83977",
+    "cifar10-resnet20-4bit-sparse":
+        "72ecbdb48b9c654d63de81ca83a4ac7bd99749c6e116c54abc69b308af5bedd3",
+    "cifar10-small": "ac401273d51c1436197bb1a24379ad9b4cd14bc1aa75bde1e48cd3ccac45f08b",
+    "digits": "9f22b9b41ad0a5ebf731bb1334aa3ebbf58ff64cb927f3cab270d735f01a27b0",
+    "mnist": "a77e6b624f483fb0c60a57cff0daa22607e68046d7007c678fe0bc661dfa9e6b",
+    "mnist-4bit": "340de1ad799d86c97226f595201d6ee478dda0838c94bdd0a582d89d717133df",
+    "nmnist": "912626214c5127d314115d4bbc2b8f7d49b4733b6cdd8b035654b33ac8b2a607",
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_a_network_of_the_zoo_keeps_its_digest_and_its_bytes(name: str) -> None:
+    network = file.load(zoo.find(name))
+    assert file.digest(network) == DIGESTS[name]
+    assert file.dumps(network) == zoo.find(name).read_bytes()
+
+
 def test_the_promised_networks_ship_and_are_small() -> None:
     assert set(SHIPPED) <= set(zoo.names())
     assert all(zoo.find(name).stat().st_size < 100_000 for name in SMALL)
