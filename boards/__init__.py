@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lbq_hw.external.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
-_HELPERS = ("__main__", "clocks", "pages", "pins", "platforms", "top")
+_HELPERS = ("__main__", "clocks", "pages", "pins", "platforms", "plls", "top")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
 
@@ -46,7 +46,8 @@ class Board:
     is none that a core can read.
 
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy; None: there is no
-    light, or its pin has another use.
+    light, or its pin has another use. `hold` are resources that are driven to a constant value,
+    each as name, number and value: pins by which another chip would stop or take over the FPGA.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
     `program`, the command that loads a bitstream, which replaces ``{}``. `usb` is what the board
@@ -68,6 +69,7 @@ class Board:
     sdram: str = ""
     uart: tuple[str, int] = ("uart", 0)
     led: tuple[str, int] | None = ("led", 0)
+    hold: tuple[tuple[str, int, int], ...] = ()
     baud: int
     place: tuple[str, ...] = ()
     pack: tuple[str, ...] = ()

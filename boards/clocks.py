@@ -84,8 +84,11 @@ class Setting:
 def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
     """The fastest clock that is at most `target_hz`; None where that is the input itself.
 
-    Of equal ones, that with the fastest phase detector: it has the least jitter. ClockError if
-    the PLL can make none within a fifth of the target.
+    Of settings that make it, the one whose oscillator is nearest the middle of its range; of
+    those, the one with the fastest phase detector, which has the least jitter. Some clocks leave
+    no choice: 80 MHz of 25 MHz on an ECP5 need an oscillator at 400 or 800 MHz, 60 MHz of 27 MHz
+    on a Gowin a phase detector at 3 MHz, and these limits are inclusive. ClockError if the PLL
+    can make none within a fifth of the target.
     """
     if target_hz == input_hz:
         return None
@@ -93,21 +96,23 @@ def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
     low, high = made.limits.input
     if not low * MHZ <= input_hz <= high * MHZ:
         raise ClockError(f"the input of a PLL must be {low} to {high} MHz, not {_mhz(input_hz)}")
-    best: tuple[Fraction, Fraction, dict[str, int]] | None = None
+    middle = Fraction(sum(made.limits.oscillator) * MHZ) / 2
+    best: tuple[Fraction, Fraction, Fraction, dict[str, int]] | None = None
     for detector, oscillator, output, parameters in _SEARCH[made.kind](
         input_hz, target_hz, made.limits
     ):
         if output > target_hz or not made.limits.allow(detector, oscillator, output):
             continue
-        if best is None or (output, detector) > best[:2]:
-            best = (output, detector, parameters)
+        found = (output, -abs(oscillator - middle), detector)
+        if best is None or found > best[:3]:
+            best = (*found, parameters)
     if best is None or best[0] < Fraction(4, 5) * target_hz:
         low, high = made.limits.output
         raise ClockError(
             f"the clock must be one that the PLL makes of {_mhz(input_hz)} ({low} to {high} MHz), "
             f"not {_mhz(target_hz)}"
         )
-    return Setting(pll=pll, input_hz=input_hz, output_hz=round(best[0]), parameters=best[2])
+    return Setting(pll=pll, input_hz=input_hz, output_hz=round(best[0]), parameters=best[3])
 
 
 def _mhz(hertz: int) -> str:
@@ -129,17 +134,17 @@ def _sb_pll40(input_hz: int, target_hz: int, limits: Limits) -> Iterator[_Tried]
 
 
 def _ehxplll(input_hz: int, target_hz: int, limits: Limits) -> Iterator[_Tried]:
-    """Feedback from CLKOP, undivided: it is the phase detector's clock, times CLKOP_DIV the
-    oscillator's. CLKOS, of the same oscillator, is the clock.
+    """Feedback from CLKOS, undivided: it is the phase detector's clock, times CLKOS_DIV the
+    oscillator's. CLKOP, of the same oscillator, is the clock.
     """
     slowest, fastest = (bound * MHZ for bound in limits.oscillator)
     for clki in range(1, int(input_hz / (limits.detector[0] * MHZ)) + 1):
         detector = Fraction(input_hz, clki)
-        for clkop in range(ceil(slowest / detector), min(int(fastest / detector), 128) + 1):
-            oscillator = detector * clkop
-            clkos = min(ceil(oscillator / target_hz), 128)
+        for clkos in range(ceil(slowest / detector), min(int(fastest / detector), 128) + 1):
+            oscillator = detector * clkos
+            clkop = min(ceil(oscillator / target_hz), 128)
             parameters = {"CLKI_DIV": clki, "CLKFB_DIV": 1, "CLKOP_DIV": clkop, "CLKOS_DIV": clkos}
-            yield detector, oscillator, oscillator / clkos, parameters
+            yield detector, oscillator, oscillator / clkop, parameters
 
 
 def _rpll(input_hz: int, target_hz: int, limits: Limits) -> Iterator[_Tried]:

@@ -12,7 +12,7 @@ from boards import Board, BoardError
 
 __all__ = ["check", "pins"]
 
-_ROLES = ("clock", "uart", "led", "sdram")
+_ROLES = ("clock", "uart", "led", "sdram", "hold")
 
 
 def check(board: Board) -> None:
@@ -31,10 +31,16 @@ def check(board: Board) -> None:
 
 
 def pins(board: Board, role: str) -> dict[str, str]:
-    """The pins of a board's ``clock``, ``uart``, ``led`` or ``sdram``, with the signals on them."""
-    resource = _resource(board, role)
-    if resource is None:
-        return {}
+    """The pins of a role, which is ``clock``, ``uart``, ``led``, ``sdram`` or ``hold``, with the
+    signals on them.
+    """
+    found: dict[str, str] = {}
+    for resource in _resources(board, role):
+        found |= _pins_of(board, role, resource)
+    return found
+
+
+def _pins_of(board: Board, role: str, resource: tuple[str, int]) -> dict[str, str]:
     words = f"{resource[0]} {resource[1]}"
     platform = board.make_platform()
     try:
@@ -45,19 +51,22 @@ def pins(board: Board, role: str) -> dict[str, str]:
             f"{role} must be a resource of its platform ({known}), not {words}"
         ) from None
     group = isinstance(port, PortGroup)
-    if role in ("clock", "led") and group:
+    if role in ("clock", "led", "hold") and group:
         raise BoardError(f"{role} must be one signal, but {words} has several")
     if role == "uart" and not (group and hasattr(port, "rx") and hasattr(port, "tx")):
         raise BoardError(f"uart must have the signals rx and tx, which {words} has not")
     return {pin: f"{role} ({signal})" for pin, signal in _walk(port, words)}
 
 
-def _resource(board: Board, role: str) -> tuple[str, int] | None:
+def _resources(board: Board, role: str) -> list[tuple[str, int]]:
     if role == "clock":
-        return board.clock, 0
+        return [(board.clock, 0)]
     if role == "sdram":
-        return ("sdram", 0) if board.sdram else None
-    return board.uart if role == "uart" else board.led
+        return [("sdram", 0)] if board.sdram else []
+    if role == "hold":
+        return [(name, number) for name, number, _ in board.hold]
+    resource = board.uart if role == "uart" else board.led
+    return [] if resource is None else [resource]
 
 
 def _walk(port: Any, name: str) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Platforms that amaranth-boards does not have, or not with a serial port."""
+"""Platforms that amaranth-boards does not have, or not with every pin that is needed."""
 
 from amaranth.build import Attrs, Clock, Pins, Resource
 from amaranth.vendor import GowinPlatform, LatticeECP5Platform
@@ -6,14 +6,22 @@ from amaranth_boards.ecpix5 import ECPIX545Platform, ECPIX585Platform
 from amaranth_boards.icesugar_pro import ICESugarProPlatform
 from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform
 from amaranth_boards.resources import LEDResources, SDRAMResource, UARTResource
+from amaranth_boards.ulx3s import (
+    ULX3S_12F_Platform,
+    ULX3S_25F_Platform,
+    ULX3S_45F_Platform,
+    ULX3S_85F_Platform,
+)
 
 __all__ = [
     "ColorlightI5Platform", "ColorlightI9Platform", "ECPIX545BoardPlatform",
     "ECPIX585BoardPlatform", "ICESugarProBoardPlatform", "OrangeCrabPlatform",
-    "TangNano20kPlatform",
+    "TangNano20kPlatform", "ULX3S12FBoardPlatform", "ULX3S25FBoardPlatform",
+    "ULX3S45FBoardPlatform", "ULX3S85FBoardPlatform",
 ]  # fmt: skip
 
 _CMOS = {"IO_TYPE": "LVCMOS33"}
+_LINK = {"PULLMODE": "UP", **_CMOS}  # an open line rests high
 
 
 def _colorlight(led):
@@ -24,7 +32,7 @@ def _colorlight(led):
     return (
         Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), Attrs(**_CMOS)),
         *LEDResources(pins=led, invert=True, attrs=Attrs(**_CMOS)),
-        UARTResource(0, rx="H18", tx="J17", attrs=Attrs(**_CMOS)),
+        UARTResource(0, rx="H18", tx="J17", attrs=Attrs(**_LINK)),
         SDRAMResource(
             0,
             clk="B9",
@@ -87,7 +95,7 @@ class OrangeCrabPlatform(OrangeCrabR0_2_25FPlatform):
 
     resources = (
         *OrangeCrabR0_2_25FPlatform.resources,
-        UARTResource(0, rx="0", tx="1", conn=("io", 0), attrs=Attrs(**_CMOS)),
+        UARTResource(0, rx="0", tx="1", conn=("io", 0), attrs=Attrs(**_LINK)),
         *LEDResources(pins="M3", invert=True, attrs=Attrs(**_CMOS)),
     )
 
@@ -123,3 +131,31 @@ class TangNano20kPlatform(GowinPlatform):
         ),
     )
     connectors = ()
+
+
+def _ulx3s(resources):
+    """With a pull-up on the serial line, and with the ESP32's pin GPIO0, as wifi_gpio0. While it is
+    low for some seconds, the usual firmware of the ESP32 takes the FPGA over by JTAG; it must be
+    driven, for pads of an ECP5 that are not used pull down.
+    """
+    return (
+        *(resource for resource in resources if resource.name != "uart"),
+        UARTResource(0, rx="M1", tx="L4", attrs=Attrs(**_LINK)),
+        Resource("wifi_gpio0", 0, Pins("L2", dir="o"), Attrs(**_CMOS)),
+    )
+
+
+class ULX3S12FBoardPlatform(ULX3S_12F_Platform):
+    resources = _ulx3s(ULX3S_12F_Platform.resources)
+
+
+class ULX3S25FBoardPlatform(ULX3S_25F_Platform):
+    resources = _ulx3s(ULX3S_25F_Platform.resources)
+
+
+class ULX3S45FBoardPlatform(ULX3S_45F_Platform):
+    resources = _ulx3s(ULX3S_45F_Platform.resources)
+
+
+class ULX3S85FBoardPlatform(ULX3S_85F_Platform):
+    resources = _ulx3s(ULX3S_85F_Platform.resources)

@@ -1,4 +1,4 @@
-"""The top of a board: clock, reset, the pins of the link, and a light."""
+"""The top of a board: clock, reset, the pins of the link, a light, and pins that are held."""
 
 from math import ceil
 
@@ -9,6 +9,7 @@ from amaranth.lib.wiring import connect
 
 from boards import Board
 from boards.clocks import Setting
+from boards.plls import ClockGenerator
 from lbq_hw.core.external.pins import SdramPins
 
 __all__ = ["WAKE_SECONDS", "Top"]
@@ -21,6 +22,7 @@ whatever they hold. Lattice does not document it; Amaranth's platform waits as l
 class Top(Elaboratable):
     """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
     ``bus`` on those of its SDRAM, if it has external memory. ``busy`` is the LED's, if it has one.
+    The pins of the board's `hold` are driven to their values.
 
     Its clock domain ``sync`` runs from the PLL, and is held in reset until the PLL is locked, on an
     iCE40 for at least `WAKE_SECONDS` more, in which its block RAMs begin to give what they hold.
@@ -56,6 +58,10 @@ class Top(Elaboratable):
             led = platform.request(*self._board.led, dir="-")
             m.submodules.led = light = io.Buffer("o", led)
             m.d.comb += light.o.eq(system.busy)
+        for name, number, value in self._board.hold:
+            port = platform.request(name, number, dir="-")
+            m.submodules[f"hold_{name}_{number}"] = held = io.Buffer("o", port)
+            m.d.comb += held.o.eq(value)
         if "bus" in system.signature.members:
             port = platform.request("sdram", dir="-")
             m.submodules.sdram = pins = SdramPins(chip=self._board.chip, port=port)
@@ -64,9 +70,8 @@ class Top(Elaboratable):
 
     def _clock(self, m, platform):
         pin = platform.request(self._board.clock, dir="-")
-        made, locked = Signal(), Signal()
-        build = _PRIMITIVES[self._setting.pll]
-        m.submodules.pll = build(m, self._setting, pin, made, locked)
+        m.submodules.pll = pll = ClockGenerator(setting=self._setting, pin=pin)
+        made, locked = pll.clock, pll.locked
         if self._board.family == "ecp5" and "bus" in self._system.signature.members:
             self._gate(m, made, locked)
             return
@@ -93,98 +98,3 @@ class Top(Elaboratable):
         m.submodules.wake_reset = ResetSynchronizer(~locked, domain="wake")
         m.d.wake += count.eq(count + ~count[-1])
         return count[-1]
-
-
-def _sb_pll40(m, setting, pin, made, locked, *, pad):
-    parameters = {f"p_{name}": value for name, value in setting.parameters.items()}
-    common = {
-        "p_FEEDBACK_PATH": "SIMPLE",
-        "i_RESETB": 1,
-        "i_BYPASS": 0,
-        "o_PLLOUTGLOBAL": made,
-        "o_LOCK": locked,
-    }
-    if pad:
-        return Instance("SB_PLL40_PAD", **common, **parameters, i_PACKAGEPIN=pin.io)
-    m.submodules.clock_pin = buffer = io.Buffer("i", pin)
-    return Instance("SB_PLL40_CORE", **common, **parameters, i_REFERENCECLK=buffer.i)
-
-
-def _sb_pll40_pad(m, setting, pin, made, locked):
-    return _sb_pll40(m, setting, pin, made, locked, pad=True)
-
-
-def _sb_pll40_core(m, setting, pin, made, locked):
-    return _sb_pll40(m, setting, pin, made, locked, pad=False)
-
-
-def _ehxplll(m, setting, pin, made, locked):
-    m.submodules.clock_pin = buffer = io.Buffer("i", pin)
-    parameters = {f"p_{name}": value for name, value in setting.parameters.items()}
-    feedback = Signal()
-    divisors = setting.parameters
-    return Instance(
-        "EHXPLLL",
-        **parameters,
-        p_FEEDBK_PATH="CLKOP",
-        p_CLKOP_ENABLE="ENABLED",
-        p_CLKOP_CPHASE=divisors["CLKOP_DIV"] - 1,
-        p_CLKOS_ENABLE="ENABLED",
-        p_CLKOS_CPHASE=divisors["CLKOS_DIV"] - 1,
-        i_CLKI=buffer.i,
-        i_CLKFB=feedback,
-        i_RST=0,
-        i_STDBY=0,
-        i_PHASESEL0=0,
-        i_PHASESEL1=0,
-        i_PHASEDIR=0,
-        i_PHASESTEP=0,
-        i_PHASELOADREG=0,
-        i_PLLWAKESYNC=0,
-        i_ENCLKOP=0,
-        i_ENCLKOS=0,
-        o_CLKOP=feedback,
-        o_CLKOS=made,
-        o_LOCK=locked,
-    )
-
-
-def _rpll(m, setting, pin, made, locked):
-    m.submodules.clock_pin = buffer = io.Buffer("i", pin)
-    parameters = {f"p_{name}": value for name, value in setting.parameters.items()}
-    return Instance(
-        "rPLL",
-        **parameters,
-        p_FCLKIN=f"{setting.input_hz / 1e6:g}",
-        p_DYN_IDIV_SEL="false",
-        p_DYN_FBDIV_SEL="false",
-        p_DYN_ODIV_SEL="false",
-        p_PSDA_SEL="0000",
-        p_DUTYDA_SEL="1000",
-        p_CLKFB_SEL="internal",
-        p_CLKOUT_BYPASS="false",
-        p_CLKOUTP_BYPASS="false",
-        p_CLKOUTD_BYPASS="false",
-        p_DEVICE="GW1NR-9C" if setting.pll == "rpll_gw1nr" else "GW2AR-18C",
-        i_CLKIN=buffer.i,
-        i_CLKFB=0,
-        i_RESET=0,
-        i_RESET_P=0,
-        i_FBDSEL=0,
-        i_IDSEL=0,
-        i_ODSEL=0,
-        i_PSDA=0,
-        i_DUTYDA=0,
-        i_FDLY=0,
-        o_CLKOUT=made,
-        o_LOCK=locked,
-    )
-
-
-_PRIMITIVES = {
-    "sb_pll40_pad": _sb_pll40_pad,
-    "sb_pll40_core": _sb_pll40_core,
-    "ehxplll": _ehxplll,
-    "rpll_gw1nr": _rpll,
-    "rpll_gw2ar": _rpll,
-}

@@ -68,6 +68,28 @@ def test_a_board_puts_the_link_on_the_pins_of_its_documentation(
     assert found == UART_PINS[name]
 
 
+@pytest.mark.parametrize("name", FABRICS)
+def test_the_line_to_a_board_rests_high_when_nothing_drives_it(name: str) -> None:
+    board = boards.find(name)
+    (rx,) = (io for io in board.make_platform().lookup(*board.uart).ios if io.name == "rx")
+    attributes = {**board.make_platform().lookup(*board.uart).attrs, **rx.attrs}
+    pulls = {"PULLMODE": "UP", "PULL_MODE": "UP", "PULLUP": 1}
+    assert any(attributes.get(key) == value for key, value in pulls.items())
+
+
+@pytest.mark.parametrize("name", ["ulx3s-12f", "ulx3s-45f", "ulx3s-85f"])
+def test_an_ulx3s_drives_the_pin_by_which_its_esp32_would_take_over(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    prepare(boards.find(name), tmp_path)
+    assert 'LOCATE COMP "wifi_gpio0_0__io" SITE "L2";' in (tmp_path / "top.lpf").read_text("utf-8")
+    design = (tmp_path / "top.v").read_text("utf-8")
+    buffer = re.search(r"module \\top\.hold_wifi_gpio0_0 .*?endmodule", design, re.S)
+    assert buffer is not None
+    assert re.findall(r"\.(o|t)\((.*)\)", buffer[0]) == [("o", "1'h1"), ("t", "1'h0")]
+
+
 def test_both_steps_of_the_placer_are_tried_for_a_core_that_fills_an_ecp5() -> None:
     def steps(name: str, *, full: bool) -> list[str]:
         calls = (

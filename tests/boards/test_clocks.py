@@ -23,8 +23,8 @@ def frequencies(setting: Setting) -> tuple[Fraction, Fraction, Fraction]:
         return detector, oscillator, oscillator / 2 ** p["DIVQ"]
     if setting.pll == "ehxplll":
         detector = clock / p["CLKI_DIV"]
-        oscillator = detector * p["CLKFB_DIV"] * p["CLKOP_DIV"]
-        return detector, oscillator, oscillator / p["CLKOS_DIV"]
+        oscillator = detector * p["CLKFB_DIV"] * p["CLKOS_DIV"]
+        return detector, oscillator, oscillator / p["CLKOP_DIV"]
     detector = clock / (p["IDIV_SEL"] + 1)
     output = detector * (p["FBDIV_SEL"] + 1)
     return detector, output * p["ODIV_SEL"], output
@@ -57,16 +57,38 @@ def test_a_setting_keeps_every_limit_and_never_exceeds_its_target(pll: str, targ
 @pytest.mark.parametrize(
     ("pll", "clock", "target", "parameters"),
     [
-        # what icepll and gowin_pll print for the same clocks
+        # what icepll prints for the same clocks
         ("sb_pll40_pad", 12, 24, {"DIVR": 0, "DIVF": 63, "DIVQ": 5, "FILTER_RANGE": 1}),
         ("sb_pll40_pad", 12, 30, {"DIVR": 0, "DIVF": 79, "DIVQ": 5, "FILTER_RANGE": 1}),
-        ("rpll_gw1nr", 27, 54, {"IDIV_SEL": 0, "FBDIV_SEL": 1, "ODIV_SEL": 8}),
+        # what gowin_pll prints for them; its oscillator of 54 MHz is the slowest (ODIV_SEL 8)
+        ("rpll_gw1nr", 27, 54, {"IDIV_SEL": 0, "FBDIV_SEL": 1, "ODIV_SEL": 16}),
+        ("rpll_gw2ar", 27, 60, {"IDIV_SEL": 8, "FBDIV_SEL": 19, "ODIV_SEL": 16}),
     ],
 )
 def test_known_settings(pll: str, clock: int, target: int, parameters: dict[str, int]) -> None:
     setting = solve(pll, clock * MHZ, target * MHZ)
     assert setting is not None
     assert setting.parameters == parameters
+
+
+@pytest.mark.parametrize(
+    ("pll", "clock", "target", "oscillator"),
+    [
+        ("ehxplll", 25, 75, 600),
+        ("ehxplll", 100, 80, 560),  # 640 is as near the middle
+        ("ehxplll", 48, 80, 560),
+        ("ehxplll", 25, 80, 400),  # or 800, and nothing between
+        ("rpll_gw1nr", 27, 54, 864),
+        ("rpll_gw2ar", 27, 60, 960),
+        ("sb_pll40_core", 12, 48, 768),
+    ],
+)
+def test_the_oscillator_is_near_the_middle_of_its_range(
+    pll: str, clock: int, target: int, oscillator: int
+) -> None:
+    setting = solve(pll, clock * MHZ, target * MHZ)
+    assert setting is not None
+    assert frequencies(setting)[1:] == (oscillator, target)
 
 
 def test_the_input_itself_needs_no_pll() -> None:
