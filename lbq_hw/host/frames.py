@@ -12,10 +12,9 @@ from lbq_hw.isa import link
 from lbq_hw.isa.link import CRC_BYTES, Command, Status
 
 _ANY = CoreConfig()  # heads of frames are the same for every core
-# The escape first, or those that it brings for a flag would be escaped themselves.
-_STUFFED = tuple(
-    (bytes((byte,)), bytes((link.ESCAPE, byte ^ link.ESCAPED))) for byte in (link.ESCAPE, link.FLAG)
-)
+STUFFED = (link.ESCAPE, link.FLAG, link.CANCEL)
+"""Bytes that a request has only escaped, but for the flag that ends it. The escape is first, or
+those that it brings for the others would be escaped themselves."""
 _PAGE = 256  # a frame's address counts up in its low byte only
 REQUEST_BYTES, REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
 
@@ -56,8 +55,8 @@ class Reply:
 def wrap(plain: bytes) -> bytes:
     """Add the CRC, escape, end with a flag."""
     whole = plain + zlib.crc32(plain).to_bytes(CRC_BYTES, "little")
-    for byte, escaped in _STUFFED:
-        whole = whole.replace(byte, escaped)
+    for byte in STUFFED:
+        whole = whole.replace(bytes((byte,)), bytes((link.ESCAPE, byte ^ link.ESCAPED)))
     return whole + bytes((link.FLAG,))
 
 

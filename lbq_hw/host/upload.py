@@ -8,12 +8,13 @@ from typing import Any
 
 from lbq_hw import units
 from lbq_hw.host.device import Device
+from lbq_hw.host.frames import STUFFED
 from lbq_hw.host.line import LinkError
 from lbq_hw.host.memory import Piece, pieces
 from lbq_hw.host.meter import Meter
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import regions
-from lbq_hw.isa.link import BYTE_BITS, ESCAPE, FLAG
+from lbq_hw.isa.link import BYTE_BITS
 
 Progress = Callable[[str, int, int], object]
 """Is told what is done, how many pieces of it are, and how many there are."""
@@ -51,7 +52,7 @@ def line_bytes(device: Device, wanted: Sequence[Piece]) -> int:
         meter.write(number["digest_first"].address, range(2))
         for name in ("memory", "digest_crc"):
             meter.read(number[name].address, 1)
-        escapes += sum(piece.data.count(byte) for byte in (FLAG, ESCAPE))
+        escapes += sum(piece.data.count(byte) for byte in STUFFED)
     return meter.count + escapes
 
 

@@ -2,7 +2,9 @@
 
 A frame is a REQUEST or a REPLY and its data words, followed by the CRC-32 (ISO-HDLC, as in
 zlib) of both, all in bytes, lowest first. On the wire, as in RFC 1662, every 0x7E and 0x7D in it
-becomes 0x7D and the byte with bit 5 flipped, and 0x7E ends it; empty frames mean nothing. A frame
+becomes 0x7D and the byte with bit 5 flipped, and 0x7E ends it; empty frames mean nothing. The core
+takes any byte of a request escaped in this way, and the host escapes 0x18 too: with Ctrl-X, Ctrl-C
+and Enter the USB bridge of a Tang Nano 20K leaves the line and opens a shell of its own. A frame
 that was cut off, is too long, or has a wrong CRC is dropped. Each other request gets one reply
 with its sequence number. Requests are executed once and in order: one whose number follows the
 last executed one's is executed; the same number again is answered again (a READ with the data of
@@ -37,6 +39,8 @@ class Status(Code):
 BYTE_BITS = 10
 """Of a byte on the line: a start bit, eight data bits, a stop bit."""
 FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
+CANCEL = 0x18
+"""Ctrl-X, which opens the shell of a bridge: no request has it on the wire."""
 CRC_BYTES = 4
 FRAME_WORDS = 60
 BAKED = 15 << regions.SHIFT

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,57 @@ def test_whatever_is_wrapped_comes_back(plain: bytes) -> None:
     assert wire.count(0x7E) == 1
     assert wire[-1] == 0x7E
     assert unwrap(wire[:-1]) == plain
+
+
+WORDS = st.one_of(
+    st.integers(0, (1 << 32) - 1),
+    # Ctrl-X, Ctrl-C, Enter, and what an escape could make of a byte.
+    st.lists(st.sampled_from(b"\x18\x03\r\n\x38\x7d\x7e\x5d\x5e"), min_size=4, max_size=4).map(
+        lambda chosen: int.from_bytes(chosen, "little")
+    ),
+)
+
+
+@given(
+    sequence=st.integers(0, 255),
+    command=st.sampled_from(Command),
+    address=WORDS,
+    words=st.integers(0, 60),
+    data=st.lists(WORDS, max_size=60),
+)
+def test_no_byte_that_means_something_on_the_way_is_in_a_request(
+    sequence: int, command: Command, address: int, words: int, data: list[int]
+) -> None:
+    sent = tuple(data) if command == Command.WRITE else ()
+    count = words if command == Command.READ else len(sent)
+    request = Request(
+        sequence=sequence, command=command, address=address, words=count, data=sent
+    ).encode()
+    assert request[-1] == 0x7E
+    assert not {0x7E, 0x18} & set(request[:-1])
+    # Each escape stands before one of the three bytes, with bit 5 flipped.
+    assert {after[0] for after in request.split(b"\x7d")[1:]} <= {0x5E, 0x5D, 0x38}
+    head = struct.pack("<BBI", sequence, count | command << 6, address)
+    assert unwrap(request[:-1]) == head + struct.pack(f"<{len(sent)}I", *sent)
+
+
+@pytest.mark.parametrize("byte", [0x7E, 0x7D, 0x18])
+def test_a_byte_is_escaped_wherever_in_a_request_it_is(byte: int) -> None:
+    """The sequence number, the address, data, and each byte of the CRC."""
+    places: set[int] = set()
+    for number in range(4000):
+        wire = Request(
+            sequence=byte,
+            command=Command.WRITE,
+            address=byte * 0x01010101,
+            data=(byte * 0x01010101, number),
+        ).encode()
+        plain = unwrap(wire[:-1])
+        assert plain is not None
+        plain += zlib.crc32(plain).to_bytes(4, "little")
+        assert wire.count(bytes((0x7D, byte ^ 0x20))) == plain.count(byte)
+        places |= {at for at, found in enumerate(plain) if found == byte}
+    assert places >= {0, *range(2, 11), *range(14, 18)}
 
 
 @given(st.binary(max_size=40), st.data())

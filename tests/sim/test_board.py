@@ -236,6 +236,16 @@ def test_500_damaged_frames_on_the_pins(running: Board, packed: Package) -> None
         assert line.read(base, size) == [model.memory[base + i] for i in range(size)]
 
 
+def test_bytes_that_the_host_escapes_arrive(running: Board) -> None:
+    base, words = Region.PLANES << regions.SHIFT, [0x18181818, 0x0A0D0318, 0x38187D7E] * 25
+    with SerialTransport.open(running.name, baud=BAUD) as line:
+        for _ in range(256):  # each sequence number
+            line.write(base + 0x18, words[:1])
+        line.write(base, words)
+        assert line.read(base, len(words)) == words
+        assert line.repeats == 0
+
+
 def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Board) -> None:
     with serial.Serial(running.name, BAUD, timeout=0.02) as port:
         line = SerialTransport(port, clock=clock.of_simulation(port) or time.monotonic)

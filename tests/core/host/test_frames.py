@@ -126,7 +126,7 @@ def receive(
 def bodies(seed: int, *words: int) -> list[bytes]:
     """Bodies of frames of so many data words, with many bytes to escape."""
     source = random.Random(seed)
-    pool = [0x7E, 0x7D, 0x5E, *range(0, 256, 37)]
+    pool = [0x7E, 0x7D, 0x5E, 0x18, *range(0, 256, 37)]
     return [bytes(source.choice(pool) for _ in range(6 + 4 * count)) for count in words]
 
 
@@ -136,6 +136,16 @@ def test_frames_are_read_as_they_were_sent(rate: float) -> None:
     stream = [byte for body in sent for byte in (*stuffed(body), *[FLAG] * 30)]
     _, reader, _ = receive(stream, stall=stalls(1, rate))
     assert reader.frames == [((len(body) - 6) // 4, body) for body in sent]
+
+
+def test_any_byte_of_a_frame_may_be_escaped() -> None:
+    """But 0x5E and 0x5D, which would become a flag and an escape."""
+    body = bytes(byte for byte in range(240) if byte not in b"\x5e\x5d") + b"\x18" * 8
+    stream = []
+    for byte in body + crc_bytes(body):
+        stream += [byte] if byte in b"\x5e\x5d" else [ESCAPE, byte ^ 0x20]
+    _, reader, _ = receive([*stream, FLAG])
+    assert reader.frames == [(FRAME_WORDS, body)]
 
 
 def test_a_byte_is_taken_per_cycle_and_full_is_from_the_flag_to_the_take() -> None:
