@@ -110,7 +110,7 @@ def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(LinkError):  # of a line that is gone; the next host sends a break
+        with suppress(LinkError):  # of a line that is gone; the next host brings the core back
             line.set_rate(packed.baud, clock_hz=packed.clock_hz)
 
 

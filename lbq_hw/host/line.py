@@ -20,14 +20,20 @@ from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
 
 ATTEMPTS = 6
+GREETINGS = 2  # attempts to begin a session before the core is brought back to its first rate
 WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
-BREAK = 0.005  # seconds; ten bits at the slowest rate of any core are shorter
+SLOW = 2400  # baud, at which a zero is a break for a core at any rate above
+PAUSE = 0.05  # seconds in which that zero has left, whatever bridge is on its way
 BABBLE = 1 << 14  # bytes: more than all answers that can be on their way
 
 
 class LinkError(DeviceError):
     """The line is gone, or the core does not answer; one sentence."""
+
+
+class SilenceError(LinkError):
+    """No answer came."""
 
 
 class Port(Protocol):
@@ -51,6 +57,11 @@ class SerialTransport:
     The core executes each request once and in order, whatever is repeated. Writes are sent without
     waiting for each answer, and have all been answered when `write` returns.
 
+    A session begins at the rate that the port has, which is that of the core's reset. If the core
+    does not answer, an earlier host may have left it at another rate: a break brings it back. The
+    break is a zero at the rate `SLOW`, and not one of the port, to which some USB bridges answer
+    with a reset of the board or other settings of their own, and which a pseudo-terminal lacks.
+
     Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
     repeat. `clock` tells these seconds: real ones, or those of a simulated board, which may be as
     slow as it likes (see `lbq_hw.host.clock`).
@@ -64,13 +75,11 @@ class SerialTransport:
         self._pending: list[Reply] = []
         self._sequence = secrets.randbelow(256)
         self.repeats = 0
-        self._send(bytes((link.FLAG,)))  # ends what an earlier host may have begun
-        self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
+        self._begin()
 
     @classmethod
     def open(cls, name: str, *, baud: int, timeout: float = 1.0) -> SerialTransport:
-        """Open a port by its name, 8N1 without flow control, at the rate of the core's reset: a
-        break brings the core back to it, if an earlier host has left it at another."""
+        """Open a port by its name, 8N1 without flow control, at the rate of the core's reset."""
         try:
             port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
         except (OSError, ValueError) as error:
@@ -83,11 +92,6 @@ class SerialTransport:
             # raises the first two of these, other systems the last two: the link works without.
             with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
                 port.set_low_latency_mode(True)
-            # A port that is no serial line, such as a pseudo-terminal, knows no break.
-            with contextlib.suppress(OSError):
-                port.break_condition = True
-                time.sleep(BREAK)
-                port.break_condition = False
             return cls(port, timeout=timeout, clock=told or time.monotonic)
         except BaseException:
             port.close()
@@ -158,13 +162,35 @@ class SerialTransport:
         divisor = link.divisor(clock_hz=clock_hz, baud=baud)
         request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
         self._exchange([request])
-        self._port.baudrate = baud
+        self._set_port(baud)
+
+    def _begin(self) -> None:
+        """Begin a session, if need be after a break."""
+        sync = Request(sequence=self._next(), command=Command.SYNC)
+        self._send(bytes((link.FLAG,)))  # ends what an earlier host may have begun
+        try:
+            self._exchange([sync], attempts=GREETINGS)
+        except SilenceError:
+            self._break()
+            self._exchange([sync])
+
+    def _break(self) -> None:
+        """Hold the line low for longer than a byte."""
+        rate = self._port.baudrate
+        with contextlib.suppress(ValueError):  # of a port without that rate
+            self._set_port(SLOW)
+            self._send(bytes(1))
+            until = self.now() + PAUSE
+            while self.now() < until:
+                self._read()
+        self._set_port(rate)
+        self._send(bytes((link.FLAG,)))  # ends what the core took the zero for
 
     def _next(self) -> int:
         self._sequence = (self._sequence + 1) % 256
         return self._sequence
 
-    def _exchange(self, requests: Sequence[Request]) -> list[Reply]:
+    def _exchange(self, requests: Sequence[Request], attempts: int = ATTEMPTS) -> list[Reply]:
         """Send requests with adjoining numbers until all are answered; the answers that came.
 
         An answer also stands for the requests before it: else the core would not have taken it.
@@ -190,13 +216,13 @@ class SerialTransport:
                 if ahead < sent - done - 1:
                     continue
             failures += 1
-            if failures == ATTEMPTS:
-                raise LinkError(
-                    f"the core does not answer ({ATTEMPTS} attempts): see that it is powered, has "
+            if failures == attempts and reply is None:
+                raise SilenceError(
+                    f"the core does not answer ({attempts} attempts): see that it is powered, has "
                     "its bitstream, and that port and baud are right"
-                    if reply is None
-                    else "the core has been reset or has another host: start again"
                 )
+            if failures == attempts:
+                raise LinkError("the core has been reset or has another host: start again")
             self.repeats += sent - done
             self._drain()
             self._send(bytes((link.FLAG,)))  # ends whatever was cut off
@@ -230,6 +256,12 @@ class SerialTransport:
                 break
         self._replies = Replies()
         self._pending.clear()
+
+    def _set_port(self, baud: int) -> None:
+        try:
+            self._port.baudrate = baud
+        except OSError as error:
+            raise LinkError(f"the port is gone ({error})") from error
 
     def _read(self) -> bytes:
         try:

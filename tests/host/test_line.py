@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import io
+import math
 import random
 import re
 from collections.abc import Callable
 
 import pytest
+import serial
 from link_model import Model
 
-from lbq_hw.host.line import ATTEMPTS, LinkError, SerialTransport
+from lbq_hw.host.line import ATTEMPTS, PAUSE, SLOW, LinkError, SerialTransport
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import regions
 
@@ -15,7 +18,13 @@ Noise = Callable[[bytes], bytes]
 
 
 class Wire:
-    """A port with the link's model at its other end, and noise in both directions."""
+    """A port with the link's model at its other end, and noise in both directions.
+
+    The model understands what has its rate, and goes back to `RESET` when the line is low for
+    longer than a byte.
+    """
+
+    RESET = 115_200
 
     def __init__(self, noise: Noise = bytes) -> None:
         self.model = Model()
@@ -23,9 +32,14 @@ class Wire:
         self.waiting = b""
         self.sent = 0
         self.closed = False
+        self.baudrate = self.rate = self.RESET
 
     def write(self, data: bytes) -> int:
         self.sent += len(data)
+        if self.baudrate != self.rate:
+            if 0 in data and 9 / self.baudrate >= 10 / self.rate:
+                self.rate = self.RESET
+            return len(data)
         before = len(self.model.sent)
         self.model.take(self.noise(data))
         self.waiting += self.noise(self.model.sent[before:])
@@ -130,8 +144,11 @@ def test_a_line_is_given_up_after_the_seconds_of_its_own_clock() -> None:
     with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
         SerialTransport(Silent(), timeout=timeout, clock=ticks)
     # Six waits end with the second look after 1, 2, 3, 3, 3 and 3 time-outs. After each but the
-    # last, the line must be silent for a quarter of one, which the next look finds.
-    assert ticks.seconds == (15 + 5 / 4) * timeout + (6 * 2 + 5) * ticks.STEP
+    # last, the line must be silent for a quarter of one, which the next look finds. Before them
+    # there are two such waits, and a break, which ends with the first look after 50 ms.
+    greetings = (3 + 1 / 4) * timeout + (2 * 2 + 1) * ticks.STEP
+    pause = math.ceil(PAUSE / ticks.STEP) * ticks.STEP
+    assert ticks.seconds == greetings + pause + (15 + 5 / 4) * timeout + (6 * 2 + 5) * ticks.STEP
 
 
 def test_a_clock_that_stands_still_costs_no_frame() -> None:
@@ -229,6 +246,122 @@ def test_an_unplugged_cable_is_told() -> None:
 def test_a_port_that_does_not_exist_is_told() -> None:
     with pytest.raises(LinkError, match=r"^the port /dev/none cannot be opened: .*No such file"):
         SerialTransport.open("/dev/none", baud=115200)
+
+
+class Bridge(Wire):
+    """A USB bridge; what it does at a break of the port is left to others, who count it."""
+
+    breaks = 0
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("fileno")
+
+    def set_low_latency_mode(self, _: bool) -> None:
+        raise NotImplementedError
+
+    @property
+    def break_condition(self) -> bool:
+        return False
+
+    @break_condition.setter
+    def break_condition(self, _: bool) -> None:
+        self.breaks += 1
+
+
+class Raises(Bridge):
+    """As a pseudo-terminal."""
+
+    @Bridge.break_condition.setter
+    def break_condition(self, _: bool) -> None:
+        self.breaks += 1
+        raise OSError(25, "Inappropriate ioctl for device")
+
+
+class Resets(Bridge):
+    """As DAPLink: the target has lost its bitstream."""
+
+    @Bridge.break_condition.setter
+    def break_condition(self, _: bool) -> None:
+        self.breaks += 1
+        self.noise = lambda _: b""
+
+
+class Garbles(Bridge):
+    """As the bridge of a Tang Nano 9K: from now on it has parity bits."""
+
+    @Bridge.break_condition.setter
+    def break_condition(self, _: bool) -> None:
+        self.breaks += 1
+        self.noise = lambda data: bytes(byte | 0x80 for byte in data)
+
+
+BRIDGES = [Bridge, Raises, Resets, Garbles]
+
+
+def plugged(monkeypatch: pytest.MonkeyPatch, bridge: Bridge) -> None:
+    monkeypatch.setattr(serial, "Serial", lambda *_, **__: bridge)
+
+
+@pytest.mark.parametrize("kind", BRIDGES)
+def test_a_core_that_answers_is_asked_once_and_gets_no_break(
+    kind: type[Bridge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugged(monkeypatch, bridge := kind())
+    with SerialTransport.open("any", baud=Wire.RESET, timeout=0.002) as line:
+        assert line.read(3, 2) == [3, 4]
+        assert line.repeats == 0
+    # A flag, a SYNC and a READ, in which nothing may be escaped but the number and the CRC.
+    assert len(bridge.model.accepted) == 2
+    assert bridge.breaks == 0
+    assert bridge.closed
+
+
+@pytest.mark.parametrize("rate", [3_000_000, 1_000_000, 9600, 2931])
+@pytest.mark.parametrize("kind", BRIDGES)
+def test_a_core_that_was_left_at_another_rate_is_brought_back_without_a_break_of_the_port(
+    kind: type[Bridge], rate: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugged(monkeypatch, bridge := kind())
+    bridge.rate = rate
+    with SerialTransport.open("any", baud=Wire.RESET, timeout=0.002) as line:
+        assert line.read(3, 2) == [3, 4]
+    assert (bridge.rate, bridge.baudrate, bridge.breaks) == (Wire.RESET, Wire.RESET, 0)
+
+
+class Fast(Bridge):
+    """A port without slow rates; `refusal`: what it raises, or None where it stays as it is."""
+
+    refusal: Exception | None = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "baudrate" and value == SLOW:
+            if self.refusal:
+                raise self.refusal
+            return
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("refusal", [None, ValueError("Failed to set custom baud rate (2400)")])
+def test_a_core_that_cannot_be_brought_back_is_given_up(
+    refusal: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugged(monkeypatch, bridge := Fast())
+    bridge.refusal = refusal
+    bridge.rate = 9600
+    with pytest.raises(LinkError, match=r"^the core does not answer \(6 attempts\): "):
+        SerialTransport.open("any", baud=Wire.RESET, timeout=0.002)
+    assert bridge.closed
+    assert bridge.baudrate == Wire.RESET
+    bridge.rate = Wire.RESET
+    with SerialTransport.open("any", baud=Wire.RESET) as line:
+        assert line.read(3, 1) == [3]
+
+
+def test_a_port_that_is_gone_when_its_rate_changes_is_told() -> None:
+    wire = Fast(lambda _: b"")
+    wire.refusal = OSError("Input/output error")
+    with pytest.raises(LinkError, match=r"^the port is gone \(Input/output error\)$"):
+        opened(wire)
 
 
 def test_waiting_ends_with_the_run_or_at_the_limit() -> None:

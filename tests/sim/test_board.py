@@ -34,6 +34,7 @@ from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.frames import Request
+from lbq_hw.host.line import PAUSE as BREAK
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import Command
 from lbq_hw.isa.regions import Region
@@ -259,6 +260,19 @@ def test_the_rate_can_be_changed_and_another_rate_is_not_understood(running: Boa
         assert line.read(0, 1) == [regions.MAGIC]
 
 
+@pytest.mark.parametrize("cycles", [5, 104, 4095])
+def test_a_core_that_was_left_at_another_rate_is_brought_back(running: Board, cycles: int) -> None:
+    """Also at its slowest rate, 2931 baud: the break is longer than a byte of it."""
+    with serial.Serial(running.name, BAUD, timeout=0.02) as port:
+        seconds = clock.of_simulation(port)
+        assert seconds is not None
+        rate = -(-CLOCK_HZ // cycles)
+        SerialTransport(port, clock=seconds).set_rate(rate, clock_hz=CLOCK_HZ)
+    with SerialTransport.open(running.name, baud=BAUD, timeout=SHORT) as opened:
+        assert opened.read(0, 1) == [regions.MAGIC]
+        assert opened.repeats > 0
+
+
 def test_the_host_runs_at_another_rate_and_leaves_the_usual_one(
     running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -362,8 +376,9 @@ def test_a_board_that_never_answers_is_given_up_after_simulated_seconds() -> Non
         began = seconds()
         with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
             SerialTransport(port, timeout=SHORT, clock=seconds)
-        # Six waits of 1, 2, 3, 3, 3 and 3 time-outs, and a quarter of one after each but the last.
-        assert seconds() - began > 16.25 * SHORT
+        # Two waits of 1 and 2 time-outs, a break, six waits of 1, 2, 3, 3, 3 and 3 time-outs, and
+        # a quarter of one after each but the last.
+        assert seconds() - began > 3.25 * SHORT + BREAK + 16.25 * SHORT
 
 
 def test_answers_come_while_the_host_still_sends(running: Board) -> None:
