@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 
 from lbq_hw import datasets
+from lbq_hw.datasets import Reading
+from lbq_hw.datasets.reading import BACKGROUNDS, LAYOUTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +84,37 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         "--dataset", help=f"default: the one the model was trained on; one of {known}"
     )
     add_data(parser)
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="only N test images, drawn with a fixed seed"
+    )
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """The option that says where a dataset lies: ``--data``."""
+    """The options that say where a dataset lies and how it is read: ``--data``, ``--layout`` and
+    ``--background``."""
     parser.add_argument(
         "--data",
         metavar="PATH",
         help="folder of the dataset's files, official ones or torchvision's (digits needs none), "
         "or an .npz file of one's own",
     )
+    add_reading(parser)
+
+
+def add_reading(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """The options that say how one's own data is read: ``--layout`` and ``--background``."""
+    parser.add_argument(
+        "--layout",
+        choices=LAYOUTS,
+        help="order of the axes of one's own arrays, where their shape leaves it open",
+    )
+    parser.add_argument(
+        "--background",
+        choices=BACKGROUNDS,
+        help="what lies behind the transparent pixels of one's own pictures",
+    )
+
+
+def reading(args: argparse.Namespace) -> Reading:
+    """What `add_reading`'s options said."""
+    return Reading(layout=args.layout, background=args.background)

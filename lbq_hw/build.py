@@ -16,7 +16,7 @@ from rich.table import Table
 import boards
 from boards.clocks import ClockError
 from lbq_hw import board_tables, extras, file, flow, units, zoo
-from lbq_hw.arguments import spoken
+from lbq_hw.arguments import add_reading, reading, spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError
@@ -115,8 +115,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     images = parser.add_argument_group("images to check with")
     images.add_argument("--dataset", help="default: the one the model was trained on")
     images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    add_reading(images)
     images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
-    images.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
+    images.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
     return parser
 
 
@@ -141,6 +142,7 @@ def _options(args: argparse.Namespace) -> flow.Options:
         data=args.data,
         raw=args.raw,
         images=args.images,
+        reading=reading(args),
     )
 
 

@@ -16,13 +16,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import counts, energy, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive, spoken
+from lbq_hw.arguments import add_dataset, positive, reading, spoken
 from lbq_hw.counts import Counts, LayerCounts
 from lbq_hw.datasets import DatasetError
-from lbq_hw.datasets.fitting import Samples, load_samples
+from lbq_hw.datasets.fitting import Samples, described, load_samples
 from lbq_hw.golden import Trace
 from lbq_hw.network import INPUT, Network
-from lbq_hw.progress import image_bar
+from lbq_hw.progress import image_bar, show_notes
 from lbq_hw.units import si, three_digits
 
 _EPILOG = """
@@ -30,7 +30,7 @@ examples:
   python -m lbq_hw.evaluate
       the digits network of the zoo on the digits that scikit-learn carries
   python -m lbq_hw.evaluate --model net.lbq --data folder/of/mnist --limit 1000
-      a network of your own on the first 1000 test images of the dataset it was trained on
+      a network of your own on 1000 test images, drawn from the dataset it was trained on
   python -m lbq_hw.evaluate --model mnist --data folder/of/mnist --json > mnist.json
   python -m lbq_hw.evaluate --model net.lbq --dataset images --data pictures
       PNG and JPEG files of your own, in pictures/CLASS or pictures/test/CLASS, resized
@@ -80,9 +80,13 @@ def evaluate(
     return Evaluation(classes=tuple(classes.tolist()), accuracy=accuracy, counts=counter.counts())
 
 
-def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -> dict[str, Any]:
+def report(
+    model: str, network: Network, samples: Samples, evaluation: Evaluation
+) -> dict[str, Any]:
     """The evaluation as one JSON-able object; operations and energies are means per image.
 
+    `split` says which images `accuracy` is of, and `float_split` of which `float_accuracy` is that
+    the network had as it was trained; networks from before they said it were tested on test images.
     Images without labels have no accuracy, but `classes`, what the network takes them for.
     """
     cost = evaluation.counts
@@ -91,11 +95,10 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
     return {
         "model": model,
         "digest": file.digest(network),
-        "dataset": dataset,
-        "images": cost.images,
+        **samples.origin(),
         "accuracy": evaluation.accuracy,
         **unlabelled,
-        "float_accuracy": network.meta.get("float_accuracy"),
+        **_float_accuracy(network),
         "timesteps": network.timesteps,
         "capacity": max(layer.capacity for layer in network.layers),
         "weight_bits": network.weight_bits,
@@ -110,6 +113,12 @@ def report(model: str, network: Network, dataset: str, evaluation: Evaluation) -
     }
 
 
+def _float_accuracy(network: Network) -> dict[str, Any]:
+    accuracy = network.meta.get("float_accuracy")
+    split = None if accuracy is None else network.meta.get("float_split", "test")
+    return {"float_accuracy": accuracy, "float_split": split}
+
+
 def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.evaluate") -> int:
     options = _parser(prog).parse_args(arguments)
     try:
@@ -120,12 +129,14 @@ def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.ev
             data=options.data,
             raw=options.raw,
             limit=options.limit,
+            reading=reading(options),
         )
         evaluation = _with_progress(network, samples, options.batch)
-        result = report(options.model, network, samples.name, evaluation)
+        result = report(options.model, network, samples, evaluation)
     except (ValueError, DatasetError, OverflowError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    show_notes(samples.notes)
     if options.json:
         print(json.dumps(result))
     else:
@@ -209,7 +220,7 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
     if result["accuracy"] is None:
         found = f"classes {' '.join(map(str, result['classes']))}"
     else:
-        found = f"[bold]{result['accuracy']:.2f} %[/bold] of {result['images']:,} images right"
+        found = f"[bold]{result['accuracy']:.2f} %[/bold] of {described(result)} right"
     console.print(
         f"{escape(result['model'])} on {escape(result['dataset'])}: {found}, "
         f"T = {result['timesteps']}, N = {result['capacity']}, "

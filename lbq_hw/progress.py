@@ -1,4 +1,7 @@
-"""The progress bar of every command that goes through images."""
+"""What every command that goes through images shows: a progress bar, and notes on the images."""
+
+import sys
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -16,3 +19,9 @@ def image_bar() -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """One line each on stderr."""
+    for note in notes:
+        print(f"warning: {note}", file=sys.stderr)

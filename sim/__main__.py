@@ -14,7 +14,7 @@ from rich.table import Table
 
 import boards
 from lbq_hw import file, sizing, zoo
-from lbq_hw.arguments import spoken
+from lbq_hw.arguments import add_reading, reading, spoken
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -76,8 +76,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         "--dataset", help="default: the one the model was trained on, or noise if it says none"
     )
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
-    parser.add_argument("--images", type=int, default=3, metavar="N", help="test images (3)")
+    parser.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
     parser.add_argument(
         "--simulator",
         choices=("verilator", "icarus"),
@@ -115,7 +116,12 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     network = file.load(zoo.find(args.model))
     if args.dataset or args.data or args.raw or "dataset" in network.meta:
         images = load_samples(
-            network, dataset=args.dataset, data=args.data, raw=args.raw, limit=args.images
+            network,
+            dataset=args.dataset,
+            data=args.data,
+            raw=args.raw,
+            limit=args.images,
+            reading=reading(args),
         ).images
     else:
         images = noise(network, args.images)

@@ -78,8 +78,10 @@ def small_networks(options: Options) -> list[Row]:
         dataset = network.meta["dataset"]
         if dataset != "digits" and options.data is None:
             raise Unavailable(f"{name} and what follows: --data is not given")
-        root = None if options.data is None else str(options.data / dataset)
-        images = load_dataset(network, None, root, options.images).images
+        root = None
+        if options.data is not None and dataset != "digits":
+            root = str(options.data / dataset)
+        images = load_dataset(network, None, root).images[: options.images]
         config = smallest_for(network, lanes=16)
         facts = simulate(config, network, images)
         what = f"{name}, 16 lanes, {facts['images']} images"
@@ -101,7 +103,7 @@ def resnet(options: Options) -> list[Row]:
     if options.data is None:
         raise Unavailable("ResNet-20: --data is not given")
     network = file.load(zoo.find("cifar10-resnet20"))
-    images = load_dataset(network, None, str(options.data / "cifar10"), 1).images
+    images = load_dataset(network, None, str(options.data / "cifar10")).images[:1]
     config = smallest_for(network, **LARGE)
     facts = simulate(config, network, images)
     stage = [layer for layer in facts["layers"] if layer["name"].startswith(STAGE)]

@@ -7,7 +7,6 @@ step by layer, active ratio against normalized conditional entropy, and P(k | k 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import math
 import sys
@@ -25,8 +24,11 @@ from torch import Tensor, nn
 
 from lbq_hw import datasets
 from lbq_hw.arguments import positive
+from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
+from lbq_hw.progress import show_notes
 from train.checkpoint import load_run
 from train.data import DeviceLoader
+from train.data.origin import held_out_of
 from train.neurons import Neuron
 
 
@@ -117,7 +119,7 @@ def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> d
 
 
 def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> None:
-    table = Table(title=f"{facts['accuracy']:.2f} % of {facts['images']:,} images")
+    table = Table(title=f"{facts['accuracy']:.2f} % of {described(facts)}")
     for heading in ("layer", "gamma", "active", "entropy", "P(k | k > 0)"):
         table.add_column(heading, justify="left" if heading == "layer" else "right")
     for layer in facts["layers"]:
@@ -145,7 +147,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="folder of the dataset's files (data/DATASET)"
     )
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="only N test images, drawn with a fixed seed"
+    )
     parser.add_argument(
         "--which",
         choices=("last", "best"),
@@ -174,14 +178,13 @@ def main(argv: list[str] | None = None) -> int:
 def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
     model, config, spec = load_run(args.run, args.which)
     name, options = config.data.name, config.data.options(config.neuron.timesteps)
-    folder = args.data or Path("data") / name
-    dataset = datasets.load(name, folder, split="test", **options)
+    folder = args.data or config.data.default_root
+    whole = datasets.load(name, folder, split="test", **options)
+    dataset = draw_from(to_test_on(whole, held_out_of(args.run), trained=True), args.limit)
+    show_notes(dataset.notes)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if args.limit is not None:
-        images, labels = dataset.images[: args.limit], dataset.labels[: args.limit]
-        dataset = dataclasses.replace(dataset, images=images, labels=labels)
     loader = DeviceLoader(dataset, spec, batch=config.train.eval_batch, device=device)
-    return measure(model.to(device), loader, quiet=args.json)
+    return Samples.of(dataset).origin() | measure(model.to(device), loader, quiet=args.json)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import torch
 
 from lbq_hw import datasets
 from lbq_hw.datasets import Dataset
+from lbq_hw.network import HeldOut
 from train.config import Config, TrainConfig
-from train.data import DeviceLoader, InputSpec, hold_out, mean_levels
+from train.data import DeviceLoader, InputSpec, Origin, held_out, hold_out, mean_levels, unseen
 from train.data.augment import AugmentConfig, Pipeline
 from train.run_folder import RunError
 from train.world import World
@@ -20,9 +22,12 @@ from train.world import World
 class Batches:
     """All images lie on the device as raw bytes; batches are gathered and augmented there.
 
-    Members: `train` and `test`, the loaders; `strong` and `mild`, the augmentation of most epochs
-    and that of the last ``train.refine_epochs``, None where nothing is changed.
+    Members: `origin`, where the images come from; `train` and `test`, the loaders; `strong` and
+    `mild`, the augmentation of most epochs and that of the last ``train.refine_epochs``, None where
+    nothing is changed.
     """
+
+    origin: Origin
 
     spec: InputSpec
     classes: int
@@ -33,13 +38,13 @@ class Batches:
     generator: torch.Generator
 
     @classmethod
-    def load(cls, config: Config, root: Path, world: World, *, download: bool) -> Batches:
+    def load(cls, config: Config, root: Path | None, world: World, *, download: bool) -> Batches:
         """Read the dataset, whose files lie in ``root``, and put it on the device."""
         recipe, device = config.train, world.device
         if recipe.batch % (recipe.accumulate * world.size):
             parts = recipe.accumulate * world.size
             raise RunError(f"train.batch must be a multiple of {parts} parts, not {recipe.batch}")
-        train_set, test_set = _datasets(config, root, world, download=download)
+        train_set, test_set, origin = _datasets(config, root, world, download=download)
         spec = config.data.spec(train_set.shape, static=not train_set.temporal)
         mean = mean_levels(train_set) if config.augment.fill == "mean" else ()
 
@@ -66,6 +71,7 @@ class Batches:
             world=world.size,
         )
         return cls(
+            origin=origin,
             spec=spec,
             classes=train_set.classes,
             train=loader,
@@ -86,13 +92,14 @@ class Batches:
 
 
 def _datasets(
-    config: Config, root: Path, world: World, *, download: bool
-) -> tuple[Dataset, Dataset]:
+    config: Config, root: Path | None, world: World, *, download: bool
+) -> tuple[Dataset, Dataset, Origin]:
     """Images to train and to test on; the latter are the test split, or held out of the training
     split. Only the first process downloads, and the others wait for it.
     """
     name, options = config.data.name, config.data.options(config.neuron.timesteps)
-    if not config.data.validation and not datasets.is_divided(name, root):
+    divided = root is None or datasets.is_divided(name, root)
+    if not config.data.validation and not divided:
         raise RunError(
             f"{root} does not tell training and test images apart: hold some of them out with "
             "--set data.validation=N, or divide them into train and test"
@@ -101,10 +108,17 @@ def _datasets(
         world.agree(True)
     fetch = download and world.first
     whole = datasets.load(name, root, split="train", download=fetch, **options)
+    digest, held = whole.digest(), None
     if config.data.validation:
-        loaded = hold_out(whole, config.data.validation)
+        train_set, test_set = hold_out(whole, config.data.validation)
+        if not divided:
+            places = tuple(held_out(whole, config.data.validation).tolist())
+            held = HeldOut(data=digest, count=len(whole), indices=places)
     else:
-        loaded = whole, datasets.load(name, root, split="test", **options)
+        train_set, test_set = whole, datasets.load(name, root, split="test", **options)
+        digest = hashlib.sha256(f"{digest} {test_set.digest()}".encode()).hexdigest()
     if world.first:
         world.agree(True)
-    return loaded
+    missing = unseen(train_set)
+    notes = whole.notes if missing is None else (*whole.notes, missing)
+    return train_set, test_set, Origin(digest=digest, held_out=held, notes=notes)

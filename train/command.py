@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from lbq_hw import datasets
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from train import checkpoint, config, keys
@@ -95,7 +98,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
     out: Path | None = args.out
     try:
         chosen = _config(args)
-        out = out or Path("runs") / chosen.name
+        out = out or Path("runs") / _run_name(args, chosen)
+        chosen = _named(chosen, out)
         if first and args.resume and not (out / "last.json").is_file():
             print(f"{out} holds no checkpoint yet: a new run starts")
         result = train(
@@ -130,6 +134,27 @@ def _config(args: argparse.Namespace) -> Config:
     raise ConfigError("name a configuration with --config (--list shows them, --help explains)")
 
 
+def _run_name(args: argparse.Namespace, chosen: Config) -> str:
+    """What a run's folder is called: as its configuration, but on data of the user's own not as one
+    that is shipped, which is of other data."""
+    if args.data is None or not _is_of_other_data(chosen):
+        return chosen.name
+    return args.data.resolve().stem
+
+
+def _named(chosen: Config, out: Path) -> Config:
+    """A run on data of the user's own is called as its folder, if its configuration is a shipped
+    one; with hyphens for what the name of a network can not have."""
+    if not _is_of_other_data(chosen):
+        return chosen
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", out.resolve().name).lstrip("._+-")
+    return replace(chosen, name=name or chosen.data.name)
+
+
+def _is_of_other_data(chosen: Config) -> bool:
+    return datasets.is_own(chosen.data.name) and chosen.name in config.shipped()
+
+
 def _again(args: argparse.Namespace, out: Path) -> str:
     """The command that goes on with the run, with what its checkpoint does not say."""
     words = [*args.prog.split(), "--resume", "--out", str(out)]
@@ -146,8 +171,7 @@ def _closing(result: dict, chosen: Config, out: Path, again: str) -> str:
             f"stopped after epoch {result['epoch']} of {chosen.train.epochs}; go on with: {again}"
         )
     split = chosen.data.split
-    where = " of the validation images" if split == "validation" else ""
     return (
-        f"{result[f'{split}_accuracy']:.2f} %{where} at the last epoch "
+        f"{result[f'{split}_accuracy']:.2f} % of the {split} images at the last epoch "
         f"(best {result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
     )

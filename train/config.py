@@ -18,6 +18,8 @@ from typing import Any, Literal
 from torch import nn
 
 from lbq_hw import datasets
+from lbq_hw.datasets import Reading
+from lbq_hw.datasets.reading import Background, Layout
 from train import models, neurons
 from train.data import InputSpec
 from train.data.augment import AugmentConfig
@@ -41,6 +43,8 @@ class DataConfig:
     std: tuple[float, ...] = ()  # per channel, together with mean
     size: int | None = None  # side of a recording's frame, whose blocks are summed, or of pictures
     channels: int | None = None  # of pictures of one's own: 3 (RGB, the default) or 1 (gray)
+    layout: Layout | None = None  # of arrays of one's own whose shape leaves it open: nchw or nhwc
+    background: Background | None = None  # behind pictures' transparent pixels: black or white
     validation: int = 0  # training images held out to test on, in place of the test split
 
     def __post_init__(self) -> None:
@@ -54,16 +58,25 @@ class DataConfig:
         else:
             want = f"left out with data.name = {self.name!r}"
             require(self.channels is None, "data.channels", want, self.channels)
+            require(self.background is None, "data.background", want, self.background)
+        want = f"left out with data.name = {self.name!r}"
+        require(self.layout is None or self.name == "npz", "data.layout", want, self.layout)
 
     def options(self, timesteps: int) -> dict[str, Any]:
         """What `lbq_hw.datasets.load` is told beside the name, for a network of T timesteps."""
         if self.name == "images":
-            return {"shape": (self.channels, self.size, self.size)}
+            shape = (self.channels, self.size, self.size)
+            return {"shape": shape, "reading": Reading(background=self.background)}
         if datasets.is_own(self.name):
-            return {"timesteps": timesteps}
+            return {"timesteps": timesteps, "reading": Reading(layout=self.layout)}
         if datasets.info(self.name).temporal:
             return {"timesteps": timesteps, "size": self.size}
         return {}
+
+    @property
+    def default_root(self) -> Path | None:
+        """Where the dataset's files lie unless the user says it; the digits have none."""
+        return None if self.name == "digits" else Path("data") / self.name
 
     @property
     def split(self) -> Literal["test", "validation"]:

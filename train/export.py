@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import warnings
@@ -29,6 +30,7 @@ from train import checkpoint
 from train import config as configurations
 from train.config import Config
 from train.data import InputSpec
+from train.data.origin import held_out_of
 from train.deploy import agreement, assemble
 from train.deploy.assemble import Export
 
@@ -246,6 +248,9 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path]:
         samples=_samples(config, args.data) if args.data else None,
         most_different=args.most_different,
     )
+    if not bare:
+        network = dataclasses.replace(export.network, held_out=held_out_of(args.run))
+        export = dataclasses.replace(export, network=network)
     path = args.out or (args.run.with_suffix(".lbq") if bare else args.run / "net.lbq")
     path.parent.mkdir(parents=True, exist_ok=True)
     file.save(export.network, path)

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from lbq_hw.progress import show_notes
 from train.batches import Batches
 from train.config import Config, TrainConfig
 from train.data import DeviceLoader
@@ -26,7 +27,7 @@ from train.learner import Learner
 from train.metrics import ranges
 from train.optim import activity_weight, learning_rate
 from train.progress import Progress
-from train.run_folder import RunError, RunFolder, previous
+from train.run_folder import RunError, RunFolder, check_data, previous
 from train.world import World
 
 
@@ -42,7 +43,8 @@ def train(
 ) -> dict[str, Any]:
     """Train until the last epoch, or until another one would not fit into ``max_seconds``.
 
-    ``data`` is the folder of the dataset's files, by default ``data/NAME``. Returns the last line
+    ``data`` is the folder of the dataset's files, by default ``data/NAME``; the digits have none.
+    Returns the last line
     of the metrics with ``finished`` and ``best_accuracy`` added.
     """
     with World.join(config.train.device) as world:
@@ -50,8 +52,12 @@ def train(
         deadline = time.perf_counter() + max_seconds
         if config.train.threads:
             torch.set_num_threads(config.train.threads)
-        root = data or Path("data") / config.data.name
+        root = data or config.data.default_root
         batches = Batches.load(config, root, world, download=download)
+        if state is not None:
+            check_data(state, batches.origin.digest, out, root)
+        if world.first:
+            show_notes(batches.origin.notes)
         loader = batches.of_epoch(1, config.train)
         learner = Learner(config, batches.spec, batches.classes, world, state, loader)
         return _epochs(config, out, world, batches, learner, state, deadline)
@@ -74,7 +80,7 @@ def _epochs(
     line = {"epoch": done, accuracy: test, "total_seconds": spent}
     folder = None
     if world.first:
-        folder = RunFolder(out, config, batches.spec, batches.classes, done=done)
+        folder = RunFolder(out, config, batches.spec, batches.classes, batches.origin, done=done)
         line |= folder.last
     steps = len(batches.train)
     with Progress(

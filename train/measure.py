@@ -22,11 +22,12 @@ from rich.console import Console
 from rich.progress import track
 
 from lbq_hw import counts, evaluate, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive
+from lbq_hw.arguments import add_dataset, positive, reading
 from lbq_hw.datasets import Dataset, DatasetError
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets.fitting import Samples, described, load_dataset
 from lbq_hw.evaluate import Evaluation
 from lbq_hw.network import Network
+from lbq_hw.progress import show_notes
 from train import analyze
 from train.checkpoint import load_run
 from train.data import DeviceLoader
@@ -87,10 +88,12 @@ def measure(
     return Measurement(evaluation=evaluation, histograms=histograms, logits=found)
 
 
-def report(model: str, network: Network, dataset: str, measurement: Measurement) -> dict[str, Any]:
+def report(
+    model: str, network: Network, samples: Samples, measurement: Measurement
+) -> dict[str, Any]:
     """`lbq_hw.evaluate`'s report with, by spiking layer, gamma, the use of levels and `popcount`,
     set bits per neuron and timestep; under ``levels`` the means over layers."""
-    result = evaluate.report(model, network, dataset, measurement.evaluation)
+    result = evaluate.report(model, network, samples, measurement.evaluation)
     described = []
     for layer in result["layers"]:
         histogram = measurement.histograms.get(layer["name"])
@@ -142,7 +145,7 @@ def main(argv: list[str] | None = None) -> int:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         network = file.load(zoo.find(args.net))
-        dataset = load_dataset(network, args.dataset, args.data, args.limit)
+        dataset = load_dataset(network, args.dataset, args.data, args.limit, reading(args))
         measurement = measure(
             network,
             dataset.images,
@@ -151,7 +154,7 @@ def main(argv: list[str] | None = None) -> int:
             device=device,
             quiet=False,
         )
-        result = report(Path(args.net).name, network, dataset.name, measurement)
+        result = report(Path(args.net).name, network, Samples.of(dataset), measurement)
         if args.compare_golden:
             images = dataset.images[: args.compare_golden]
             result["golden"] = compare_with_golden(network, images, measurement)
@@ -162,6 +165,7 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, OverflowError, OSError, DatasetError) as error:
         print(f"train.measure: {error}", file=sys.stderr)
         return 2
+    show_notes(dataset.notes)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
     _show(result, args.out)
@@ -201,11 +205,11 @@ def _show(result: dict[str, Any], path: Path) -> None:
     console = Console(highlight=False, soft_wrap=True)
     saved = counts.saved_percent(result["acs_unary"], result["acs_bit_sparse"])
     console.print(
-        f"{result['accuracy']:.2f} % of {result['images']:,} images, "
+        f"{result['accuracy']:.2f} % of {described(result)}, "
         f"{result['acs_bit_sparse'] / 1e6:,.1f} M bit-sparse ACs per image, {saved:.1f} % saved"
     )
     if "float" in result:
-        console.print(f"float: {result['float']['accuracy']:.2f} %")
+        console.print(f"float: {result['float']['accuracy']:.2f} % of the same images")
     if "golden" in result:
         console.print(f"logits of the first {result['golden']['images']} images equal golden's")
     console.print(f"wrote {path}")

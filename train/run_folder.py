@@ -1,6 +1,7 @@
 """The folder of a run: what lies in it when a run starts, and what the run leaves in it.
 
-It holds ``metrics.jsonl`` (see :mod:`train.metrics`) and the checkpoints ``last`` and ``best`` (see
+It holds ``metrics.jsonl`` (see :mod:`train.metrics`), ``data.json``, which images it was tested on
+(see :mod:`train.data.origin`), and the checkpoints ``last`` and ``best`` (see
 :mod:`train.checkpoint`).
 """
 
@@ -15,7 +16,7 @@ from torch import nn
 
 from train import checkpoint
 from train.config import Config, differences
-from train.data import InputSpec
+from train.data import InputSpec, Origin
 from train.metrics import Metrics
 from train.world import World
 
@@ -31,10 +32,18 @@ class RunFolder:
     """
 
     def __init__(
-        self, out: Path, config: Config, spec: InputSpec, classes: int, *, done: int
+        self,
+        out: Path,
+        config: Config,
+        spec: InputSpec,
+        classes: int,
+        origin: Origin,
+        *,
+        done: int,
     ) -> None:
         self._out, self._shard_mib = out, config.train.shard_mib
         self._origin = {
+            "data": origin.digest,
             "split": config.data.split,
             "revision": checkpoint.revision(),
             "config": config.to_dict(),
@@ -43,6 +52,7 @@ class RunFolder:
         }
         self._metrics = Metrics(out / "metrics.jsonl", done)
         self.last = self._metrics.last
+        origin.write(out)
 
     def write(self, line: dict[str, Any]) -> None:
         """Add the metrics of an epoch."""
@@ -85,6 +95,17 @@ def previous(
         checkpoint.remove(out, "last")
         checkpoint.remove(out, "best")
     return None
+
+
+def check_data(state: Mapping[str, Any], digest: str, out: Path, root: Path | None) -> None:
+    """Refuse to go on from a checkpoint with other images or labels than it was trained on; one
+    from before checkpoints said it is not refused."""
+    if state.get("data", digest) != digest:
+        where = "the digits" if root is None else str(root)
+        raise RunError(
+            f"{out} was trained on other images or labels than those of {where}: give --data with "
+            "the same ones, or train in another --out"
+        )
 
 
 def _holds_run(out: Path) -> bool:

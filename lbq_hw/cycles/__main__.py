@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import file, interpreter, zoo
-from lbq_hw.arguments import add_data, positive
+from lbq_hw.arguments import add_data, positive, reading
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import means, predict
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             config = smallest_for(network, lanes=args.lanes)
         program = compile_network(network, config)
-        images = load_dataset(network, args.dataset, args.data, args.images).images
+        images = load_dataset(network, args.dataset, args.data, args.images, reading(args)).images
         facts = _report(program, images)
     except (DatasetError, OSError, OverflowError, TypeError, ValueError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dataset", help="default: the one the model was trained on")
     add_data(parser)
     parser.add_argument(
-        "--images", type=positive, default=1, metavar="N", help="first test images (default: 1)"
+        "--images", type=positive, default=1, metavar="N", help="test images, drawn (default: 1)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser

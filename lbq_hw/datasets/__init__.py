@@ -37,11 +37,13 @@ from pathlib import Path
 from lbq_hw.datasets import cifar, events, own, static
 from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError, DatasetInfo, MissingFileError
 from lbq_hw.datasets.base import download as _download
+from lbq_hw.datasets.reading import Reading
 
 __all__ = [
     "Dataset",
     "DatasetError",
     "DatasetInfo",
+    "Reading",
     "download",
     "info",
     "is_divided",
@@ -100,6 +102,7 @@ def load(
     timesteps: int | None = None,
     size: int | None = None,
     shape: tuple[int, int, int] | None = None,
+    reading: Reading | None = None,
     verify: bool = True,
     download: bool = False,
 ) -> Dataset:
@@ -107,8 +110,9 @@ def load(
 
     ``root`` is the folder of the official files (None for digits, which needs none); ``timesteps``
     and ``size`` are for recordings alone: into how many frames each is cut, and optionally a frame
-    side that divides the sensor's, to sum square blocks of pixels. ``shape``, (C, H, W), is for
-    pictures alone: what they are resized to. ``verify=False`` skips checksums
+    side that divides the sensor's, to sum square blocks of pixels. ``shape``, (C, H, W), and
+    ``reading`` are for the user's own data alone: what pictures are resized to, and what the axes
+    of arrays and transparent pixels mean. ``verify=False`` skips checksums
     and file counts, for files made by hand. ``download=True`` fetches files that are missing.
 
     Raises DatasetError when a file is missing or corrupt: one sentence with the path, the checksum
@@ -116,15 +120,20 @@ def load(
     """
     if split not in SPLITS:
         raise ValueError(f"split must be 'train' or 'test', not {split!r}")
+    _check_reading(name, reading)
     if is_own(name):
         path = None if root is None else Path(root)
-        return own.load(name, path, split=split, timesteps=timesteps, shape=shape)
+        return own.load(
+            name, path, split=split, timesteps=timesteps, shape=shape, reading=reading or Reading()
+        )
     known = info(name)
     if shape is not None:
-        raise ValueError(f"shape must be None but for pictures, not {shape!r}")
+        raise ValueError(f"shape must be None but for one's own data, not {shape!r}")
     block = _check_frames(known, timesteps, size)
     if known is static.DIGITS:
-        return _dataset(known, static.read_digits(split))
+        if root is not None:
+            raise _needless(Path(root))
+        return _dataset(known, static.read_digits(split), split)
     if root is None:
         raise DatasetError(
             f"dataset {name!r} needs the folder of its files, which come from {known.source}"
@@ -140,7 +149,7 @@ def load(
             arrays = cifar.read_cifar(known, folder, split, verify=verify)
         else:
             arrays = static.read_idx(known, folder, split, verify=verify)
-        return _dataset(known, arrays)
+        return _dataset(known, arrays, split)
 
     try:
         return read()
@@ -151,7 +160,7 @@ def load(
     return read()
 
 
-def _dataset(known: DatasetInfo, arrays: static.Arrays) -> Dataset:
+def _dataset(known: DatasetInfo, arrays: static.Arrays, split: str) -> Dataset:
     images, labels = arrays
     return Dataset(
         name=known.name,
@@ -160,6 +169,7 @@ def _dataset(known: DatasetInfo, arrays: static.Arrays) -> Dataset:
         classes=known.classes,
         class_names=known.class_names,
         full_scale=known.full_scale,
+        split=split,
     )
 
 
@@ -170,6 +180,25 @@ def download(name: str, root: str | PathLike[str]) -> None:
     checksum.
     """
     _download(info(name), Path(root))
+
+
+def _needless(root: Path) -> DatasetError:
+    """What to say of files that are given for the digits: most likely, they are to be read."""
+    meant = own.NPZ if root.suffix == ".npz" or root.is_file() else own.IMAGES
+    return DatasetError(
+        f"the dataset 'digits' comes with scikit-learn and reads nothing from {root}: leave out "
+        f"--data, or say that it is your own with --dataset {meant} (in a configuration data.name)"
+    )
+
+
+def _check_reading(name: str, reading: Reading | None) -> None:
+    """Refuse what is said of axes and transparency where it means nothing."""
+    for option, meant in (("layout", own.NPZ), ("background", own.IMAGES)):
+        value = getattr(reading, option, None)
+        if value is not None and name != meant:
+            raise DatasetError(
+                f"--{option} {value} is for the dataset {meant!r}, not for {name!r}: leave it out"
+            )
 
 
 def _check_frames(known: DatasetInfo, timesteps: int | None, size: int | None) -> int:

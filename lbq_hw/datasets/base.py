@@ -7,12 +7,14 @@ import os
 import tempfile
 import urllib.request
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 SPLITS = ("train", "test")
+VALIDATION, WHOLE = "validation", "whole"
 
 
 class DatasetError(Exception):
@@ -75,13 +77,24 @@ class DatasetInfo:
         return f"get {resource.name} (md5 {resource.md5}) from {self.source}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """Images that were drawn from ``of`` images at random, with the generator's ``seed``."""
+
+    of: int
+    seed: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dataset:
     """One split in memory: raw images as uint8, labels as int64.
 
     ``images`` is (n, C, H, W), or (n, T, C, H, W) for recordings cut into T time slices.
     ``class_names`` are in the order of labels, and empty where the classes have numbers alone;
-    ``full_scale`` is the raw value that means full scale, None where nothing says it.
+    ``full_scale`` is the raw value that means full scale, None where nothing says it. ``split``
+    says which images they are: train, test, validation (held out of those to train on), or whole
+    where the user's own data is not divided. ``drawn`` is there if they were drawn from more of
+    them. ``notes`` are sentences for the user: what was found in the files and not read.
     """
 
     name: str
@@ -90,6 +103,9 @@ class Dataset:
     classes: int
     class_names: tuple[str, ...] = ()
     full_scale: int | None = None
+    split: str = WHOLE
+    drawn: Drawn | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -102,6 +118,17 @@ class Dataset:
     def shape(self) -> tuple[int, int, int]:
         channels, height, width = self.images.shape[-3:]
         return channels, height, width
+
+    def digest(self) -> str:
+        """SHA-256 of images and labels as they were read."""
+        total = hashlib.sha256(str(self.images.shape).encode())
+        total.update(np.ascontiguousarray(self.images).data)
+        total.update(np.ascontiguousarray(self.labels, "<i8").data)
+        return total.hexdigest()
+
+    def at(self, places: NDArray[np.int64]) -> Dataset:
+        """The images at these places, in their order."""
+        return replace(self, images=self.images[places], labels=self.labels[places])
 
 
 def check_md5(

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import datasets
-from lbq_hw.datasets import Dataset, own
-from lbq_hw.network import Network
+from lbq_hw.datasets import Dataset, Reading, own
+from lbq_hw.datasets.base import VALIDATION, WHOLE, Drawn
+from lbq_hw.datasets.reading import BACKGROUNDS
+from lbq_hw.network import HeldOut, Network
+
+SEED = 0  # with which images are drawn, so that every command draws the same
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """Raw inputs in the form a network takes; `labels` is None where nothing says what they are."""
+    """Raw inputs in the form a network takes; `labels` is None where nothing says what they are,
+    `split`, `drawn` and `notes` are those of their dataset.
+    """
 
     name: str
     images: NDArray[np.uint8]
     labels: NDArray[np.int64] | None
+    split: str | None = None
+    drawn: Drawn | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Samples:
+        return cls(
+            name=dataset.name,
+            images=dataset.images,
+            labels=dataset.labels,
+            split=dataset.split,
+            drawn=dataset.drawn,
+            notes=dataset.notes,
+        )
+
+    def origin(self) -> dict[str, Any]:
+        """The images as a report names them: dataset, split, how they were drawn, how many."""
+        return {
+            "dataset": self.name,
+            "split": self.split,
+            "drawn": None if self.drawn is None else asdict(self.drawn),
+            "images": len(self.images),
+            "notes": list(self.notes),
+        }
+
+
+def described(origin: Mapping[str, Any]) -> str:
+    """Images in words, from what `Samples.origin` says: ``20 of 359 test images (seed 0)``."""
+    drawn, split = origin["drawn"], origin["split"]
+    kind = "images of undivided data" if split == WHOLE else f"{split} images"
+    if drawn is None:
+        return f"{origin['images']:,} {kind}"
+    return f"{origin['images']:,} of {drawn['of']:,} {kind} (seed {drawn['seed']})"
+
+
+def draw(total: int, count: int | None) -> NDArray[np.int64]:
+    """Places of `count` of `total` images, drawn with `SEED`; all of them in order where there are
+    no more.
+    """
+    if count is None or count >= total:
+        return np.arange(total)
+    return np.random.default_rng(SEED).permutation(total)[:count]
 
 
 def load_samples(
@@ -31,8 +80,12 @@ def load_samples(
     raw: str | None = None,
     pictures: Sequence[str] = (),
     limit: int | None = None,
+    reading: Reading | None = None,
 ) -> Samples:
-    """What a command was told to run: the inputs of a .npy file, pictures, or a dataset."""
+    """What a command was told to run: the inputs of a .npy file, pictures, or a dataset.
+
+    At most `limit` of them: the first inputs or pictures, or images drawn from the dataset.
+    """
     given = [what for what in (raw, pictures, dataset or data) if what]
     if len(given) > 1:
         raise ValueError("give a dataset, raw inputs or pictures, not several of them")
@@ -42,10 +95,12 @@ def load_samples(
     if pictures:
         if not network.input.static:
             raise ValueError("the model takes recordings, which pictures are not")
-        images = [own.read_picture(Path(name), network.input.shape) for name in pictures[:limit]]
+        behind = (_reading(network, own.IMAGES, reading) or Reading()).background
+        images = [
+            own.read_picture(Path(name), network.input.shape, behind) for name in pictures[:limit]
+        ]
         return Samples(name="pictures", images=np.stack(images), labels=None)
-    found = load_dataset(network, dataset, data, limit)
-    return Samples(name=found.name, images=found.images, labels=found.labels)
+    return Samples.of(load_dataset(network, dataset, data, limit, reading))
 
 
 def input_shape(network: Network) -> tuple[int, ...]:
@@ -61,27 +116,69 @@ def noise(network: Network, count: int) -> NDArray[np.uint8]:
 
 
 def load_dataset(
-    network: Network, name: str | None, root: str | None, limit: int | None = None
+    network: Network,
+    name: str | None,
+    root: str | None,
+    limit: int | None = None,
+    reading: Reading | None = None,
 ) -> Dataset:
-    """The test split in the form the network takes; the network's own dataset if none is named."""
+    """Images to test on in the form the network takes, at most `limit` of them, drawn from all; of
+    the network's own dataset if none is named.
+
+    They are the test split, or of undivided data those that were held out in training.
+    """
     name = name or network.meta.get("dataset")
     if name is None:
         known = ", ".join(datasets.names())
         raise ValueError(f"the model does not say what it was trained on: give --dataset ({known})")
     form = "images" if network.input.static else "recordings"
     if name in own.NAMES:
-        dataset = _load_own(network, name, root, form)
+        dataset = _load_own(network, name, root, form, _reading(network, name, reading))
+        trained = network.meta.get("dataset") == name
+        dataset = to_test_on(dataset, network.held_out, trained=trained)
     else:
-        dataset = _load_known(network, name, root, form)
-    return Dataset(
-        name=dataset.name,
-        images=dataset.images[:limit],
-        labels=dataset.labels[:limit],
-        classes=dataset.classes,
-    )
+        dataset = _load_known(network, name, root, form, reading)
+    return draw_from(dataset, limit)
 
 
-def _load_known(network: Network, name: str, root: str | None, form: str) -> Dataset:
+def draw_from(dataset: Dataset, limit: int | None) -> Dataset:
+    """At most `limit` images of a dataset, drawn from all."""
+    if limit is None or limit >= len(dataset):
+        return dataset
+    drawn = Drawn(of=len(dataset), seed=SEED)
+    return replace(dataset.at(draw(len(dataset), limit)), drawn=drawn)
+
+
+def to_test_on(dataset: Dataset, held: HeldOut | None, *, trained: bool) -> Dataset:
+    """Of undivided data, the images that were held out in training; else all, with a note where
+    these may have been trained on. `trained` says that a network learned from such data.
+    """
+    if dataset.split != WHOLE:
+        return dataset
+    if held is not None and (held.count, held.data) == (len(dataset), dataset.digest()):
+        return replace(dataset.at(np.array(held.indices)), split=VALIDATION)
+    if held is None and not trained:
+        return dataset
+    why = "does not say which images it was trained on"
+    if held is not None:
+        why = "was trained on other data, or on these before they were changed"
+    note = f"the data is not divided and the network {why}: training images may be among these"
+    return replace(dataset, notes=(*dataset.notes, note))
+
+
+def _reading(network: Network, name: str, told: Reading | None) -> Reading | None:
+    """What the user said, or for pictures what was said when the network was trained."""
+    if name != own.IMAGES or (told is not None and told != Reading()):
+        return told
+    recipe = network.meta.get("config")
+    data = recipe.get("data") if isinstance(recipe, Mapping) else None
+    behind = data.get("background") if isinstance(data, Mapping) else None
+    return Reading(background=next((known for known in BACKGROUNDS if known == behind), None))
+
+
+def _load_known(
+    network: Network, name: str, root: str | None, form: str, reading: Reading | None
+) -> Dataset:
     info = datasets.info(name)
     if info.temporal == network.input.static:
         raise ValueError(f"the model takes {form}, which the dataset {name!r} does not have")
@@ -97,19 +194,33 @@ def _load_known(network: Network, name: str, root: str | None, form: str) -> Dat
             f"the model knows {network.classes} classes, the dataset {name!r} has {info.classes}"
         )
     if info.temporal:
-        return datasets.load(name, root, split="test", timesteps=network.timesteps, size=height)
-    return datasets.load(name, root, split="test")
+        return datasets.load(
+            name,
+            root,
+            split="test",
+            timesteps=network.timesteps,
+            size=height,
+            reading=reading,
+        )
+    return datasets.load(name, root, split="test", reading=reading)
 
 
-def _load_own(network: Network, name: str, root: str | None, form: str) -> Dataset:
+def _load_own(
+    network: Network, name: str, root: str | None, form: str, reading: Reading | None
+) -> Dataset:
     if name == own.IMAGES and not network.input.static:
         raise ValueError(f"the model takes {form}, which the dataset {name!r} does not have")
     shape, timesteps = network.input.shape, network.timesteps
     if name == own.IMAGES:
-        dataset = datasets.load(name, root, split="test", shape=shape)
+        dataset = datasets.load(name, root, split="test", shape=shape, reading=reading)
     else:
         dataset = datasets.load(
-            name, root, split="test", timesteps=None if network.input.static else timesteps
+            name,
+            root,
+            split="test",
+            timesteps=None if network.input.static else timesteps,
+            shape=shape,
+            reading=reading,
         )
     if dataset.temporal == network.input.static:
         raise ValueError(f"the model takes {form}, which {root} does not have")
@@ -121,6 +232,8 @@ def _load_own(network: Network, name: str, root: str | None, form: str) -> Datas
     exact = name == own.IMAGES
     if dataset.classes > network.classes or (exact and dataset.classes < network.classes):
         mend = ": make one folder for each, in the same order of names" if exact else ""
+        if dataset.classes == network.classes + 1 and not exact and dataset.labels.min() == 1:
+            mend = f" since its labels are 1 to {network.classes}: write them as labels - 1"
         raise ValueError(
             f"the model knows {network.classes} classes, {root} has {dataset.classes}{mend}"
         )

@@ -1,9 +1,10 @@
 """Data of the user's own: arrays in an .npz file, or pictures in one folder per class.
 
-An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (n, C, H, W), or
-(n, H, W) where they are gray, or (n, H, W, C) with one or three channels; recordings are
-(n, T, C, H, W). A file that divides them into splits has `train_images`, `train_labels`,
-`test_images` and `test_labels` instead.
+An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (n, H, W) where they
+are gray, else (n, C, H, W) or (n, H, W, C), and recordings have T behind n. Where the shape
+leaves the order of axes open, it must be said (`lbq_hw.datasets.reading`); an entry `layout` of the
+file, nchw or nhwc, says it too. `test_images` and `test_labels` divide a file; images to train on
+are then `train_images` and `train_labels`, or `images` and `labels`.
 
 A folder has one folder per class, of PNG and JPEG files; folders `train` and `test`, each with such
 folders, divide it. Classes have the names of their folders and are numbered in the order of these
@@ -24,42 +25,57 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import extras
-from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError
+from lbq_hw.datasets.base import SPLITS, WHOLE, Dataset, DatasetError
+from lbq_hw.datasets.reading import (
+    LAYOUTS,
+    Background,
+    Layout,
+    Reading,
+    Shape,
+    channels_first,
+    is_hidden,
+    opaque,
+    unread,
+)
 
 NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
 _WHOLE = ("images", "labels")
-_SYSTEM = ("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found")
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
 _UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
 
-Shape = tuple[int, int, int]
-
 
 def load(
-    name: str, root: Path | None, *, split: str, timesteps: int | None, shape: Shape | None
+    name: str,
+    root: Path | None,
+    *,
+    split: str,
+    timesteps: int | None,
+    shape: Shape | None,
+    reading: Reading,
 ) -> Dataset:
     """One split; the whole of a file or folder that is not divided.
 
-    `timesteps` is how many frames a recording must have; pictures take the `shape` (C, H, W).
+    `timesteps` is how many frames a recording must have; pictures take the `shape` (C, H, W), and
+    arrays whose axes can be read in two ways are read as those that have it.
     """
     if root is None:
         what = "an .npz file" if name == NPZ else "a folder of pictures"
         raise DatasetError(f"dataset {name!r} needs the path of {what}: give --data")
     if name == NPZ:
-        return _load_npz(root, split, timesteps)
+        return _load_npz(root, split, timesteps, shape, reading.layout)
     if shape is None:
         raise ValueError("shape must be given for pictures, not None")
-    return _load_pictures(root, split, shape)
+    return _load_pictures(root, split, shape, reading.background)
 
 
 def is_divided(name: str, root: Path) -> bool:
     """Whether training and test images are told apart."""
     if name == NPZ:
         with _opened(root) as arrays:
-            return not set(_WHOLE) <= set(arrays)
+            return _is_divided(set(arrays))
     return _class_folders(root)[0] != dict.fromkeys(SPLITS, root)
 
 
@@ -81,25 +97,69 @@ def _opened(path: Path) -> Iterator[Any]:
         ) from error
 
 
-def _load_npz(path: Path, split: str, timesteps: int | None) -> Dataset:
+def _is_divided(keys: set[str]) -> bool:
+    """Whether the arrays of these names are of more than one split."""
+    return bool(keys & {"test_images", "test_labels"}) or not set(_WHOLE) <= keys
+
+
+def _arrays_of(path: Path, keys: set[str], split: str) -> tuple[str, str]:
+    """The names of a split's images and labels."""
+    names = f"{split}_images", f"{split}_labels"
+    if set(_WHOLE) & keys and {"train_images", "train_labels"} & keys:
+        raise DatasetError(
+            f"{path} has images to train on twice, as images and as train_images: leave out one"
+        )
+    if not _is_divided(keys) or (split == "train" and set(_WHOLE) <= keys):
+        return _WHOLE
+    if not set(names) <= keys:
+        raise DatasetError(
+            f"{path} must have the arrays images and labels, or {names[0]} and {names[1]}, not "
+            f"{', '.join(sorted(keys)) or 'none'}"
+        )
+    return names
+
+
+def _load_npz(
+    path: Path, split: str, timesteps: int | None, shape: Shape | None, layout: Layout | None
+) -> Dataset:
     with _opened(path) as arrays:
         keys = set(arrays)
-        names = _WHOLE if set(_WHOLE) <= keys else (f"{split}_images", f"{split}_labels")
-        if not set(names) <= keys:
-            raise DatasetError(
-                f"{path} must have the arrays images and labels, or {names[0]} and {names[1]}, not "
-                f"{', '.join(sorted(keys)) or 'none'}"
-            )
+        names = _arrays_of(path, keys, split)
         images, labels = arrays[names[0]], arrays[names[1]]
         others = [arrays[key] for key in sorted(keys) if key.endswith("labels")]
+        layout = _layout(path, arrays["layout"], layout) if "layout" in keys else layout
     labels = _labels(path, names[1], labels)
-    classes = 1 + max(int(_labels(path, "labels", other).max()) for other in others)
-    images = _images(path, names[0], images, timesteps)
+    every = np.concatenate([_labels(path, "labels", other) for other in others])
+    classes = 1 + int(every.max())
+    if split == "train" and every.min():
+        raise DatasetError(
+            f"{path}: labels are {every.min()} to {every.max()}, but classes are counted from 0: "
+            f"write them as labels - {every.min()}"
+        )
+    images = _images(path, names[0], images, timesteps, shape, layout)
     if len(images) != len(labels):
         raise DatasetError(
             f"{path} must have as many labels as images, not {len(labels)} and {len(images)}"
         )
-    return Dataset(name=NPZ, images=images, labels=labels, classes=classes)
+    return Dataset(
+        name=NPZ,
+        images=images,
+        labels=labels,
+        classes=classes,
+        split=split if _is_divided(keys) else WHOLE,
+    )
+
+
+def _layout(path: Path, entry: NDArray[Any], told: Layout | None) -> Layout:
+    """What a file says of its axes, which the user must not contradict."""
+    said = str(entry) if entry.shape == () else ""
+    if said == "nchw" or said == "nhwc":
+        found: Layout = said
+    else:
+        raise DatasetError(f"{path}: layout must be {' or '.join(LAYOUTS)}, not {entry}")
+    if told not in (None, found):
+        raise DatasetError(f"{path} says that its layout is {found}, not {told}: leave out one")
+    return found
 
 
 def _labels(path: Path, name: str, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -112,19 +172,24 @@ def _labels(path: Path, name: str, labels: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _images(
-    path: Path, name: str, images: NDArray[Any], timesteps: int | None
+    path: Path,
+    name: str,
+    images: NDArray[Any],
+    timesteps: int | None,
+    shape: Shape | None,
+    layout: Layout | None,
 ) -> NDArray[np.uint8]:
     if images.dtype != np.uint8:
         raise DatasetError(f"{path}: {name} must be uint8, 0 to 255, not {images.dtype}")
-    if images.ndim == 3:
-        images = images[:, None]
-    if images.ndim == 4 and images.shape[3] in _MODES and images.shape[1] not in _MODES:
-        images = images.transpose(0, 3, 1, 2)
-    if images.ndim not in (4, 5) or not images.size:
+    if images.ndim not in (3, 4, 5) or not images.size:
         raise DatasetError(
             f"{path}: {name} must be of shape (n, C, H, W), (n, H, W) or (n, T, C, H, W), not "
             f"{images.shape}"
         )
+    if images.ndim == 3:
+        images = images[:, None]
+    else:
+        images = channels_first(images, layout=layout, wanted=shape, place=f"{path}: {name}")
     if images.ndim == 5 and timesteps is not None and images.shape[1] != timesteps:
         raise DatasetError(
             f"{path}: the recordings must have {timesteps} frames, not {images.shape[1]}"
@@ -149,14 +214,10 @@ def _class_folders(root: Path) -> tuple[dict[str, Path], list[str]]:
 def _folders(place: Path) -> list[str]:
     if not place.is_dir():
         return []
-    return [
-        path.name
-        for path in place.iterdir()
-        if path.is_dir() and path.name[0] != "." and path.name not in _SYSTEM
-    ]
+    return [path.name for path in place.iterdir() if path.is_dir() and not is_hidden(path.name)]
 
 
-def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
+def _load_pictures(root: Path, split: str, shape: Shape, background: Background | None) -> Dataset:
     places, classes = _class_folders(root)
     if split not in places:
         raise DatasetError(f"{root} has no folder {split!r} beside {next(iter(places))!r}")
@@ -171,8 +232,9 @@ def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
         raise DatasetError(f"{places[split]} has no pictures: PNG and JPEG files are read")
     images = np.empty((len(found), *shape), np.uint8)
     for number, (path, _) in enumerate(found):
-        images[number] = read_picture(path, shape)
+        images[number] = read_picture(path, shape, background)
     labels = np.array([label for _, label in found], np.int64)
+    left = unread(root, {place / name for place in places.values() for name in classes}, _SUFFIXES)
     return Dataset(
         name=IMAGES,
         images=images,
@@ -180,11 +242,16 @@ def _load_pictures(root: Path, split: str, shape: Shape) -> Dataset:
         classes=len(classes),
         class_names=tuple(classes),
         full_scale=255,
+        split=split if places != dict.fromkeys(SPLITS, root) else WHOLE,
+        notes=() if left is None else (left,),
     )
 
 
-def read_picture(path: Path, shape: Shape) -> NDArray[np.uint8]:
-    """A picture as (C, H, W): gray or RGB, upright, resized."""
+def read_picture(
+    path: Path, shape: Shape, background: Background | None = None
+) -> NDArray[np.uint8]:
+    """A picture as (C, H, W): gray or RGB, upright, resized; transparent pixels show the
+    background."""
     channels, height, width = shape
     if channels not in _MODES:
         raise DatasetError(f"a picture has 1 or 3 channels, the network takes {channels}")
@@ -196,7 +263,8 @@ def read_picture(path: Path, shape: Shape) -> NDArray[np.uint8]:
         with Image.open(path, formats=("PNG", "JPEG")) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("more than 8 bits per channel")
-            upright = ImageOps.exif_transpose(picture).convert(_MODES[channels])
+            whole = opaque(ImageOps.exif_transpose(picture), background, path)
+            upright = whole.convert(_MODES[channels])
             resized = upright.resize((width, height), Image.Resampling.BILINEAR)
             pixels = np.asarray(resized, np.uint8).reshape(height, width, channels)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:

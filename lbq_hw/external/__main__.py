@@ -15,7 +15,7 @@ from rich.table import Table
 
 import boards
 from lbq_hw import file, golden, zoo
-from lbq_hw.arguments import add_data, positive
+from lbq_hw.arguments import add_data, positive, reading
 from lbq_hw.compiler import patches, smallest_for
 from lbq_hw.compiler.blocks import demands
 from lbq_hw.compiler.places import place_over
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _levels(network: Network, args: argparse.Namespace) -> dict[str, Any]:
     """Levels of all tensors for the first test image."""
-    raw = load_dataset(network, args.dataset, args.data, 1).images
+    raw = load_dataset(network, args.dataset, args.data, None, reading(args)).images[:1]
     result = golden.run(network, raw, keep="levels")
     found = {INPUT: network.input.quantize(raw)[:, 0]}
     for layer in network.layers[:-1]:

@@ -20,7 +20,7 @@ __all__ = [
     "ToolError", "names", "next_commands", "plan", "results", "run",
 ]  # fmt: skip
 
-_SOURCE = ("dataset", "data", "raw")
+_SOURCE = ("dataset", "data", "raw", "reading")
 _IMAGES = (*_SOURCE, "images")
 # Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -16,8 +16,8 @@ from boards import Board
 from lbq_hw import file, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.datasets import DatasetError
-from lbq_hw.datasets.fitting import load_samples, noise
+from lbq_hw.datasets import DatasetError, Reading
+from lbq_hw.datasets.fitting import draw, load_samples, noise
 from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.network import Network
 from lbq_hw.sizing import Weights
@@ -50,7 +50,8 @@ class Options:
     chooses.
     `seed` is the first of the `tries` seeds that place and route may use: the one with which the
     same core met its clock in a build that was measured, or else 1. The build is checked with
-    `images` drawn from the test split of `dataset`, in `data`, or from the .npy file `raw`.
+    `images` drawn from the test split of `dataset`, in `data`, which `reading` says how to read, or
+    from the .npy file `raw`.
     """
 
     model: Path
@@ -64,6 +65,7 @@ class Options:
     data: str | None = None
     raw: str | None = None
     images: int = 3
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         for name, low in (("lanes", 4), ("weight_bits", 2), ("seed", 0), ("tries", 1)):
@@ -164,10 +166,12 @@ class Job:
         options, network = self.options, self.network
         dataset, data, raw = options.dataset, options.data, options.raw
         try:
-            found = load_samples(network, dataset=dataset, data=data, raw=raw)
+            found = load_samples(
+                network, dataset=dataset, data=data, raw=raw, reading=options.reading
+            )
         except (DatasetError, ValueError):
             if dataset or data or raw:
                 raise
             return Images(raw=noise(network, count), source="noise")
-        chosen = np.random.default_rng(0).permutation(len(found.images))[:count]
+        chosen = draw(len(found.images), count)
         return Images(raw=found.images[chosen], source=found.name)

@@ -13,7 +13,7 @@ import numpy as np
 from rich.progress import Progress
 
 from lbq_hw import golden, package, units
-from lbq_hw.arguments import positive, spoken
+from lbq_hw.arguments import add_reading, positive, reading, spoken
 from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
@@ -26,7 +26,7 @@ from lbq_hw.host.upload import Upload, upload_tape
 from lbq_hw.isa import regions
 from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
-from lbq_hw.progress import image_bar
+from lbq_hw.progress import image_bar, show_notes
 
 _EPILOG = """
 examples:
@@ -73,6 +73,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
     except KeyboardInterrupt:
         print("host: stopped", file=sys.stderr)
         return 130
+    show_notes(samples.notes)
     if args.json:
         print(json.dumps(facts))
     else:
@@ -90,6 +91,7 @@ def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Intege
             raw=args.raw,
             pictures=args.picture,
             limit=args.images,
+            reading=reading(args),
         )
         return samples, None
     if args.dataset or args.data or args.raw or args.picture or args.images:
@@ -267,11 +269,17 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     parser.add_argument(
         "--picture", nargs="+", default=[], metavar="F", help="PNG or JPEG files instead, resized"
     )
-    parser.add_argument("--images", type=positive, metavar="N", help="only the first N test images")
+    parser.add_argument(
+        "--images",
+        type=positive,
+        metavar="N",
+        help="only N test images, drawn with a fixed seed, or the first N inputs or pictures",
+    )
     parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     loading = parser.add_mutually_exclusive_group()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import units
-from lbq_hw.datasets.fitting import Samples
+from lbq_hw.datasets.fitting import Samples, described
 from lbq_hw.host.upload import Upload
 from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
@@ -51,8 +51,7 @@ def report(
         "model": packed.network.name,
         "board": packed.board,
         "config": packed.config.digest,
-        "dataset": samples.name,
-        "images": len(samples.images),
+        **samples.origin(),
         **right,
         "equal": None if differing is None else not differing,
         "differing": differing,
@@ -75,7 +74,7 @@ def show(facts: dict[str, Any]) -> None:
     if facts["accuracy"] is None:
         table.add_row("classes", " ".join(map(str, facts["classes"])))
     else:
-        table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {facts['images']} images")
+        table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {described(facts)}")
     if facts["equal"] is not None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")

@@ -55,7 +55,9 @@ def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> M
         dataset=seen.get("dataset") or network.meta.get("dataset"),
         accuracy=seen.get("accuracy"),
         accuracy_images=seen.get("images"),
+        accuracy_split=seen.get("split"),
         float_accuracy=network.meta.get("float_accuracy"),
+        float_split=network.meta.get("float_split"),
     )
 
 

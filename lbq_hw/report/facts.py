@@ -48,7 +48,9 @@ class Model:
     dataset: str | None = None
     accuracy: float | None = None
     accuracy_images: int | None = None
+    accuracy_split: str | None = None
     float_accuracy: float | None = None
+    float_split: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

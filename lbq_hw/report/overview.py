@@ -35,7 +35,8 @@ def _details(facts: Facts) -> list[str]:
         details.append(f"T = {model.timesteps}, N = {model.capacity}".replace(" = ", EQUALS))
         details.append(f"{model.weight_bits}-bit weights, {count(model.parameters)} parameters")
         if model.accuracy is not None:
-            where = f" of {count(model.accuracy_images)} images" if model.accuracy_images else ""
+            kind = f"{model.accuracy_split} images" if model.accuracy_split else "images"
+            where = f" of {count(model.accuracy_images)} {kind}" if model.accuracy_images else ""
             details.append(f"{model.accuracy:.2f}{SPACE}%{where} right")
     return details
 

@@ -24,6 +24,7 @@ def summary(facts: Facts) -> dict[str, Any]:
     return {
         "model": facts.model.name if facts.model else None,
         "accuracy": facts.model.accuracy if facts.model else None,
+        "accuracy_split": facts.model.accuracy_split if facts.model else None,
         "board": facts.board.name if facts.board else None,
         "lanes": facts.core.config.lanes if facts.core else None,
         "fits": fits(facts),

@@ -12,7 +12,7 @@ import pytest
 
 from lbq_hw import datasets, file, golden
 from lbq_hw.datasets import Dataset
-from lbq_hw.datasets.fitting import load_dataset
+from lbq_hw.datasets.fitting import draw, load_dataset
 from lbq_hw.evaluate import evaluate, main
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
 
@@ -117,7 +117,7 @@ def test_the_tables_name_every_layer(model: str, capsys: pytest.CaptureFixture[s
     text = capsys.readouterr().out
     assert "hidden" in text
     assert "logits" in text
-    assert f"{result['accuracy']:.2f} % of {result['images']:,} images right" in " ".join(
+    assert f"{result['accuracy']:.2f} % of {result['images']:,} test images right" in " ".join(
         text.split()
     )
 
@@ -145,8 +145,9 @@ def test_recordings_are_cut_into_the_networks_timesteps(monkeypatch: pytest.Monk
         "split": "test",
         "timesteps": 2,
         "size": 17,
+        "reading": None,
     }
-    assert dataset.labels.tolist() == [0, 1]
+    assert dataset.labels.tolist() == draw(3, 2).tolist()
     assert len(dataset.images) == 2
 
 

@@ -205,7 +205,7 @@ def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path,
     assert command.main(["--resume", "--out", str(tmp_path)]) == 0
     accuracy = f"{result['test_accuracy']:.2f} %"
     assert capsys.readouterr().out.splitlines()[-1] == (
-        f"{accuracy} at the last epoch (best {accuracy}), "
+        f"{accuracy} of the test images at the last epoch (best {accuracy}), "
         f"{result['total_seconds']:.0f} s, in {tmp_path}"
     )
 

@@ -55,17 +55,17 @@ def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
 def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_path, capsys):
     words = [word for change in SMALL for word in ("--set", change)]
     arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
-    assert command.main([*arguments, "--data", "my data", "--max-seconds", "0"]) == 0
+    assert command.main([*arguments, "--max-seconds", "0"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) == 2
     assert shown[0].startswith("epoch 1/3  loss ")
-    again = f"{COMMAND} {tmp_path} --data 'my data' --max-seconds 0"
+    again = f"{COMMAND} {tmp_path} --max-seconds 0"
     assert shown[1] == f"stopped after epoch 1 of 3; go on with: {again}"
     assert command.main(["--resume", "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
     last = metrics(tmp_path)[-1]["test_accuracy"]
-    assert shown[2].startswith(f"{last:.2f} % at the last epoch (best ")
+    assert shown[2].startswith(f"{last:.2f} % of the test images at the last epoch (best ")
 
 
 def test_the_command_trains_on_the_folder_that_torchvision_made(tmp_path, monkeypatch, capsys):
@@ -80,7 +80,7 @@ def test_the_command_trains_on_the_folder_that_torchvision_made(tmp_path, monkey
     words = [word for change in changes for word in ("--set", change)]
     arguments = ["--config", "cifar100-resnet20-t1", *words, "--data", str(folder.parent)]
     assert command.main([*arguments, "--out", str(tmp_path / "run")]) == 0
-    assert " % at the last epoch (best " in capsys.readouterr().out
+    assert " % of the test images at the last epoch (best " in capsys.readouterr().out
 
 
 def test_the_help_has_every_key_with_its_default_and_meaning(capsys):

@@ -9,14 +9,20 @@ import torch
 from networks import random_images, random_network
 
 from lbq_hw import evaluate, file, golden, zoo
+from lbq_hw.datasets.fitting import Samples
 from lbq_hw.network import INPUT
 from train import analyze, measure
 from train.__main__ import main as train_main
 from train.export import main as export_main
 
 
+def samples(raw, labels):
+    return Samples(name="random", images=raw, labels=labels)
+
+
 def expected_report(network, raw, labels):
-    return evaluate.report("net", network, "random", evaluate.evaluate(network, raw, labels))
+    evaluation = evaluate.evaluate(network, raw, labels)
+    return evaluate.report("net", network, samples(raw, labels), evaluation)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -25,7 +31,7 @@ def test_a_random_network_measures_as_golden_counts_it(seed):
     raw = random_images(network, 3, seed)
     labels = np.random.default_rng(seed).integers(0, network.classes, 3)
     found = measure.measure(network, raw, labels, batch=2)
-    result = measure.report("net", network, "random", found)
+    result = measure.report("net", network, samples(raw, labels), found)
     expected = expected_report(network, raw, labels)
     layers = result.pop("layers")
     result.pop("levels", None)
@@ -58,7 +64,7 @@ def test_the_use_of_levels_follows_from_golden():
     raw = random_images(network, 4)
     found = measure.measure(network, raw, np.zeros(4, np.int64), batch=3)
     traces = golden.run(network, raw, keep="levels").traces
-    result = measure.report("net", network, "random", found)
+    result = measure.report("net", network, samples(raw, None), found)
     for layer in result["layers"][:-1]:
         levels = traces[layer["name"]].levels
         for t, row in enumerate(layer["histogram"]):

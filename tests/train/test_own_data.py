@@ -8,6 +8,7 @@ from PIL import Image
 from small_runs import SMALL
 
 from lbq_hw import datasets, file
+from lbq_hw.datasets import Reading
 from lbq_hw.evaluate import main as evaluate
 from train import config
 from train.command import main as train
@@ -129,5 +130,5 @@ def test_keys_of_pictures_are_checked(changes, message):
 
 def test_pictures_are_rgb_unless_told_otherwise():
     chosen = config.load("digits", ["data.name=images", "data.size=32"])
-    assert chosen.data.options(2) == {"shape": (3, 32, 32)}
+    assert chosen.data.options(2) == {"shape": (3, 32, 32), "reading": Reading()}
     assert config.Config.from_dict(chosen.to_dict()) == chosen

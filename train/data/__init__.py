@@ -2,6 +2,7 @@
 
 from train.data.input_spec import InputSpec
 from train.data.loader import DeviceLoader
-from train.data.split import hold_out, mean_levels
+from train.data.origin import Origin
+from train.data.split import held_out, hold_out, mean_levels, unseen
 
-__all__ = ["DeviceLoader", "InputSpec", "hold_out", "mean_levels"]
+__all__ = ["DeviceLoader", "InputSpec", "Origin", "held_out", "hold_out", "mean_levels", "unseen"]

@@ -6,16 +6,21 @@ import hashlib
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbq_hw.datasets import Dataset
+from lbq_hw.datasets.base import VALIDATION
+
+NAMED = 10  # classes that a note names
 
 
-def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
-    """A training split without ``count`` images, and these images, as many of each class.
+def held_out(dataset: Dataset, count: int) -> NDArray[np.int64]:
+    """Which ``count`` images of a training split are held out, in ascending order, as many of each
+    class.
 
-    Held out are, of each class, the images whose places in the split, as decimal ASCII digits, have
+    They are, of each class, the images whose places in the split, as decimal ASCII digits, have
     the least SHA-256. So the choice depends on the labels alone, and a longer list of images holds
-    every shorter one. Both parts keep the order of the split.
+    every shorter one.
     """
     share, rest = divmod(count, dataset.classes)
     least = int(np.bincount(dataset.labels, minlength=dataset.classes).min())
@@ -28,11 +33,33 @@ def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
     order, held = np.array(places), np.zeros(len(dataset), dtype=bool)
     for kind in range(dataset.classes):
         held[order[dataset.labels[order] == kind][:share]] = True
-    kept, out = (
-        replace(dataset, images=dataset.images[chosen], labels=dataset.labels[chosen])
-        for chosen in (~held, held)
+    return np.flatnonzero(held)
+
+
+def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
+    """A training split without the ``count`` images that are held out, and these images. Both parts
+    keep the order of the split.
+    """
+    held = held_out(dataset, count)
+    kept = np.setdiff1d(np.arange(len(dataset)), held)
+    return (
+        replace(dataset.at(kept), split="train"),
+        replace(dataset.at(held), split=VALIDATION),
     )
-    return kept, out
+
+
+def unseen(dataset: Dataset) -> str | None:
+    """A note that names the classes of which a training split has no image, None if there are
+    none."""
+    counts = np.bincount(dataset.labels, minlength=dataset.classes)
+    names = dataset.class_names or [str(kind) for kind in range(dataset.classes)]
+    missing = [names[kind] for kind in np.flatnonzero(counts == 0)]
+    if not missing:
+        return None
+    these = f"class {missing[0]!r}" if len(missing) == 1 else f"{len(missing)} classes"
+    named = f": {', '.join(map(repr, missing[:NAMED]))}" if len(missing) > 1 else ""
+    more = ", ..." if len(missing) > NAMED else ""
+    return f"there are no images to train on of {these}{named}{more}"
 
 
 def mean_levels(dataset: Dataset) -> tuple[int, ...]:

@@ -14,8 +14,10 @@ import numpy as np
 from torch import nn
 
 from lbq_hw import datasets, file, golden
-from lbq_hw.arguments import not_negative, positive, spoken
+from lbq_hw.arguments import add_reading, not_negative, positive, reading, spoken
 from lbq_hw.datasets import Dataset
+from lbq_hw.datasets.fitting import Samples, described, draw_from
+from lbq_hw.progress import show_notes
 from train.data import InputSpec
 from train.deploy import agreement, assemble
 from train.graph import READOUT
@@ -67,6 +69,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--dataset", metavar="NAME", help=f"one of {', '.join(datasets.names())}: its input"
     )
     parser.add_argument("--data", type=Path, metavar="PATH", help="the dataset's folder or .npz")
+    add_reading(parser)
     parser.add_argument(
         "--calibrate",
         type=not_negative,
@@ -123,7 +126,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         type=not_negative,
         default=_TESTED,
         metavar="N",
-        help=f"test inputs to compare on, 0: none; default: {_TESTED}",
+        help=f"test inputs to compare on, drawn, 0: none; default: {_TESTED}",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -188,7 +191,14 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
-    return inputs.load(args.dataset, args.data, graph, split=split, timesteps=args.timesteps)
+    return inputs.load(
+        args.dataset,
+        args.data,
+        graph,
+        split=split,
+        timesteps=args.timesteps,
+        reading=reading(args),
+    )
 
 
 def _spec(args: argparse.Namespace, data: Dataset) -> InputSpec:
@@ -210,12 +220,16 @@ def _tested(
     graph: nir.NIRGraph,
 ) -> dict[str, Any]:
     """Accuracies of graph and network on test inputs."""
-    test = _data(args, graph, "test")
-    images, labels = test.images[: args.test], test.labels[: args.test]
+    test = draw_from(_data(args, graph, "test"), args.test)
+    show_notes(test.notes)
+    images, labels = test.images, test.labels
     theirs = agreement.classes(model, spec, images)
     mine = golden.predict(export.network, images)
+    origin = Samples.of(test).origin()
     return {
         "tested": len(images),
+        "split": origin["split"],
+        "drawn": origin["drawn"],
         "graph_accuracy": float(np.mean(theirs == labels)),
         "network_accuracy": float(np.mean(mine == labels)),
     }
@@ -254,7 +268,8 @@ def _told(facts: dict[str, Any]) -> str:
         lines += _calibration(facts)
     if "tested" in facts:
         lines.append(
-            f"on {facts['tested']} test inputs the graph has {100 * facts['graph_accuracy']:.2f} % "
-            f"and the network {100 * facts['network_accuracy']:.2f} %"
+            f"on {described(facts | {'images': facts['tested']})} the graph has "
+            f"{100 * facts['graph_accuracy']:.2f} % and the network "
+            f"{100 * facts['network_accuracy']:.2f} %"
         )
     return "\n".join([*lines, *(f"note: {note}" for note in facts["notes"])])

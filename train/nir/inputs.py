@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import datasets
-from lbq_hw.datasets import Dataset, own
+from lbq_hw.datasets import Dataset, Reading, own
 
 COMPARED = 32  # training inputs on which the network is compared with the graph
 CALIBRATED = 256  # training inputs for calibration, unless told otherwise
@@ -20,14 +20,20 @@ Places = NDArray[np.int64]
 
 
 def load(
-    name: str, root: Path | None, graph: nir.NIRGraph, *, split: str, timesteps: int
+    name: str,
+    root: Path | None,
+    graph: nir.NIRGraph,
+    *,
+    split: str,
+    timesteps: int,
+    reading: Reading,
 ) -> Dataset:
     """One split; recordings have `timesteps` frames, pictures the size of the graph's input."""
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"reading": reading}
     if name == own.IMAGES:
-        options = {"shape": _picture_shape(graph)}
+        options["shape"] = _picture_shape(graph)
     elif not datasets.is_own(name) and datasets.info(name).temporal:
-        options = {"timesteps": timesteps}
+        options["timesteps"] = timesteps
     return datasets.load(name, root, split=split, **options)
 
 
