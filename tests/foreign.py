@@ -17,6 +17,7 @@ from train.neurons import IntegrateFire
 TIMESTEPS = 6
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16.0)
 KINDS = ("snntorch subtract", "snntorch zero", "spikingjelly soft", "spikingjelly hard")
+STANDARDIZED = "standardized soft"  # SpikingJelly's layers with standardized weights
 
 
 @cache
@@ -35,13 +36,16 @@ def build(kind: str) -> nn.Sequential:
         last = leaky(reset, output=True)
         return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), first, nn.Linear(32, 10), last)
     options = {"v_reset": None if reset == "soft" else 0.0, "surrogate_function": surrogate.ATan()}
+    conv, linear = layer.Conv2d, layer.Linear
+    if framework == "standardized":
+        conv, linear = layer.WSConv2d, layer.WSLinear
     return nn.Sequential(
-        layer.Conv2d(1, 6, 3, padding=1, bias=False),
+        conv(1, 6, 3, padding=1, bias=False),
         layer.BatchNorm2d(6),
         neuron.LIFNode(tau=2.0, **options),
         layer.AvgPool2d(2),
         layer.Flatten(),
-        layer.Linear(96, 10),
+        linear(96, 10),
         neuron.IFNode(**options),
     )
 

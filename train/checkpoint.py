@@ -128,7 +128,13 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
     if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
         own = model.state_dict()
         _adopt(model, {name: weights[name] for name in weights if name in own}, init)
-    model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
+    model = prepare(
+        model,
+        spec,
+        absorb=train.absorb,
+        weight_bits=train.weight_bits or None,
+        trained_only=True,
+    )
     if weights and same_bits:
         _adopt(model, weights, init)
     return model

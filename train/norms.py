@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from train.graph.trace import evaluating
+from train.graph.modes import evaluating
 
 Norm = nn.BatchNorm1d | nn.BatchNorm2d
 

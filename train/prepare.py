@@ -14,8 +14,10 @@ from torch import fx, nn
 from lbq_hw import numeric
 from train import step_group
 from train.data import InputSpec
+from train.deploy import agreement
 from train.deploy.violations import find_violations
 from train.graph import Analysis, GraphError, Levels, Synapse
+from train.graph.plain import hooks
 from train.graph.trace import analyze, trace
 from train.layers import Scale
 from train.quantize import Deployed, stand_in
@@ -23,21 +25,32 @@ from train.step_group import Bound, StepGroup
 
 
 def prepare(
-    model: nn.Module, spec: InputSpec, *, absorb: bool = True, weight_bits: int | None = None
+    model: nn.Module,
+    spec: InputSpec,
+    *,
+    absorb: bool = True,
+    weight_bits: int | None = None,
+    trained_only: bool = False,
 ) -> fx.GraphModule:
     """A graph module that computes what `model` does, with its parameter names, ready to train.
 
     The model itself is left alone. Parameters added by `weight_bits` are called ``<layer>.step``.
-    Raises `GraphError` with every violation where one keeps the model from being trained: any does
-    with `weight_bits`, few do without.
+    Raises `GraphError` with every violation where the model has no integer form; a model that is
+    `trained_only`, of float weights and never exported, is refused for few of them. Raises
+    `DisagreementError` where the layers that were read from the model compute something else.
     """
-    root = trace(copy.deepcopy(model))
+    hooked = [*hooks(model)]
+    if hooked:
+        raise GraphError(hooked)  # some of them keep a model from being copied
+    root = trace(copy.deepcopy(model), training=True)
     found = analyze(root, spec)
+    violations = [*found.violations, *find_violations(found, spec)]
     groups = step_group.find(found, spec)
-    violations = found.violations
     if weight_bits is not None:
-        violations = [*violations, *find_violations(found, spec)]
-    if any(weight_bits is not None or not violation.trainable for violation in violations):
+        violations = [*found.violations, *find_violations(found, spec)]
+    if trained_only and weight_bits is None:
+        violations = [violation for violation in violations if not violation.trainable]
+    if violations:
         raise GraphError(violations)
     if weight_bits is not None:
         numeric.weight_limit(weight_bits)
@@ -46,11 +59,12 @@ def prepare(
                 "quantized weights need one input scale for all channels, not std = "
                 f"{spec.std!r}: scale inputs without a per-channel std"
             )
+    agreement.check_given(root, spec, agreement.noise(spec, found.timesteps))
     replaced = _replace_synapses(root, groups, absorb=absorb, bits=weight_bits)
     if absorb:
         _emit_levels(root, found, absorbing=replaced)
     root.recompile()
-    return root
+    return fx.GraphModule(root, root.graph)
 
 
 def _replace_synapses(

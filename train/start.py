@@ -43,7 +43,13 @@ def continued(model: nn.Module, config: Config, spec: InputSpec, init: str) -> f
     train = config.train
     try:
         take_up(model, spec, network, tails)
-        model = prepare(model, spec, absorb=train.absorb, weight_bits=train.weight_bits or None)
+        model = prepare(
+            model,
+            spec,
+            absorb=train.absorb,
+            weight_bits=train.weight_bits or None,
+            trained_only=True,
+        )
         if train.weight_bits == network.weight_bits:
             take_up_steps(model, spec, network)
     except TakeUpError as error:

@@ -35,7 +35,7 @@ def test_a_prepared_model_gives_the_same_logits_and_gradients(name, absorb):
 def test_every_neuron_kind_can_be_prepared(kind):
     torch.manual_seed(0)
     plain, spec = small_model("resnet20", kind=kind)
-    ready = prepare(plain, spec)
+    ready = prepare(plain, spec, trained_only=True)
     x = model_input(spec, raw_images(spec, 2))
     torch.testing.assert_close(plain.eval()(x), ready.eval()(x), rtol=1e-4, atol=1e-5)
 
@@ -116,7 +116,7 @@ class Odd(nn.Module):
 def test_layers_before_an_unknown_one_see_values_they_do_not_absorb(part):
     torch.manual_seed(0)
     plain = Odd(**{part: True}).double().eval()
-    ready = prepare(plain, SPEC)
+    ready = prepare(plain, SPEC, trained_only=True)
     x = model_input(SPEC, raw_images(SPEC, 3)).double()
     torch.testing.assert_close(ready(x), plain(x), rtol=1e-9, atol=1e-9)
 

@@ -20,10 +20,12 @@ from lbq_hw import golden
 from lbq_hw.network import Network
 from train.data import InputSpec
 from train.graph import Analysis, Population
-from train.graph.trace import evaluating
+from train.graph.modes import evaluating
+from train.graph.trace import Traced
 
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
+_SAME = 1e-3  # of the largest output: what the order of additions may change
 _WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
 _SAMPLES = 4, 64  # at least and at most so many
 
@@ -103,6 +105,32 @@ def compare(
         },
         classes=float(np.mean(classes(root, spec, raw) != theirs)),
     )
+
+
+def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
+    """DisagreementError where a module, as its user gave it, gives other outputs in evaluation than
+    the layers that were read from it.
+    """
+    if root.given is None:
+        return
+    x = _input(root, spec, raw)
+    with torch.no_grad(), evaluating(root):
+        ours = root(x)
+        theirs = root.given(x)
+    far = _SAME * theirs.abs().max().clamp_min(torch.finfo(theirs.dtype).tiny)
+    differ = int(((ours - theirs).abs() > far).flatten(1).any(1).sum())
+    if differ > MOST_DIFFERENT * len(raw):
+        raise DisagreementError(
+            f"the model gives other outputs than the layers that were read from it, on {differ} of "
+            f"{len(raw)} inputs: it computes something outside of its layers; make that a layer"
+        )
+
+
+def noise(spec: InputSpec, timesteps: int, count: int = 4) -> NDArray[np.uint8]:
+    """Raw inputs of random pixels, the same in every call."""
+    frames = () if spec.static else (timesteps,)
+    generator = np.random.default_rng(0)
+    return generator.integers(0, 256, (count, *frames, *spec.shape), dtype=np.uint8)
 
 
 def classes(model: nn.Module, spec: InputSpec, raw: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import fx, nn
+from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Layer, Network
@@ -60,7 +60,7 @@ def build(
     calibration: NDArray[np.uint8] | None = None,
 ) -> Export:
     """As `train.export.integer_network`, with all that was found on the way."""
-    root = model if isinstance(model, fx.GraphModule) else trace(model)
+    root = trace(model)
     found = analyze(root, spec)
     violations = [*found.violations, *find_violations(found, spec)]
     if violations:
@@ -96,6 +96,7 @@ def build(
         meta=dict(meta or {}),
     )
     inputs = agreement.samples(network) if samples is None else samples
+    agreement.check_given(root, spec, inputs)
     compared, uncalibrated = agreement.compare(found, root, spec, network, inputs), None
     if calibration is not None:
         quantized = calibrated(found, root, spec, network, quantized, calibration, layer)
@@ -103,7 +104,7 @@ def build(
         uncalibrated = compared
         compared = agreement.compare(found, root, spec, network, inputs)
     _check_agreement(compared, bits, most_different, rounded=trained is None or trained > bits)
-    notes = [*_threshold_notes(network, found), *_identity_notes(quantized)]
+    notes = [*root.notes, *_threshold_notes(network, found), *_identity_notes(quantized)]
     if border:
         notes += _border_notes(network, spec, compared)
     return Export(

@@ -3,56 +3,85 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from types import ModuleType
+from typing import Any
 
-from torch import fx, nn
+import torch
+from torch import Tensor, fx, nn
 
 from train.frameworks import snntorch, spikingjelly
-from train.frameworks.rules import RefusalError
-from train.graph import GraphError, Violation
+from train.graph import GraphError, RefusalError, Violation, modes
+from train.graph.modes import evaluating
+from train.graph.plain import LAYERS, hooks, plain
+from train.graph.trace import Traced
 from train.layers import MergeTime, Repeat, TimeMean
 
 _FRAMEWORKS: tuple[ModuleType, ...] = (snntorch, spikingjelly)
-_LAYERS = (
-    *(nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d),
-    *(nn.AdaptiveAvgPool2d, nn.Flatten, nn.Dropout, nn.Dropout2d, nn.Identity),
+_FLAT = (nn.Linear, nn.BatchNorm1d, nn.Flatten)
+_IMAGES = (
+    *(nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout2d),
 )
 
 
-def adopt(model: nn.Module, *, timesteps: int, static: bool) -> fx.GraphModule:
+def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
     """A module whose spikes are those of `model` over `timesteps`, and whose output is their mean.
 
     `model` computes one timestep, its neurons keep their membranes between calls (in snnTorch,
     ``init_hidden=True``), and membranes start from rest. Its last layer is one of neurons, whose
     spikes are then averaged, or one whose current is. With `static` one image serves every timestep
     and the module takes ``(B, C, H, W)``; else it takes ``(T, B, C, H, W)``. Parameters are shared
-    with `model`. GraphError with every neuron that has no exact form.
+    with `model`, but for weights that a layer computes, which are those of now. GraphError with
+    every place that has no exact form. Export compares the network's layers with `model` itself.
     """
-    root = fx.GraphModule(model, _Tracer().trace(model))
-    violations: list[Violation] = []
+    graph = _traced(model, training=False)
+    other = modes.difference(_traced(model, training=True), graph)
+    name = type(model).__name__
+    note = (
+        f"{name}: its forward differs between training and evaluation: {other}; the network does "
+        "what the model does in evaluation"
+    )
+    given = _given(model, timesteps, static=static)
+    root = Traced(model, graph, given=given, notes=[note] if other else [])
+    violations = [*hooks(model), *_take_up(root, timesteps)]
+    if not violations:
+        violations += _one_head(root)
+    if violations:
+        raise GraphError(violations)
+    _add_time(root, timesteps, static=static)
+    root.recompile()
+    return root.eval()  # pyright: ignore[reportReturnType]
+
+
+def _traced(model: nn.Module, *, training: bool) -> fx.Graph:
+    with modes.mode(model, training=training):
+        return _Tracer().trace(model)
+
+
+def _take_up(root: Traced, timesteps: int) -> Iterator[Violation]:
+    """Replace all layers and neurons of a root; those that have no exact form, once each."""
     seen: set[str] = set()
+    refused: set[str] = set()
     for node in list(root.graph.nodes):
-        if node.op != "call_module":
+        path = str(node.target)
+        if node.op != "call_module" or path in refused:
             continue
-        path, module = str(node.target), root.get_submodule(str(node.target))
+        module = root.get_submodule(path)
         framework = _framework(module)
         try:
             if path in seen:
                 raise RefusalError("is called more than once", "trace one timestep, not a loop")
             if framework is None:
-                if isinstance(module, _LAYERS):
-                    _set(root, path, _plain(module))
+                if isinstance(module, LAYERS):
+                    root.replace(path, plain(module))
                 continue
             seen.add(path)
-            _set(root, path, framework.read(module).build(timesteps))
+            root.replace(path, framework.read(module, _axes(node, root)).build(timesteps))
             _take_spikes(node)
         except RefusalError as refusal:
-            violations.append(Violation(path=path, reason=refusal.reason, mend=refusal.mend))
-    if violations:
-        raise GraphError(violations)
-    _add_time(root, timesteps, static=static)
-    root.recompile()
-    return root.eval()
+            refused.add(path)
+            yield Violation(path=path, reason=refusal.reason, mend=refusal.mend)
 
 
 def _framework(module: nn.Module) -> ModuleType | None:
@@ -63,36 +92,103 @@ class _Tracer(fx.Tracer):
     """Neurons and layers stay whole, also a framework's own kinds of torch's layers."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        if _framework(m) is not None or isinstance(m, _LAYERS):
+        if _framework(m) is not None or isinstance(m, LAYERS):
             return True
         return super().is_leaf_module(m, module_qualified_name)
 
 
-def _plain(module: nn.Module) -> nn.Module:
-    """Torch's own layer with the parameters of a framework's kind of it, which knows of time."""
-    kind = next(kind for kind in _LAYERS if isinstance(module, kind))
-    if type(module) is kind:
-        return module
-    twin = kind.__new__(kind)
-    twin.__dict__.update(module.__dict__)
-    return twin
-
-
-def _set(root: fx.GraphModule, path: str, module: nn.Module) -> None:
-    parent, _, name = path.rpartition(".")
-    setattr(root.get_submodule(parent), name, module)
+def _axes(node: fx.Node, root: nn.Module) -> int:
+    """How many axes a neuron's membrane has beside the batch: 1 behind what is flat, else 3."""
+    while node.all_input_nodes:
+        node = node.all_input_nodes[0]
+        if node.op == "call_module":
+            module = root.get_submodule(str(node.target))
+            if isinstance(module, _FLAT):
+                return 1
+            if isinstance(module, _IMAGES):
+                return 3
+        elif node.target in (torch.flatten, "flatten", "view", "reshape", torch.reshape):
+            return 1
+    return 3
 
 
 def _take_spikes(node: fx.Node) -> None:
-    """A neuron that also returns its membrane: who reads the spikes, reads the neuron."""
+    """A neuron that also returns its membrane: who reads the spikes, reads the neuron. A membrane
+    that is returned beside them is dropped."""
     for user in list(node.users):
         if user.op == "call_function" and user.target is operator.getitem:
-            if user.args[1] != 0:
+            if user.args[1] == 0:
+                user.replace_all_uses_with(node)
+                node.graph.erase_node(user)
+            elif any(reader.op != "output" for reader in user.users):
                 raise RefusalError(
                     "its membrane is read", "read its spikes, or end the network with a linear"
                 )
-            user.replace_all_uses_with(node)
-            node.graph.erase_node(user)
+
+
+def _one_head(root: Traced) -> Iterator[Violation]:
+    """Make the output one tensor: a neuron's spikes, if its membrane is all that comes beside."""
+    last = next(node for node in root.graph.nodes if node.op == "output")
+    values = [last.args[0]]
+    while any(isinstance(value, tuple | list) for value in values):
+        values = [part for value in values for part in _parts(value)]
+    spikes = values[0]
+    others = [
+        value
+        for value in values[1:]
+        if not (isinstance(value, fx.Node) and value.all_input_nodes == [spikes])
+    ]
+    if not isinstance(spikes, fx.Node) or others:
+        shown = ", ".join(str(getattr(value, "target", value)) for value in values)
+        yield Violation(
+            path="output",
+            reason=f"the model returns {len(values)} values ({shown})"
+            if others
+            else f"the model returns a {type(spikes).__name__.removeprefix('immutable_')}",
+            mend="return one tensor, the spikes or the current of the last layer",
+        )
+        return
+    if _is_membrane(spikes):
+        yield Violation(
+            path=str(spikes.all_input_nodes[0].target),
+            reason="its membrane is read",
+            mend="read its spikes, or end the network with a linear",
+        )
+        return
+    last.args = (spikes,)
+    root.graph.eliminate_dead_code()
+
+
+def _is_membrane(value: fx.Node) -> bool:
+    return value.op == "call_function" and value.target is operator.getitem
+
+
+def _parts(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+def _given(model: nn.Module, timesteps: int, *, static: bool) -> Callable[[Tensor], Tensor]:
+    """The mean over time of what `model` returns, as its own framework computes it, from rest."""
+    multi_step = any(getattr(part, "step_mode", "s") == "m" for part in model.modules())
+
+    def run(x: Tensor) -> Tensor:
+        steps = torch.stack([x] * timesteps) if static else x
+        with ExitStack() as stack, evaluating(model):
+            for part in model.modules():
+                framework = _framework(part)
+                if framework is not None:
+                    stack.enter_context(framework.at_rest(part))
+            if multi_step:
+                return _spikes(model(steps)).mean(0)
+            return torch.stack([_spikes(model(step)) for step in steps]).mean(0)
+
+    return run
+
+
+def _spikes(returned: Any) -> Tensor:
+    while isinstance(returned, tuple | list):  # a neuron that also returns its membrane
+        returned = returned[0]
+    return returned
 
 
 def _add_time(root: fx.GraphModule, timesteps: int, *, static: bool) -> None:
@@ -103,10 +199,6 @@ def _add_time(root: fx.GraphModule, timesteps: int, *, static: bool) -> None:
     first.replace_all_uses_with(timed, delete_user_cb=lambda user: user is not timed)
     last = next(node for node in root.graph.nodes if node.op == "output")
     root.add_submodule("time_mean", TimeMean(timesteps))
-    result = last.args[0]
-    while isinstance(result, tuple | list):  # a neuron that also returns its membrane
-        result = result[0]
     with root.graph.inserting_before(last):
-        mean = root.graph.call_module("time_mean", (result,))
+        mean = root.graph.call_module("time_mean", (last.args[0],))
     last.args = (mean,)
-    root.graph.eliminate_dead_code()

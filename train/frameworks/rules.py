@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
+from train.graph import RefusalError
 from train.neurons import IntegrateFire
-
-
-class RefusalError(ValueError):
-    """A neuron that has no exact form: why, and what to do."""
-
-    def __init__(self, reason: str, mend: str) -> None:
-        super().__init__(reason, mend)
-        self.reason, self.mend = reason, mend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +36,11 @@ class Spiking:
         )
 
 
+def is_own(module: nn.Module, package: str) -> bool:
+    """Whether a neuron is of a class of its framework, and not of a user's subclass of it."""
+    return type(module).__module__.startswith(package) and "forward" not in vars(module)
+
+
 def uniform(values: Any, what: str, mend: str) -> float:
     """The number that all entries are."""
     found = torch.as_tensor(values).detach().double().unique()
@@ -50,18 +49,34 @@ def uniform(values: Any, what: str, mend: str) -> float:
     return found.item()
 
 
-def per_channel(values: Any, what: str) -> float | list[float]:
-    """One number, or one per channel of values ``()``, ``(C,)`` or ``(C, H, W)``."""
+def per_channel(values: Any, what: str, axes: int | None = None) -> float | list[float]:
+    """One number, or one per channel.
+
+    `axes` of a neuron's membrane beside the batch, 1 or 3, tell what values of fewer axes act on:
+    they are broadcast as tensors are, from the last axis on. Without, values have all axes.
+    """
     found = torch.as_tensor(values).detach().double()
-    if found.numel() == 1:
-        return found.item()
+    if found.numel() and bool((found == found.flatten()[0]).all()):
+        return found.flatten()[0].item()
+    shape = tuple(found.shape)
+    if axes is not None and found.dim() < axes:
+        raise RefusalError(
+            f"its {what} of shape {shape} acts along the last axes of its images, not per channel",
+            f"give it the shape ({shape[-1]}, 1, 1) for one {what} per channel",
+        )
+    if axes is not None and found.dim() > axes:
+        if found.dim() > axes + 1 or len(found) != 1:
+            raise RefusalError(
+                f"its {what} has the shape {shape}, more axes than its membrane",
+                f"use one {what} per channel, or one for all",
+            )
+        found = found[0]
     rows = found.flatten(1) if found.dim() > 1 else found.reshape(-1, 1)
     if not bool((rows == rows[:, :1]).all()):
         raise RefusalError(
             f"{what} differs within a channel", f"use one {what} per channel, or one for all"
         )
-    first = rows[:, 0]
-    return first[0].item() if bool((first == first[0]).all()) else first.tolist()
+    return rows[:, 0].tolist()
 
 
 def shifted(threshold: float | list[float], by: float, gain: float) -> float | list[float]:

@@ -11,9 +11,14 @@ here. A reset to zero is the same with and without the delay.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from train.frameworks.rules import RefusalError, Spiking, per_channel, uniform
+import torch
+
+from train.frameworks.rules import Spiking, is_own, per_channel, uniform
+from train.graph import RefusalError
 
 _KINDS = {
     "Synaptic": "its synapse has dynamics",
@@ -32,10 +37,22 @@ def knows(module: Any) -> bool:
     )
 
 
-def read(module: Any) -> Spiking:
-    """What a neuron computes; RefusalError where it has no exact form."""
+@contextmanager
+def at_rest(module: Any) -> Iterator[None]:
+    """A neuron without a membrane, and with its own again afterwards."""
+    membrane = getattr(module, "mem", None)
+    if membrane is not None:
+        module.mem = torch.zeros(0, device=membrane.device)
+    yield
+    if membrane is not None:
+        module.mem = membrane
+
+
+def read(module: Any, axes: int) -> Spiking:
+    """What a neuron computes whose membrane has so many `axes` beside the batch; RefusalError where
+    it has no exact form."""
     name = type(module).__name__
-    if name != "Leaky":
+    if name != "Leaky" or not is_own(module, "snntorch."):
         raise RefusalError(
             _KINDS.get(name, f"snnTorch's {name} has no integer form"), "use snntorch.Leaky"
         )
@@ -62,7 +79,7 @@ def read(module: Any) -> Spiking:
             "it subtracts from a membrane that has leaked away", 'use reset_mechanism="zero"'
         )
     return Spiking(
-        threshold=per_channel(module.threshold, "threshold"),
+        threshold=per_channel(module.threshold, "threshold", axes),
         beta=beta,
         alpha=0.0 if reset == "none" else 1.0,
         to_zero=reset == "zero",

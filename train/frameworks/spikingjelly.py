@@ -12,9 +12,12 @@ the threshold instead.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from train.frameworks.rules import RefusalError, Spiking, shifted
+from train.frameworks.rules import Spiking, is_own, shifted
+from train.graph import RefusalError
 
 _KINDS = ("IFNode", "LIFNode", "ParametricLIFNode")
 
@@ -28,10 +31,19 @@ def knows(module: Any) -> bool:
     )
 
 
-def read(module: Any) -> Spiking:
+@contextmanager
+def at_rest(module: Any) -> Iterator[None]:
+    """A neuron whose membrane is reset, and is as it was afterwards."""
+    kept = dict(module._memories)
+    module.reset()
+    yield
+    module._memories.update(kept)
+
+
+def read(module: Any, _axes: int) -> Spiking:
     """What a neuron computes; RefusalError where it has no exact form."""
     name = type(module).__name__
-    if name not in _KINDS:
+    if name not in _KINDS or not is_own(module, "spikingjelly."):
         raise RefusalError(f"SpikingJelly's {name} has no integer form", f"use {', '.join(_KINDS)}")
     if not getattr(module.surrogate_function, "spiking", True):
         raise RefusalError("its surrogate function emits no spikes", "set spiking=True")

@@ -42,6 +42,14 @@ class GraphError(ValueError):
         super().__init__(f"the model has no integer form ({count}):\n{lines}")
 
 
+class RefusalError(ValueError):
+    """A layer or neuron that has no exact form: why, and what to do."""
+
+    def __init__(self, reason: str, mend: str) -> None:
+        super().__init__(reason, mend)
+        self.reason, self.mend = reason, mend
+
+
 @dataclass(frozen=True, kw_only=True)
 class Levels:
     """Burst levels of `neuron` (None: input pixels) on their way to a consumer.

@@ -217,6 +217,13 @@ class Rules:
                     shape=self._image_shape(source),
                 )
             )
+        elif not isinstance(node.args[0], fx.Node):
+            returned = type(node.args[0]).__name__.removeprefix("immutable_")
+            self.found.refuse(
+                "output",
+                f"the model returns a {returned}, not one tensor",
+                "return the logits alone",
+            )
         elif not self.found.violations:
             self.found.refuse(
                 "output",

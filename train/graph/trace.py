@@ -7,9 +7,9 @@ would rather mend five things at once than one at a time.
 
 from __future__ import annotations
 
+import copy
 import operator
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any
@@ -21,33 +21,158 @@ from torch.fx.proxy import TraceError
 
 from lbq_hw.network import INPUT
 from train.data import InputSpec
-from train.graph import Analysis, GraphError, Levels, Value, Violation, windows
+from train.graph import (
+    Analysis,
+    GraphError,
+    Levels,
+    RefusalError,
+    Value,
+    Violation,
+    modes,
+    windows,
+)
+from train.graph.modes import evaluating
+from train.graph.plain import LAYERS, check_forward, hooks, plain
 from train.graph.rules import Rules
 from train.layers import MergeTime, Repeat, Scale, TimeMean
 from train.neurons import Neuron
 
+_OURS = (Neuron, Repeat, MergeTime, TimeMean, Scale)
+
+
+class Traced(fx.GraphModule):
+    """A module down to the layers of an integer network, all of them torch's own or this project's.
+
+    Members: `given`, the module that it was made of, on an input of the traced one, None where it
+    was a graph itself; `refused`, what could not be read; `notes`, what its user should know.
+    """
+
+    given: Callable[[Tensor], Tensor] | None = None
+    refused: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        root: nn.Module,
+        graph: fx.Graph,
+        *,
+        given: Callable[[Tensor], Tensor] | None,
+        refused: Sequence[Violation] = (),
+        notes: Sequence[str] = (),
+    ) -> None:
+        super().__init__(root, graph)
+        self.refused, self.notes = tuple(refused), tuple(notes)
+        self.given = given
+
+    def replace(self, path: str, module: nn.Module) -> None:
+        """Put a module in the place of another."""
+        parent, _, name = path.rpartition(".")
+        setattr(self.get_submodule(parent), name, module)
+
 
 class _Tracer(fx.Tracer):
-    """Neurons and time layers stay whole; everything else opens down to torch.nn."""
+    """Neurons, time layers and torch's own stay whole, and subclasses of those that are read."""
+
+    path = ""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        if isinstance(m, Neuron | Repeat | MergeTime | TimeMean | Scale):
+        self.path = module_qualified_name
+        if isinstance(m, (*_OURS, *LAYERS)):
             return True
-        return super().is_leaf_module(m, module_qualified_name)
+        torchs = type(m).forward.__module__.startswith("torch.nn.")
+        return torchs and not isinstance(m, nn.Sequential)
 
 
-def trace(model: nn.Module) -> fx.GraphModule:
-    """Trace a model down to torch.nn layers, neurons and time layers.
+def trace(model: nn.Module, *, training: bool = False) -> Traced:
+    """Trace a model down to torch.nn layers, neurons and time layers, in evaluation mode.
 
-    Raises `GraphError` where its forward depends on the values that go through it.
+    Where its forward does something else in training mode, that is a note; `training`: it is a
+    violation, since what is traced will be trained. Raises `GraphError` where its forward depends
+    on the values that go through it.
     """
+    if isinstance(model, Traced):
+        return model
+    refused = [*hooks(model)]
+    if isinstance(model, fx.GraphModule):
+        root = Traced(model, copy.deepcopy(model.graph), given=None)
+        root.refused = (*refused, *_replace_layers(root, refused, training=False))
+        return root
+    name = type(model).__name__
+    if "forward" in vars(model):
+        refused.append(
+            Violation(
+                path=name,
+                reason="its forward was replaced, and is not that of its class",
+                mend="put it into a class",
+                trainable=False,
+            )
+        )
+    graph = _traced(model, training=False)
+    trained = _traced(model, training=True) if training else _in_training(model)
+    other = modes.difference(trained, graph)
+    reason = f"its forward differs between training and evaluation: {other}"
+    notes = []
+    if other and training:
+        mend = "write one forward for both, with layers that know their mode (nn.Dropout)"
+        refused.append(Violation(path=name, reason=reason, mend=mend, trainable=False))
+    elif other:
+        notes.append(f"{name}: {reason}; the network does what the model does in evaluation")
+    if training and not other:
+        graph = trained  # functions that are told their mode differ
+    root = Traced(model, graph, given=_evaluated(model), notes=notes)
+    root.refused = (*refused, *_replace_layers(root, refused, training=training))
+    return root
+
+
+def _evaluated(model: nn.Module) -> Callable[[Tensor], Tensor]:
+    def run(x: Tensor) -> Tensor:
+        with evaluating(model):
+            return model(x)
+
+    return run
+
+
+def _in_training(model: nn.Module) -> fx.Graph:
+    """The forward of training, an empty one where it depends on values."""
     try:
-        return fx.GraphModule(model, _Tracer().trace(model))
+        return _traced(model, training=True)
+    except GraphError:
+        return fx.Graph()
+
+
+def _replace_layers(
+    root: Traced, refused: Sequence[Violation], *, training: bool
+) -> Iterator[Violation]:
+    """Put torch's own layers in the place of subclasses; those that have none, where they are not
+    refused already."""
+    done = {violation.path for violation in refused}
+    for node in root.graph.nodes:
+        path = str(node.target)
+        if node.op != "call_module" or path in done:
+            continue
+        done.add(path)
+        module = root.get_submodule(path)
+        try:
+            if isinstance(module, LAYERS):
+                root.replace(path, plain(module, training=training))
+            elif isinstance(module, _OURS):
+                check_forward(module)
+        except RefusalError as refusal:
+            yield Violation(
+                path=path, reason=refusal.reason, mend=refusal.mend, trainable=not training
+            )
+
+
+def _traced(model: nn.Module, *, training: bool) -> fx.Graph:
+    tracer = _Tracer()
+    try:
+        with modes.mode(model, training=training):
+            return tracer.trace(model)
     except (TraceError, TypeError) as error:
         frames = [frame for frame in extract_tb(error.__traceback__) if not _foreign(frame)]
-        if not frames:
-            raise
-        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+        place = tracer.path or "forward"
+        if frames:
+            place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
         raise GraphError(
             [
                 Violation(
@@ -66,27 +191,15 @@ def _foreign(frame: FrameSummary) -> bool:
     return frame.filename == __file__ or frame.filename.startswith(torch_folder)
 
 
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """A module in evaluation mode, and each part of it back in its own mode afterwards."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-
-
 def analyze(model: nn.Module, spec: InputSpec) -> Analysis:
     """Read the meaning of every node. Violations are collected, never raised, here."""
-    graph_module = model if isinstance(model, fx.GraphModule) else trace(model)
-    return _Reader(graph_module, spec).read()
+    return _Reader(model if isinstance(model, fx.GraphModule) else trace(model), spec).read()
 
 
 _FLATTEN = {torch.flatten, "flatten", "view", "reshape", torch.reshape}
 _ADD = {operator.add, operator.iadd, torch.add, "add", "add_"}
 _AVERAGE = {F.avg_pool2d, F.adaptive_avg_pool2d, torch.mean, "mean"}
+_DROPOUT = {F.dropout, F.dropout2d}
 _PASS = (nn.Dropout, nn.Dropout2d, nn.Identity, MergeTime, Scale)
 _SUPPORTED = (
     *(Neuron, nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, Repeat, TimeMean),
@@ -133,8 +246,12 @@ class _Reader:
         self.seen: set[str] = set()
 
     def read(self) -> Analysis:
+        refused = self.root.refused if isinstance(self.root, Traced) else ()
+        self.found.violations += refused
+        self.refused = {violation.path for violation in refused}
+        known = len(refused)
         self._find_shapes()
-        if self.found.violations:
+        if len(self.found.violations) > known:
             return self.found  # without shapes nothing more can be said
         for node in self.root.graph.nodes:
             self.found.values[node] = self._value(node)
@@ -182,6 +299,8 @@ class _Reader:
 
     def _module(self, node: fx.Node, module: nn.Module, operands: list[Value]) -> Value:
         path = str(node.target)
+        if path in self.refused:
+            return None  # when it was traced
         if not isinstance(module, _SUPPORTED):
             self.found.refuse(
                 path,
@@ -226,6 +345,8 @@ class _Reader:
             return None  # a size, not a tensor: it carries nothing to deploy
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
         path = f"{name} ({node.name})"
+        if target in _DROPOUT and node.kwargs.get("training") is False:
+            return operands[0]
         if "training" in node.kwargs:
             self.found.refuse(
                 path,

@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from torch import fx, nn
 
-from train.frameworks.rules import RefusalError
-from train.graph import GraphError, Violation
+from train.graph import GraphError, RefusalError, Violation
 from train.layers import MergeTime, Repeat, TimeMean
 from train.nir.node import Reading, Reset, default_dt
 

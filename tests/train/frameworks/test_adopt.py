@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import snntorch
 import torch
-from foreign import KINDS, SPEC, TIMESTEPS, digits, emitted, leaky, seen, trained
-from spikingjelly.activation_based import neuron
+from foreign import KINDS, SPEC, STANDARDIZED, TIMESTEPS, digits, emitted, leaky, seen, trained
+from spikingjelly.activation_based import layer, neuron
 from torch import nn
 
 from lbq_hw import golden
+from train.deploy.agreement import DisagreementError
 from train.export import integer_network
 from train.frameworks import adopt
 from train.graph import GraphError
@@ -20,7 +21,7 @@ def images_of_test() -> torch.Tensor:
     return SPEC.normalize(torch.from_numpy(digits("test").images))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, STANDARDIZED])
 def test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized(kind: str) -> None:
     net, images = trained(kind), images_of_test()
     with torch.no_grad():
@@ -30,7 +31,7 @@ def test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized(
     assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, STANDARDIZED])
 def test_the_integer_network_is_within_half_a_point(kind: str) -> None:
     net, test = trained(kind), digits("test")
     with torch.no_grad():
@@ -145,6 +146,60 @@ def test_a_network_that_loops_over_time_itself_is_refused() -> None:
         "the model has no integer form (1 violation):\n"
         "  lif: is called more than once; trace one timestep, not a loop"
     )
+
+
+def test_the_tutorials_loop_over_time_is_refused_once_per_neuron() -> None:
+    """As snnTorch's tutorials write it: 25 timesteps, membranes handed on, two lists returned."""
+
+    class Tutorial(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc1, self.lif1 = nn.Linear(64, 8), snntorch.Leaky(beta=0.95)
+            self.fc2, self.lif2 = nn.Linear(8, 10), snntorch.Leaky(beta=0.95)
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            mem1, mem2 = self.lif1.init_leaky(), self.lif2.init_leaky()
+            spikes, membranes = [], []
+            for _ in range(25):
+                spk1, mem1 = self.lif1(self.fc1(x.flatten(1)), mem1)
+                spk2, mem2 = self.lif2(self.fc2(spk1), mem2)
+                spikes.append(spk2)
+                membranes.append(mem2)
+            return torch.stack(spikes), torch.stack(membranes)
+
+    reason = "its membrane is an argument; build it with init_hidden=True, and call one timestep"
+    with pytest.raises(GraphError) as caught:
+        adopt(Tutorial(), timesteps=25, static=True)
+    assert str(caught.value) == (
+        f"the model has no integer form (2 violations):\n  lif1: {reason}\n  lif2: {reason}"
+    )
+
+
+def test_a_module_that_changed_after_it_was_adopted_is_refused() -> None:
+    """Export runs the module as it was given, not the layers that were read from it."""
+    net = nn.Sequential(nn.Flatten(), layer.WSLinear(64, 10), neuron.IFNode(v_threshold=0.3))
+    model = adopt(net, timesteps=2, static=True)
+    with torch.no_grad():
+        net[1].weight.neg_()
+    with pytest.raises(DisagreementError) as caught:
+        integer_network(model, SPEC, samples=digits("test").images[:16])
+    assert str(caught.value) == (
+        "the model gives other outputs than the layers that were read from it, on 16 of 16 inputs: "
+        "it computes something outside of its layers; make that a layer"
+    )
+
+
+def test_comparing_leaves_membranes_as_they_were() -> None:
+    jelly = nn.Sequential(nn.Flatten(), nn.Linear(64, 10), neuron.IFNode())
+    torchs = nn.Sequential(nn.Flatten(), nn.Linear(64, 10), leaky("zero"))
+    for net, membrane in ((jelly, "v"), (torchs, "mem")):
+        with torch.no_grad():
+            net(torch.ones(2, 1, 8, 8))
+        before = getattr(net[2], membrane)
+        integer_network(
+            adopt(net, timesteps=2, static=True), SPEC, samples=digits("test").images[:4]
+        )
+        assert getattr(net[2], membrane) is before
 
 
 def test_a_membrane_that_is_read_is_refused() -> None:

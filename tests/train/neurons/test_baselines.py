@@ -188,7 +188,7 @@ def test_a_baseline_is_trained_and_not_deployed(kind):
     model = Small(kind)
     model(torch.rand(2, 1, 6, 6)).sum().backward()
     assert model.conv.weight.grad.abs().sum() > 0
-    assert fuse(prepare(model, SPEC)) == 0
+    assert fuse(prepare(model, SPEC, trained_only=True)) == 0
     with pytest.raises(GraphError, match=r"neuron(.|\n)*can only be trained: .*use an LBQ neuron"):
         integer_network(model.eval(), SPEC)
 

@@ -1,0 +1,193 @@
+"""Layers that a user made of torch's, as torch's own, and what a forward does beside its layers.
+
+An integer network has torch's layers. A subclass of one of them may compute something else, so it
+is taken only where that can be told: a convolution or linear layer is traced, and whatever it
+computes from its weights alone (weight standardization, a mask, a parametrization) is folded into
+them; any other layer must have torch's forward, or that of SpikingJelly's layer of the same name,
+which adds time. Hooks are in none of the layers, so they are refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, fx, nn
+from torch.nn.utils import prune
+
+from train.graph import RefusalError, Violation
+from train.graph.modes import evaluating
+
+LAYERS: tuple[type[nn.Module], ...] = (
+    *(nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d),
+    *(nn.AdaptiveAvgPool2d, nn.Flatten, nn.Dropout, nn.Dropout2d, nn.Identity),
+)
+"""The layers of torch that are read, and of which there may be subclasses."""
+
+_CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+_REMOVED = {
+    "WeightNorm": "call torch.nn.utils.remove_weight_norm, which leaves the weights that it gives",
+    "SpectralNorm": "call torch.nn.utils.remove_spectral_norm, which leaves the weights it gives",
+}
+_PRUNED = "call torch.nn.utils.prune.remove, which leaves the pruned weights"
+
+
+def hooks(model: nn.Module) -> Iterator[Violation]:
+    """Every hook of a forward pass, with its place."""
+    for path, module in model.named_modules():
+        found: dict[str, list[Any]] = {
+            "pre-hook": [*module._forward_pre_hooks.values()],
+            "hook": [*module._forward_hooks.values()],
+        }
+        for kind, all_of_kind in found.items():
+            for hook in all_of_kind:
+                name = type(hook).__name__
+                mend = "remove it, or make what it computes a layer"
+                yield Violation(
+                    path=path or type(model).__name__,
+                    reason=f"has a forward {kind} ({getattr(hook, '__name__', name)}), and hooks "
+                    "are no part of a network",
+                    mend=_PRUNED
+                    if isinstance(hook, prune.BasePruningMethod)
+                    else _REMOVED.get(name, mend),
+                    trainable=False,
+                )
+
+
+def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
+    """Torch's own layer that computes what `module` does, one of `LAYERS` or a subclass.
+
+    In `training` its parameters must be those of `module`. RefusalError where there is none.
+    """
+    kind = next(kind for kind in LAYERS if isinstance(module, kind))
+    if type(module).__module__.startswith("train."):
+        return module  # one that was prepared
+    if "forward" in vars(module):
+        raise RefusalError(
+            "its forward was replaced, and is not that of its class", "put it into a class"
+        )
+    if issubclass(kind, nn.Conv2d | nn.Linear):
+        as_it_is = type(module) is kind and "weight" in module._parameters
+        return module if as_it_is else _folded(module, kind, training=training)
+    if type(module) is kind:
+        return module
+    if type(module).forward is not kind.forward and not _adds_time(type(module), kind):
+        raise RefusalError(
+            f"{type(module).__name__} is a {kind.__name__} with a forward of its own",
+            f"use nn.{kind.__name__}, and make what else it computes a layer",
+        )
+    return _twin(module, kind)
+
+
+def check_forward(module: nn.Module) -> None:
+    """RefusalError where a neuron or time layer of this project has a forward of a user's."""
+    bases = type(module).__mro__
+    owner = next(base for base in bases if "forward" in vars(base))
+    if "forward" in vars(module) or not owner.__module__.startswith("train."):
+        ours = next(base for base in bases if base.__module__.startswith("train."))
+        raise RefusalError(
+            f"{type(module).__name__} is a {ours.__name__} with a forward of its own",
+            f"use {ours.__name__}, and make what else it computes a layer",
+        )
+
+
+def _adds_time(owner: type[nn.Module], kind: type[nn.Module]) -> bool:
+    """Whether a class has the forward of SpikingJelly's layer, which is torch's over time."""
+    base = next(base for base in owner.__mro__ if "forward" in vars(base))
+    return base.__module__.startswith("spikingjelly.") and base.__name__ == kind.__name__
+
+
+def _twin(module: nn.Module, kind: type[nn.Module]) -> nn.Module:
+    twin = kind.__new__(kind)
+    twin.__dict__.update(vars(module))
+    return twin
+
+
+class _WeightTracer(fx.Tracer):
+    """Only what depends on the input is traced: tensors of the module are computed with."""
+
+    def getattr(
+        self,
+        attr: str,  # noqa: ARG002
+        attr_val: Any,
+        parameter_proxy_cache: dict[str, Any],  # noqa: ARG002
+    ) -> Any:
+        return attr_val
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
+        return False
+
+
+def _folded(module: nn.Module, kind: type[nn.Module], *, training: bool) -> nn.Module:
+    """A convolution or linear layer with the weights that the forward of `module` uses."""
+    name = type(module).__name__
+    copied: Any = _twin(module, type(module))  # the tracer leaves constants on it
+    if getattr(copied, "step_mode", None) == "m":
+        copied.step_mode = "s"  # SpikingJelly: one timestep
+    try:
+        with torch.no_grad(), evaluating(copied):
+            graph = _WeightTracer().trace(copied)
+        weight, bias, options = _called(graph, copied, kind)
+    except Exception:  # whatever a user's forward raises, it is not one convolution
+        what = "convolution" if kind is nn.Conv2d else "product with its weights"
+        raise RefusalError(
+            f"{name} is a {kind.__name__} whose forward is not one {what}",
+            f"use nn.{kind.__name__}, and make what else it computes a layer",
+        ) from None
+    own = weight is module._parameters.get("weight") and bias is module._parameters.get("bias")
+    if training and not own:
+        raise RefusalError(
+            f"{name} computes its weights, which no layer that is trained here does",
+            f"train nn.{kind.__name__}; once it is trained, export takes the model without prepare",
+        )
+    layer = _layer(weight, bias, options)
+    return layer.train(module.training)
+
+
+def _layer(weight: Tensor, bias: Tensor | None, options: dict[str, Any]) -> nn.Module:
+    """Without values of its own, so that no random number is drawn for them."""
+    outputs, inputs, *kernel = weight.shape
+    with_bias = bias is not None
+    if kernel:
+        inputs *= options.get("groups", 1)
+        size = (kernel[0], kernel[1])
+        layer: nn.Conv2d | nn.Linear = nn.Conv2d(
+            inputs, outputs, size, bias=with_bias, device="meta", **options
+        )
+    else:
+        layer = nn.Linear(inputs, outputs, bias=with_bias, device="meta")
+    layer.weight = _parameter(weight)
+    if bias is not None:
+        layer.bias = _parameter(bias)
+    return layer
+
+
+def _parameter(tensor: Tensor) -> nn.Parameter:
+    if isinstance(tensor, nn.Parameter):
+        return tensor
+    return nn.Parameter(tensor.detach().clone(), requires_grad=False)
+
+
+def _called(
+    graph: fx.Graph, owner: nn.Module, kind: type[nn.Module]
+) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
+    """Weight, bias and options of the one call that a forward consists of; ValueError if it does
+    something else."""
+    names, function = (_CONV, torch.conv2d) if kind is nn.Conv2d else (_CONV[:3], F.linear)
+    steps = [node for node in graph.nodes if node.op != "get_attr"]
+    if [node.op for node in steps] != ["placeholder", "call_function", "output"]:
+        raise ValueError("not one call")
+    start, call, end = steps
+    given = dict(zip(names, call.args, strict=False)) | call.kwargs
+    if call.target is not function or given.pop("input") is not start or end.args != (call,):
+        raise ValueError("not a call on the input")
+    found = {
+        name: operator.attrgetter(str(value.target))(owner)
+        for name, value in given.items()
+        if isinstance(value, fx.Node)
+    }
+    options = {name: value for name, value in given.items() if name not in ("weight", "bias")}
+    return found["weight"], found.get("bias"), options
