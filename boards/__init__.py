@@ -8,6 +8,7 @@ import importlib.util
 import os
 import pkgutil
 import re
+import shlex
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -50,8 +51,9 @@ class Board:
     each as name, number and value: pins by which another chip would stop or take over the FPGA.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
-    `program`, the command that loads a bitstream, which replaces ``{}``. `usb` is what the board
-    is on the bus, and `light` the colour of its LED: for the page about first light.
+    `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, on an
+    ECP5, the same as an SVF, which is then written beside it. `usb` is what the board is on the
+    bus, and `light` the colour of its LED: for the page about first light.
     """
 
     name: str
@@ -122,6 +124,11 @@ class Board:
             kind,
         )
         return made(toolchain="Apicula") if self.family == "gowin" else made()
+
+    def command(self, bitstream: str) -> str:
+        """The line for a shell that loads a bitstream, or the SVF beside it."""
+        svf = f"{os.path.splitext(bitstream)[0]}.svf"
+        return self.program.format(shlex.quote(bitstream), svf=shlex.quote(svf))
 
     def facts(self) -> dict[str, Any]:
         """Every field, for JSON."""

@@ -17,7 +17,7 @@ BOARD = Board(
     baud=1_000_000,
     place=("--um5g-85k", "--package", "CABGA554", "--speed", "8"),
     pack=("--compress",),
-    program="openFPGALoader -b ecpix5 {}",
-    usb="0403:6010, channel B",
+    program="openFPGALoader -b ecpix5 {}  # R03: -b ecpix5_r03",
+    usb="0403:6010, channel B (R03: 0403:6011, not channel A)",
     light="green",
 )

@@ -38,7 +38,7 @@ def first_light(found: list[Board]) -> str:
     rows = [
         [
             f"`{board.name}`",
-            f"`{board.program.format('FILE')}`",
+            f"`{board.command('FILE')}`",
             board.usb,
             f"{board.baud:,}",
             _light(board),

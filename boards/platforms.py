@@ -6,6 +6,7 @@ from amaranth_boards.ecpix5 import ECPIX545Platform, ECPIX585Platform
 from amaranth_boards.icesugar_pro import ICESugarProPlatform
 from amaranth_boards.orangecrab_r0_2 import OrangeCrabR0_2_25FPlatform
 from amaranth_boards.resources import LEDResources, SDRAMResource, UARTResource
+from amaranth_boards.tang_nano_9k import TangNano9kPlatform
 from amaranth_boards.ulx3s import (
     ULX3S_12F_Platform,
     ULX3S_25F_Platform,
@@ -16,8 +17,8 @@ from amaranth_boards.ulx3s import (
 __all__ = [
     "ColorlightI5Platform", "ColorlightI9Platform", "ECPIX545BoardPlatform",
     "ECPIX585BoardPlatform", "ICESugarProBoardPlatform", "OrangeCrabPlatform",
-    "TangNano20kPlatform", "ULX3S12FBoardPlatform", "ULX3S25FBoardPlatform",
-    "ULX3S45FBoardPlatform", "ULX3S85FBoardPlatform",
+    "TangNano9kBoardPlatform", "TangNano20kPlatform", "ULX3S12FBoardPlatform",
+    "ULX3S25FBoardPlatform", "ULX3S45FBoardPlatform", "ULX3S85FBoardPlatform",
 ]  # fmt: skip
 
 _CMOS = {"IO_TYPE": "LVCMOS33"}
@@ -82,11 +83,13 @@ class ECPIX585BoardPlatform(ECPIX585Platform):
 
 
 class ICESugarProBoardPlatform(ICESugarProPlatform):
-    """With its green light as LED 0."""
+    """With its green light as LED 0: LiteX has red, green and blue at B11, A11 and A12, lit by low,
+    and MuseLab's own files have them in this order.
+    """
 
     resources = (
         *ICESugarProPlatform.resources,
-        *LEDResources(pins="A12", attrs=Attrs(**_CMOS)),
+        *LEDResources(pins="A11", invert=True, attrs=Attrs(**_CMOS)),
     )
 
 
@@ -97,6 +100,15 @@ class OrangeCrabPlatform(OrangeCrabR0_2_25FPlatform):
         *OrangeCrabR0_2_25FPlatform.resources,
         UARTResource(0, rx="0", tx="1", conn=("io", 0), attrs=Attrs(**_LINK)),
         *LEDResources(pins="M3", invert=True, attrs=Attrs(**_CMOS)),
+    )
+
+
+class TangNano9kBoardPlatform(TangNano9kPlatform):
+    """With the lights at 1.8 V, the supply of their bank."""
+
+    resources = (
+        *(resource for resource in TangNano9kPlatform.resources if resource.name != "led"),
+        *LEDResources(pins="10 11 13 14 15 16", invert=True, attrs=Attrs(IO_TYPE="LVCMOS18")),
     )
 
 

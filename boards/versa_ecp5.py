@@ -17,6 +17,8 @@ BOARD = Board(
     baud=1_000_000,
     place=("--um-45k", "--package", "CABGA381", "--speed", "8"),
     pack=("--compress",),
-    program="openFPGALoader -c ft2232 {}",
+    program='openocd -c "adapter driver ftdi; ftdi vid_pid 0x0403 0x6010; '
+    "ftdi layout_init 0xfff8 0xfffb; adapter speed 25000; transport select jtag; reset_config "
+    'none; jtag newtap ecp5 tap -irlen 8 -expected-id 0x01112043; init; svf {svf}; exit"',
     usb="0403:6010, channel B",
 )

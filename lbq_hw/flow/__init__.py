@@ -116,7 +116,7 @@ STEPS = (
         name="pack",
         run=steps.pack,
         needs=("placed.{placed}",),
-        makes=("top.{bitstream}",),
+        makes=("top.{bitstream}", "{svf}"),
         tools=("{packer}",),
         command=lambda board: " ".join(families.pack_arguments(board)),
         sources=_TOOL_SOURCES,
@@ -127,7 +127,7 @@ STEPS = (
     Step(
         name="package",
         run=steps.package,
-        needs=("net.lbq", "config.json", "clock.json", "top.{bitstream}", "rtl.json"),
+        needs=("net.lbq", "config.json", "clock.json", "top.{bitstream}", "{svf}", "rtl.json"),
         makes=("package",),
         options=_SOURCE,
         seconds=1,

@@ -71,7 +71,7 @@ def next_commands(job: Job) -> list[str]:
     if made.bitstream is None:
         return [f"python -m sim.board --package {folder} --host --selftest"]
     return [
-        job.board.program.format(shlex.quote(str(made.bitstream))),
+        job.board.command(str(made.bitstream)),
         f"python -m lbq_hw.host --port {AUTO} --package {folder} --selftest",
     ]
 

@@ -131,4 +131,10 @@ def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = Fals
 
 def pack_arguments(board: Board) -> list[str]:
     family = of(board)
-    return family.pack(board, f"placed.{family.placed}", f"top.{family.bitstream}")
+    arguments = family.pack(board, f"placed.{family.placed}", f"top.{family.bitstream}")
+    return [*arguments, "--svf", svf(board)] if svf(board) else arguments
+
+
+def svf(board: Board) -> str:
+    """The file with the bitstream as an SVF, for a board that is programmed by it; or nothing."""
+    return "top.svf" if "{svf}" in board.program else ""

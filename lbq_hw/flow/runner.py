@@ -35,11 +35,12 @@ class Step:
 
     `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
     files or folders of the build, with ``{constraints}``, ``{placed}`` and ``{bitstream}`` as the
-    board's family has them. `options` name the fields of `Options` that it obeys; `tools` and
-    `optional_tools` what it calls; `command` gives the text that it gives to them. `sources` are
-    the folders and files of the project, data files included, and `libraries` the Python packages
-    that it depends on beyond that. `fabric`: boards without one skip it. `beside`: the next steps
-    begin before it is done, up to the first that needs what it makes.
+    board's family has them, and ``{svf}`` for a board that is programmed by one. `options` name the
+    fields of `Options` that it obeys; `tools` and `optional_tools` what it calls; `command` gives
+    the text that it gives to them. `sources` are the folders and files of the project, data files
+    included, and `libraries` the Python packages that it depends on beyond that. `fabric`: boards
+    without one skip it. `beside`: the next steps begin before it is done, up to the first that
+    needs what it makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
     with external memory, `external` times that.
@@ -75,7 +76,8 @@ class Step:
         if board.family is None:
             return [name for name in names if "{" not in name and name not in _FABRIC_PRODUCTS]
         family = families.of(board)
-        return [name.format(**vars(family)) for name in names]
+        filled = (name.format(svf=families.svf(board), **vars(family)) for name in names)
+        return [name for name in filled if name]
 
 
 _FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.json", "seeds.json")

@@ -267,6 +267,8 @@ def package(job: Job, work: Path) -> str:
         tape=job.program.tape,
         chip=board.chip,
     )
+    if has_fabric and (svf := families.svf(board)):
+        shutil.copyfile(job.folder / svf, work / "package" / f"{board.name}.svf")
     if not (size := len(job.program.tape)) or board.chip is None:
         return str(job.folder / "package")
     memory = f"{size / 1e6:,.1f} of {board.chip.size_bytes / 1e6:,.1f} MB of external memory"

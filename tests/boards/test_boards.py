@@ -30,6 +30,7 @@ UART_PINS = {  # the maker's documentation: to the FPGA, from the FPGA
     "tang-nano-20k": ("70", "69"),
     "tang-nano-9k": ("18", "17"),
     "ulx3s-12f": ("M1", "L4"),
+    "ulx3s-25f": ("M1", "L4"),
     "ulx3s-45f": ("M1", "L4"),
     "ulx3s-85f": ("M1", "L4"),
     "versa-ecp5": ("C11", "A11"),
@@ -77,7 +78,7 @@ def test_the_line_to_a_board_rests_high_when_nothing_drives_it(name: str) -> Non
     assert any(attributes.get(key) == value for key, value in pulls.items())
 
 
-@pytest.mark.parametrize("name", ["ulx3s-12f", "ulx3s-45f", "ulx3s-85f"])
+@pytest.mark.parametrize("name", ["ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"])
 def test_an_ulx3s_drives_the_pin_by_which_its_esp32_would_take_over(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,18 @@ def test_an_ulx3s_drives_the_pin_by_which_its_esp32_would_take_over(
     buffer = re.search(r"module \\top\.hold_wifi_gpio0_0 .*?endmodule", design, re.S)
     assert buffer is not None
     assert re.findall(r"\.(o|t)\((.*)\)", buffer[0]) == [("o", "1'h1"), ("t", "1'h0")]
+
+
+@pytest.mark.parametrize("name", FABRICS)
+def test_a_board_that_is_programmed_by_an_svf_gets_one_beside_its_bitstream(name: str) -> None:
+    board = boards.find(name)
+    arguments, command = families.pack_arguments(board), board.command("out/it's.bit")
+    if not name.startswith("versa"):
+        assert "--svf" not in arguments
+        assert "'out/it'\"'\"'s.bit'" in command
+        return
+    assert arguments[-4:] == ["--bit", "top.bit", "--svf", "top.svf"]
+    assert board.command("out/top.bit").endswith('; init; svf out/top.svf; exit"')
 
 
 def test_both_steps_of_the_placer_are_tried_for_a_core_that_fills_an_ecp5() -> None:
@@ -121,6 +134,7 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
     assert (there.get("LC", logic), rams, single) == (board.luts, board.block_rams, board.sprams)
     call(need(family.packer), families.pack_arguments(board), folder=tmp_path, log=log)
     assert (tmp_path / f"top.{family.bitstream}").stat().st_size > 50_000
+    assert (tmp_path / "top.svf").is_file() == (board.title in ("Versa ECP5", "Versa ECP5-5G"))
 
 
 @pytest.mark.parametrize(

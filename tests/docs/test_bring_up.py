@@ -64,7 +64,7 @@ def test_the_table_has_every_board_with_its_command_and_rate() -> None:
     table = {row[0].strip("`"): row[1:] for row in rows("board")}
     assert sorted(table) == BOARDS
     for name, (command, _, rate, _) in table.items():
-        assert command.strip("`") == boards.find(name).program.format("FILE")
+        assert command.strip("`") == boards.find(name).command("FILE")
         assert int(rate.replace(",", "")) == boards.find(name).baud
 
 
@@ -83,12 +83,26 @@ def test_the_light_is_the_pin_that_the_top_drives(name: str) -> None:
 
 def test_the_rules_are_for_the_devices_of_the_table() -> None:
     (block,) = re.findall(r"^```udev\n(.*?)^```$", PAGE, re.M | re.S)
-    ruled = re.findall(r'ATTR{idVendor}=="(\w{4})", ATTR{idProduct}=="(\w{4})"', block)
+    rule = r'(\w+)=="(\w+)\*?", ATTRS?{idVendor}=="(\w{4})", ATTRS?{idProduct}=="(\w{4})", '
+    ruled = re.findall(f'^{rule}MODE="0660", GROUP="plugdev", TAG\\+="uaccess"$', block, re.M)
     assert len(ruled) == len(block.splitlines())
-    devices = {row[2].split(",")[0] for row in rows("board")}
-    assert {f"{vendor}:{product}" for vendor, product in ruled} == devices - {""}
+    devices = {id for row in rows("board") for id in re.findall(r"\w{4}:\w{4}", row[2])}
+    usb = {f"{vendor}:{product}" for kind, _, vendor, product in ruled if kind == "SUBSYSTEM"}
+    assert usb == devices
+    # CMSIS-DAP is a HID, which openFPGALoader and icesprog may open as such
+    probes = {
+        id
+        for row in rows("board")
+        for id in re.findall(r"\w{4}:\w{4}", row[2])
+        if boards.find(row[0].strip("`")).name.startswith(("colorlight", "icesugar"))
+    }
+    hid = {f"{vendor}:{product}" for kind, _, vendor, product in ruled if kind == "KERNEL"}
+    assert hid == probes == {"0d28:0204", "1d50:602b"}
     two_channels = {row[2] for row in rows("board") if "0403:6010" in row[2]}
-    assert two_channels == {"0403:6010, channel B"}
+    assert two_channels == {
+        "0403:6010, channel B",
+        "0403:6010, channel B (R03: 0403:6011, not channel A)",
+    }
     assert ports.CHIPS[0x0403, 0x6010] == "FT2232"
 
 

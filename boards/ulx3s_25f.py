@@ -1,0 +1,24 @@
+"""Radiona ULX3S with an LFE5U-25F."""
+
+from boards import Board
+
+BOARD = Board(
+    name="ulx3s-25f",
+    title="ULX3S-25F",
+    device="LFE5U-25F-6BG381C",
+    family="ecp5",
+    platform="boards.platforms:ULX3S25FBoardPlatform",
+    luts=24288,
+    block_rams=56,
+    clock="clk25",
+    clock_hz=25_000_000,
+    pll="ehxplll",
+    target_hz=80_000_000,
+    sdram="ULX3S",
+    hold=(("wifi_gpio0", 0, 1),),
+    baud=1_000_000,
+    place=("--25k", "--package", "CABGA381", "--speed", "6"),
+    pack=("--compress",),
+    program="openFPGALoader -b ulx3s {}",
+    usb="0403:6015",
+)
