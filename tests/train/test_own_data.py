@@ -1,16 +1,20 @@
 """Training on data of the user's own, and what is trained evaluated on it."""
 
+import dataclasses
+import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
 from small_runs import SMALL
 
-from lbq_hw import datasets, file
+from lbq_hw import datasets, file, golden
 from lbq_hw.datasets import Reading
 from lbq_hw.evaluate import main as evaluate
 from train import config
+from train.analyze import main as analyze
 from train.command import main as train
 from train.export import main as export
 from train.schema import ConfigError
@@ -132,3 +136,155 @@ def test_pictures_are_rgb_unless_told_otherwise():
     chosen = config.load("digits", ["data.name=images", "data.size=32"])
     assert chosen.data.options(2) == {"shape": (3, 32, 32), "reading": Reading()}
     assert config.Config.from_dict(chosen.to_dict()) == chosen
+
+
+QUICK = ("train.epochs=1", "train.batch=48")
+
+
+def quick(*changes):
+    return ["--config", "digits", *words(*changes, *QUICK)]
+
+
+def test_digits_are_not_trained_on_other_data(tmp_path, capsys):
+    assert train(["--config", "digits", "--data", "none", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "train: the dataset 'digits' comes with scikit-learn and reads nothing from none: leave "
+        "out --data, or say that it is your own with --dataset images (in a configuration "
+        "data.name)\n"
+    )
+
+
+def test_undivided_data_is_evaluated_on_what_was_held_out_all_the_way(
+    arrays, tmp_path, monkeypatch, capsys
+):
+    """Labels that nobody can learn, so that images that were trained on would show."""
+    monkeypatch.chdir(tmp_path)
+    labels = np.random.default_rng(0).permutation(np.arange(400) % 10)
+    np.savez("mine.npz", images=arrays["train_images"][:400], labels=labels)
+    changes = quick("data.name=npz", "data.validation=100")
+    assert train([*changes, "--data", "mine.npz"]) == 0
+    assert " % of the validation images at the last epoch" in capsys.readouterr().out
+    written = json.loads((tmp_path / "runs" / "mine" / "data.json").read_text("utf-8"))
+    assert export(["runs/mine", "--out", "net.lbq", "--data", "mine.npz"]) == 0
+    network = file.load(tmp_path / "net.lbq")
+    assert network.name == "mine"
+    assert dataclasses.asdict(network.held_out) == written["held_out"] | {
+        "indices": tuple(written["held_out"]["indices"])
+    }
+    assert (written["held_out"]["count"], len(network.held_out.indices)) == (400, 100)
+    held = list(network.held_out.indices)
+    assert np.bincount(labels[held]).tolist() == [10] * 10
+    capsys.readouterr()
+    assert evaluate(["--model", "net.lbq", "--data", "mine.npz", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    found = {key: facts[key] for key in ("images", "split", "float_split", "notes")}
+    assert found == {
+        "images": 100, "split": "validation", "float_split": "validation", "notes": [],
+    }  # fmt: skip
+    right = golden.predict(network, arrays["train_images"][:400][held][:, None]) == labels[held]
+    assert facts["accuracy"] == 100 * right.mean()
+    assert analyze(["runs/mine", "--data", "mine.npz", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["images"], facts["split"]) == (100, "validation")
+    assert facts["accuracy"] == network.meta["float_accuracy"]
+
+
+def test_a_run_is_resumed_on_the_same_data_alone(arrays, tmp_path, capsys):
+    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
+    for path, change in zip(paths, (0, 1), strict=True):
+        images = arrays["train_images"][:400].copy()
+        images[17, 3, 3] ^= change
+        np.savez(path, images=images, labels=np.arange(400) % 10)
+    out = str(tmp_path / "run")
+    changes = quick("data.name=npz", "data.validation=100", "train.save_every=1")
+    changes += ["--set", "train.epochs=2", "--out", out]
+    assert train([*changes, "--data", str(paths[0]), "--max-seconds", "0"]) == 0
+    capsys.readouterr()
+    assert train(["--resume", "--out", out, "--data", str(paths[1])]) == 2
+    assert capsys.readouterr().err == (
+        f"train: {out} was trained on other images or labels than those of {paths[1]}: give --data "
+        "with the same ones, or train in another --out\n"
+    )
+    assert train(["--resume", "--out", out, "--data", str(paths[0])]) == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "data", "name"), [("my run", "npz", "my-run"), ("wide", "digits", "digits")]
+)
+def test_a_run_on_ones_own_data_is_called_as_its_folder(folder, data, name, npz, tmp_path):
+    out = tmp_path / folder
+    words_of = ["--data", str(npz)] if data == "npz" else []
+    assert train([*quick(f"data.name={data}"), *words_of, "--out", str(out)]) == 0
+    assert export([str(out)]) == 0
+    assert file.load(out / "net.lbq").name == name
+
+
+def test_a_class_without_pictures_is_a_warning_in_training(pictures, tmp_path, capsys):
+    root = tmp_path / "pictures"
+    shutil.copytree(pictures, root)
+    (root / "train" / "unheard of").mkdir()
+    Image.new("L", (8, 8)).save(root / "train" / "digit 1" / "x.bmp")
+    arguments = [*quick(*sizes("images")), "--data", str(root), "--out", str(tmp_path / "run")]
+    assert train(arguments) == 0
+    assert capsys.readouterr().err == (
+        "warning: 1 file is not read, since a class has the PNG and JPEG files that lie in its "
+        "folder itself: train/digit 1/x.bmp\n"
+        "warning: there are no images to train on of class 'unheard of'\n"
+    )
+
+
+def test_labels_that_begin_with_1_are_not_trained(arrays, tmp_path, capsys):
+    path = tmp_path / "a.npz"
+    np.savez(path, images=arrays["test_images"], labels=arrays["test_labels"] + 1)
+    changes = quick("data.name=npz", "data.validation=20")
+    assert train([*changes, "--data", str(path), "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == (
+        f"train: {path}: labels are 1 to 10, but classes are counted from 0: write them as "
+        "labels - 1\n"
+    )
+
+
+def test_the_layout_of_arrays_is_said_in_the_configuration(arrays, tmp_path, capsys):
+    path, out = tmp_path / "a.npz", str(tmp_path / "run")
+    images = np.repeat(arrays["test_images"][..., None], 4, axis=3)
+    np.savez(path, images=images, labels=arrays["test_labels"])
+    changes = [*quick("data.name=npz", "data.validation=20"), "--data", str(path), "--out", out]
+    assert train(changes) == 2
+    assert capsys.readouterr().err == (
+        f"train: {path}: images of shape (359, 8, 8, 4) can be 8 channels of 8x4 (nchw) or "
+        "4 channels of 8x8 (nhwc): say which with --layout (in a configuration data.layout, in "
+        "the file an entry layout)\n"
+    )
+    assert train([*changes, "--set", "data.layout=nhwc"]) == 0
+    assert export([out]) == 0
+    assert file.load(tmp_path / "run" / "net.lbq").input.shape == (4, 8, 8)
+
+
+def test_a_network_remembers_the_background_of_its_pictures(arrays, tmp_path, capsys):
+    """Black ink on nothing, as a drawing program saves it."""
+    root, out = tmp_path / "ink", str(tmp_path / "run")
+    for split, count in (("train", 200), ("test", 50)):
+        pairs = zip(arrays[f"{split}_images"], arrays[f"{split}_labels"], strict=True)
+        for number, (image, label) in enumerate(itertools.islice(pairs, count)):
+            folder = root / split / str(label)
+            folder.mkdir(parents=True, exist_ok=True)
+            ink = np.zeros((8, 8, 4), np.uint8)
+            ink[..., 3] = image
+            Image.fromarray(ink, "RGBA").save(folder / f"{number:04}.png")
+    changes = [*quick(*sizes("images")), "--data", str(root), "--out", out]
+    assert train(changes) == 2
+    first = root / "train" / "0" / "0000.png"
+    assert capsys.readouterr().err == (
+        f"train: {first} has transparent pixels: say what lies behind them with --background black "
+        "or --background white (in a configuration data.background)\n"
+    )
+    assert train([*changes, "--set", "data.background=white"]) == 0
+    assert export([out]) == 0
+    capsys.readouterr()
+    assert evaluate(["--model", f"{out}/net.lbq", "--data", str(root), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    options = {"shape": (1, 8, 8), "reading": Reading(background="white")}
+    test = datasets.load("images", root, split="test", **options)
+    right = golden.predict(file.load(tmp_path / "run" / "net.lbq"), test.images) == test.labels
+    assert facts["accuracy"] == 100 * right.mean()
+    assert evaluate(["--dataset", "images", "--data", str(root), "--background", "black"]) == 0
