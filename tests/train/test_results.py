@@ -10,6 +10,7 @@ import pytest
 from networks import random_images
 
 from lbq_hw import file, zoo
+from lbq_hw.datasets.fitting import Samples
 from train import config, measure
 from train.results import events, layers, page, runs, store
 from train.results.__main__ import figure_note, main
@@ -90,7 +91,8 @@ def measured():
     network = file.load(zoo.find("digits"))
     raw = random_images(network, 4)
     found = measure.measure(network, raw, np.zeros(4, np.int64))
-    facts = measure.report("digits.lbq", network, "cifar10", found)
+    samples = Samples(name="cifar10", images=raw, labels=np.zeros(4, np.int64), split="test")
+    facts = measure.report("digits.lbq", network, samples, found)
     facts["golden"] = measure.compare_with_golden(network, raw[:3], found)
     return facts | {"float_accuracy": 97.3, "accuracy": 97.25}
 
