@@ -177,7 +177,7 @@ def _version(path: str) -> tuple[str, int, int]:
 @cache
 def _load(path: str, version: tuple[str, int, int]) -> Board:
     """The board of a file of one's own, whose pins are looked up at once."""
-    from boards import pins
+    from lbq_hw.boards import pins
 
     if not Path(path).is_file():
         raise BoardError(f"no board {path!r}: there is no such file")

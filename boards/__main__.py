@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from boards import pages
+from lbq_hw.boards import pages
 
 
 def main(argv: Sequence[str] | None = None) -> int:

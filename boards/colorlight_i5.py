@@ -1,13 +1,13 @@
 """Colorlight i5 on MuseLab's extension board."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="colorlight-i5",
     title="Colorlight i5",
     device="LFE5U-25F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ColorlightI5Platform",
+    platform="lbq_hw.boards.platforms:ColorlightI5Platform",
     luts=24288,
     block_rams=56,
     clock="clk25",

@@ -1,13 +1,13 @@
 """Colorlight i9 on MuseLab's extension board."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="colorlight-i9",
     title="Colorlight i9",
     device="LFE5U-45F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ColorlightI9Platform",
+    platform="lbq_hw.boards.platforms:ColorlightI9Platform",
     luts=43848,
     block_rams=108,
     clock="clk25",

@@ -1,13 +1,13 @@
 """LambdaConcept ECPIX-5 with an LFE5UM5G-45F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ecpix5-45f",
     title="ECPIX-5 45F",
     device="LFE5UM5G-45F-8BG554I",
     family="ecp5",
-    platform="boards.platforms:ECPIX545BoardPlatform",
+    platform="lbq_hw.boards.platforms:ECPIX545BoardPlatform",
     luts=43848,
     block_rams=108,
     clock="clk100",

@@ -1,13 +1,13 @@
 """LambdaConcept ECPIX-5 with an LFE5UM5G-85F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ecpix5-85f",
     title="ECPIX-5 85F",
     device="LFE5UM5G-85F-8BG554I",
     family="ecp5",
-    platform="boards.platforms:ECPIX585BoardPlatform",
+    platform="lbq_hw.boards.platforms:ECPIX585BoardPlatform",
     luts=83640,
     block_rams=208,
     clock="clk100",

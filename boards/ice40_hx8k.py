@@ -1,6 +1,6 @@
 """Lattice iCE40-HX8K breakout board."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ice40-hx8k",

@@ -1,6 +1,6 @@
 """MuseLab iCESugar: UP5K with single-port memories that hold the weights."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="icesugar",

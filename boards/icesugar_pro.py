@@ -1,13 +1,13 @@
 """MuseLab iCESugar-pro."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="icesugar-pro",
     title="iCESugar-pro",
     device="LFE5U-25F-6BG256C",
     family="ecp5",
-    platform="boards.platforms:ICESugarProBoardPlatform",
+    platform="lbq_hw.boards.platforms:ICESugarProBoardPlatform",
     luts=24288,
     block_rams=56,
     clock="clk25",

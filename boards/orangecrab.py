@@ -1,13 +1,13 @@
 """OrangeCrab r0.2 with an LFE5U-25F; the link is a serial adapter at pins 0 (in) and 1 (out)."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="orangecrab",
     title="OrangeCrab r0.2 25F",
     device="LFE5U-25F-8MG285C",
     family="ecp5",
-    platform="boards.platforms:OrangeCrabPlatform",
+    platform="lbq_hw.boards.platforms:OrangeCrabPlatform",
     luts=24288,
     block_rams=56,
     clock="clk",

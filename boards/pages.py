@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import boards
-from boards import Board, pins
+from lbq_hw import boards
+from lbq_hw.boards import Board, pins
 from lbq_hw.markdown import table
 
 __all__ = ["first_light", "sizes", "write"]

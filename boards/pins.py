@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.build import ResourceError
 from amaranth.build.res import PortGroup
 
-from boards import Board, BoardError
+from lbq_hw.boards import Board, BoardError
 
 __all__ = ["check", "pins"]
 

@@ -3,7 +3,7 @@
 from amaranth import Elaboratable, Instance, Module, Signal
 from amaranth.lib import io
 
-from boards.clocks import Setting
+from lbq_hw.boards.clocks import Setting
 
 __all__ = ["LOOP_FILTER", "ClockGenerator"]
 

@@ -1,6 +1,6 @@
 """No board: the whole design in a simulator, behind a pseudo-terminal."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="sim",

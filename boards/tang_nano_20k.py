@@ -1,13 +1,13 @@
 """Sipeed Tang Nano 20K."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="tang-nano-20k",
     title="Tang Nano 20K",
     device="GW2AR-LV18QN88C8/I7",
     family="gowin",
-    platform="boards.platforms:TangNano20kPlatform",
+    platform="lbq_hw.boards.platforms:TangNano20kPlatform",
     luts=20736,
     block_rams=46,
     clock="clk27",

@@ -1,13 +1,13 @@
 """Sipeed Tang Nano 9K."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="tang-nano-9k",
     title="Tang Nano 9K",
     device="GW1NR-LV9QN88PC6/I5",
     family="gowin",
-    platform="boards.platforms:TangNano9kBoardPlatform",
+    platform="lbq_hw.boards.platforms:TangNano9kBoardPlatform",
     luts=8640,
     block_rams=26,
     clock="clk27",

@@ -7,9 +7,9 @@ from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer, ResetSynchronizer
 from amaranth.lib.wiring import connect
 
-from boards import Board
-from boards.clocks import Setting
-from boards.plls import ClockGenerator
+from lbq_hw.boards import Board
+from lbq_hw.boards.clocks import Setting
+from lbq_hw.boards.plls import ClockGenerator
 from lbq_hw.core.external.pins import SdramPins
 
 __all__ = ["WAKE_SECONDS", "Top"]

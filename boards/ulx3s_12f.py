@@ -1,13 +1,13 @@
 """Radiona ULX3S with an LFE5U-12F: the die of an LFE5U-25F, all of which the open tools use."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ulx3s-12f",
     title="ULX3S-12F",
     device="LFE5U-12F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ULX3S12FBoardPlatform",
+    platform="lbq_hw.boards.platforms:ULX3S12FBoardPlatform",
     luts=24288,
     block_rams=56,
     clock="clk25",

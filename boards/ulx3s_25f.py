@@ -1,13 +1,13 @@
 """Radiona ULX3S with an LFE5U-25F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ulx3s-25f",
     title="ULX3S-25F",
     device="LFE5U-25F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ULX3S25FBoardPlatform",
+    platform="lbq_hw.boards.platforms:ULX3S25FBoardPlatform",
     luts=24288,
     block_rams=56,
     clock="clk25",

@@ -1,13 +1,13 @@
 """Radiona ULX3S with an LFE5U-45F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ulx3s-45f",
     title="ULX3S-45F",
     device="LFE5U-45F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ULX3S45FBoardPlatform",
+    platform="lbq_hw.boards.platforms:ULX3S45FBoardPlatform",
     luts=43848,
     block_rams=108,
     clock="clk25",

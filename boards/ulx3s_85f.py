@@ -1,13 +1,13 @@
 """Radiona ULX3S with an LFE5U-85F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="ulx3s-85f",
     title="ULX3S-85F",
     device="LFE5U-85F-6BG381C",
     family="ecp5",
-    platform="boards.platforms:ULX3S85FBoardPlatform",
+    platform="lbq_hw.boards.platforms:ULX3S85FBoardPlatform",
     luts=83640,
     block_rams=208,
     clock="clk25",

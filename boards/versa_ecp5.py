@@ -1,6 +1,6 @@
 """Lattice Versa with an LFE5UM-45F."""
 
-from boards import Board
+from lbq_hw.boards import Board
 
 BOARD = Board(
     name="versa-ecp5",

@@ -26,12 +26,14 @@ class Command:
 
 COMMANDS = {
     "train": Command(
-        module="train.__main__",
+        module="lbq_hw.train.__main__",
         meaning="train a network of burst neurons from a TOML configuration",
     ),
-    "export": Command(module="train.export", meaning="write the integer network of a trained run"),
+    "export": Command(
+        module="lbq_hw.train.export", meaning="write the integer network of a trained run"
+    ),
     "import": Command(
-        module="train.nir.__main__",
+        module="lbq_hw.train.nir.__main__",
         meaning="write the integer network of a NIR graph from another framework, or the reverse",
     ),
     "evaluate": Command(
@@ -39,7 +41,7 @@ COMMANDS = {
         meaning="accuracy, operations and energy of an integer network on a dataset",
     ),
     "sim": Command(
-        module="sim.__main__",
+        module="lbq_hw.sim.__main__",
         meaning="a whole network on the RTL, compared with the golden model",
     ),
     "build": Command(

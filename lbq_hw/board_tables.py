@@ -11,8 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-import boards
-from lbq_hw import file, flow
+from lbq_hw import boards, file, flow
 from lbq_hw.sizing import survey
 from lbq_hw.sizing.activity import activity
 

@@ -13,10 +13,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-import boards
-from boards.clocks import ClockError
-from lbq_hw import board_tables, extras, file, flow, units, zoo
+from lbq_hw import board_tables, boards, extras, file, flow, units, zoo
 from lbq_hw.arguments import add_reading, reading, spoken
+from lbq_hw.boards.clocks import ClockError
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError

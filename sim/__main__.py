@@ -12,8 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-import boards
-from lbq_hw import file, sizing, zoo
+from lbq_hw import boards, file, sizing, zoo
 from lbq_hw.arguments import add_reading, reading, spoken
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
@@ -22,12 +21,12 @@ from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.external import chips
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar
-from sim import icarus, verilator
-from sim.check import check
-from sim.icarus import Simulated
-from sim.verilator import Verilated
-from sim.verilog import SimulatorError
-from sim.with_memory import Memory
+from lbq_hw.sim import icarus, verilator
+from lbq_hw.sim.check import check
+from lbq_hw.sim.icarus import Simulated
+from lbq_hw.sim.verilator import Verilated
+from lbq_hw.sim.verilog import SimulatorError
+from lbq_hw.sim.with_memory import Memory
 
 _EPILOG = """
 examples:

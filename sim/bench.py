@@ -25,11 +25,11 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
+from lbq_hw.sim.check import check
+from lbq_hw.sim.synthesis import ECP5_85, UP5K, lane_array
+from lbq_hw.sim.verilator import SimulatorError, Verilated, build
 from lbq_hw.tools import MissingToolError
 from lbq_hw.tools.process import ToolError
-from sim.check import check
-from sim.synthesis import ECP5_85, UP5K, lane_array
-from sim.verilator import SimulatorError, Verilated, build
 
 LARGE = {"lanes": 64, "word": 64, "summary": 32, "units": 4}
 SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")

@@ -14,18 +14,17 @@ import tty
 from collections.abc import Iterator
 from pathlib import Path
 
-import boards
-from lbq_hw import package
+from lbq_hw import boards, package
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
 from lbq_hw.external.chips import CHIPS, Chip
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
 from lbq_hw.package import Package
-from sim.sdram import MODEL, tape_contents
-from sim.verilator import CACHE, SimulatorError, build_bench
-from sim.verilog import convert_large
-from sim.with_memory import Memory, SystemWithMemory
+from lbq_hw.sim.sdram import MODEL, tape_contents
+from lbq_hw.sim.verilator import CACHE, SimulatorError, build_bench
+from lbq_hw.sim.verilog import convert_large
+from lbq_hw.sim.with_memory import Memory, SystemWithMemory
 
 BENCH = Path(__file__).with_name("board.cpp")
 WAVES = Path("build/waves/board.fst")

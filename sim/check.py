@@ -18,7 +18,7 @@ from lbq_hw.external import ReaderTiming
 from lbq_hw.host import Counters, Device, Transport
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network
-from sim.layer_tapes import layer_tapes
+from lbq_hw.sim.layer_tapes import layer_tapes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any
 from amaranth import Fragment, Module, Signal, Value
 from amaranth.lib import memory
 
-from sim.verilog import convert
+from lbq_hw.sim.verilog import convert
 
 __all__ = ["CollidingPlatform", "colliding", "convert_colliding"]
 

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import IO
 
-from sim.verilog import SimulatorError
+from lbq_hw.sim.verilog import SimulatorError
 
 WRITE, READ, WAIT, FILL = range(4)
 

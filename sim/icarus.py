@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 
 from lbq_hw.config import CoreConfig
-from sim.benches.harness import Settings
-from sim.commands import Commands
-from sim.runner import Design, compile_design, simulate
-from sim.verilator import TOP, rtl
-from sim.verilog import SimulatorError
+from lbq_hw.sim.benches.harness import Settings
+from lbq_hw.sim.commands import Commands
+from lbq_hw.sim.runner import Design, compile_design, simulate
+from lbq_hw.sim.verilator import TOP, rtl
+from lbq_hw.sim.verilog import SimulatorError
 
 LIMIT = 3600.0
 """Seconds of wall clock that a core may run."""
@@ -56,7 +56,7 @@ class Simulated(Commands):
             self._open = stack.pop_all()
 
     def _run(self, design: Design, settings: Settings, waves: Path | None, limit: float) -> None:
-        module, variables = "sim.benches.server", settings.to_env()
+        module, variables = "lbq_hw.sim.benches.server", settings.to_env()
         try:
             run = simulate(design, module, variables=variables, waves=waves, limit=limit)
             if run.failures:

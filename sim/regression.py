@@ -13,12 +13,12 @@ from typing import Any
 
 from rich.console import Console
 
-from sim import reports
-from sim.benches import BENCHES
-from sim.benches.harness import Settings
-from sim.reports import Result
-from sim.runner import CACHE, LIMIT, Run, compile_design, missing, simulate
-from sim.verilog import SimulatorError, convert
+from lbq_hw.sim import reports
+from lbq_hw.sim.benches import BENCHES
+from lbq_hw.sim.benches.harness import Settings
+from lbq_hw.sim.reports import Result
+from lbq_hw.sim.runner import CACHE, LIMIT, Run, compile_design, missing, simulate
+from lbq_hw.sim.verilog import SimulatorError, convert
 
 SIMULATORS = ("icarus", "verilator")
 WAVES = Path("build/waves")
@@ -59,7 +59,7 @@ def run_bench(
     settings = Settings(shape=shape, length=length, spoil=spoil)
     run = simulate(
         design,
-        f"sim.benches.{bench}",
+        f"lbq_hw.sim.benches.{bench}",
         seed=seed,
         variables=settings.to_env(),
         waves=waves,
@@ -153,7 +153,7 @@ def _run_one(bench: str, shape: int, simulator: str, args: argparse.Namespace) -
 
 
 def _module(bench: str) -> ModuleType:
-    return importlib.import_module(f"sim.benches.{bench}")
+    return importlib.import_module(f"lbq_hw.sim.benches.{bench}")
 
 
 if __name__ == "__main__":

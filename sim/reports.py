@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.table import Table
 
-from sim.runner import Run
+from lbq_hw.sim.runner import Run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,9 @@ from xml.etree import ElementTree
 from cocotb_tools.runner import get_runner
 from find_libpython import find_libpython
 
+from lbq_hw.sim.benches import limit as limiter
+from lbq_hw.sim.verilog import SimulatorError
 from lbq_hw.tools import COCOTB_VERILATOR, numbers
-from sim.benches import limit as limiter
-from sim.verilog import SimulatorError
 
 CACHE = Path("build/cocotb")
 LIMIT = 600.0

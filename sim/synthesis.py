@@ -14,9 +14,9 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import tools
 from lbq_hw.core.lanes.lane_array import LaneArray
+from lbq_hw.sim.verilog import convert
 from lbq_hw.tools import logs
 from lbq_hw.tools.process import call
-from sim.verilog import convert
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from types import TracebackType
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
-from sim.commands import Commands
-from sim.sdram import MODEL, tape_contents
-from sim.verilog import SimulatorError, convert_large
-from sim.with_memory import Memory, WithMemory
+from lbq_hw.sim.commands import Commands
+from lbq_hw.sim.sdram import MODEL, tape_contents
+from lbq_hw.sim.verilog import SimulatorError, convert_large
+from lbq_hw.sim.with_memory import Memory, WithMemory
 
 BENCH = Path(__file__).with_name("bench.cpp")
 TOP = "accelerator"

@@ -14,7 +14,7 @@ from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.core.system import System
 from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.external.chips import Chip
-from sim.sdram import SimulatedChip, SimulatedMemory
+from lbq_hw.sim.sdram import SimulatedChip, SimulatedMemory
 
 __all__ = ["Memory", "SystemWithMemory", "WithMemory"]
 

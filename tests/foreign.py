@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from lbq_hw import datasets
 from lbq_hw.datasets import Dataset
-from train.data import InputSpec
-from train.neurons import IntegrateFire
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.neurons import IntegrateFire
 
 TIMESTEPS = 6
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16.0)

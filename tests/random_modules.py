@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from train import neurons
-from train.data import InputSpec
-from train.layers import MergeTime, Repeat, TimeMean
+from lbq_hw.train import neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
 Shape = tuple[int, int, int]
 

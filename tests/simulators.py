@@ -14,8 +14,8 @@ from networks import random_network
 from lbq_hw import file, zoo
 from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.network import Network
-from sim.verilator import build
-from sim.with_memory import Memory
+from lbq_hw.sim.verilator import build
+from lbq_hw.sim.with_memory import Memory
 
 CACHE = Path(__file__).parents[1] / "build" / "sim"
 Shape = tuple[int, int, int, int]

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from train import models, neurons
-from train.data import InputSpec
+from lbq_hw.train import models, neurons
+from lbq_hw.train.data import InputSpec
 
 NARROW = {"widths": (4, 8, 8)}
 WIDE = {"widths": (4, 8, 8, 8)}

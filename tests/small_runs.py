@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from train import config, loop
-from train.config import Config
-from train.optim import learning_rate
+from lbq_hw.train import config, loop
+from lbq_hw.train.config import Config
+from lbq_hw.train.optim import learning_rate
 
 SMALL = (
     "train.epochs=3",

@@ -22,9 +22,9 @@ from spikingjelly.activation_based import layer, neuron
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, prune, weight_norm
 
-from train.data import InputSpec
-from train.layers import TimeMean
-from train.neurons import LBQ
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.layers import TimeMean
+from lbq_hw.train.neurons import LBQ
 
 
 @dataclass(kw_only=True)

@@ -11,11 +11,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from train.data import InputSpec
-    from train.export import integer_network
-    from train.graph import GraphError
-    from train.layers import MergeTime, Repeat, TimeMean
-    from train.neurons import LBQ, BinaryLIF, QuantReLU, Ternary
+    from lbq_hw.train.data import InputSpec
+    from lbq_hw.train.export import integer_network
+    from lbq_hw.train.graph import GraphError
+    from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
+    from lbq_hw.train.neurons import LBQ, BinaryLIF, QuantReLU, Ternary
 
 __all__ = [
     "LBQ",

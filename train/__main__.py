@@ -9,7 +9,7 @@ from lbq_hw import extras
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int:
     try:
-        from train import command
+        from lbq_hw.train import command
     except ModuleNotFoundError as error:
         print(f"train: {extras.remedy(error)}", file=sys.stderr)
         return 2

@@ -24,11 +24,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, fx, nn
 
-from train.data import InputSpec
-from train.graph import Synapse
-from train.graph.trace import analyze
-from train.neurons import Neuron
-from train.schema import ConfigError
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import Synapse
+from lbq_hw.train.graph.trace import analyze
+from lbq_hw.train.neurons import Neuron
+from lbq_hw.train.schema import ConfigError
 
 
 class MeanLevel(nn.Module):

@@ -26,10 +26,10 @@ from lbq_hw import datasets
 from lbq_hw.arguments import positive
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
 from lbq_hw.progress import show_notes
-from train.checkpoint import load_run
-from train.data import DeviceLoader
-from train.data.origin import held_out_of
-from train.neurons import Neuron
+from lbq_hw.train.checkpoint import load_run
+from lbq_hw.train.data import DeviceLoader
+from lbq_hw.train.data.origin import held_out_of
+from lbq_hw.train.neurons import Neuron
 
 
 class Histograms:
@@ -136,7 +136,7 @@ def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> Non
 
 
 def main(argv: list[str] | None = None) -> int:
-    from train import figures  # brings matplotlib, which those who only measure need not have
+    from lbq_hw.train import figures  # brings matplotlib, not needed by those who only measure
 
     parser = argparse.ArgumentParser(
         prog="python -m train.analyze",

@@ -11,11 +11,19 @@ import torch
 from lbq_hw import datasets
 from lbq_hw.datasets import Dataset
 from lbq_hw.network import HeldOut
-from train.config import Config, TrainConfig
-from train.data import DeviceLoader, InputSpec, Origin, held_out, hold_out, mean_levels, unseen
-from train.data.augment import AugmentConfig, Pipeline
-from train.run_folder import RunError
-from train.world import World
+from lbq_hw.train.config import Config, TrainConfig
+from lbq_hw.train.data import (
+    DeviceLoader,
+    InputSpec,
+    Origin,
+    held_out,
+    hold_out,
+    mean_levels,
+    unseen,
+)
+from lbq_hw.train.data.augment import AugmentConfig, Pipeline
+from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.world import World
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
-from train import models
-from train.config import Config
-from train.data import InputSpec
-from train.prepare import prepare
-from train.start import continued, is_network
+from lbq_hw.train import models
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.prepare import prepare
+from lbq_hw.train.start import continued, is_network
 
 FORMAT = 1
 

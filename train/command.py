@@ -14,10 +14,10 @@ from pathlib import Path
 from lbq_hw import datasets
 from lbq_hw.arguments import spoken
 from lbq_hw.datasets import DatasetError
-from train import checkpoint, config, keys
-from train.config import Config
-from train.loop import train
-from train.schema import ConfigError
+from lbq_hw.train import checkpoint, config, keys
+from lbq_hw.train.config import Config
+from lbq_hw.train.loop import train
+from lbq_hw.train.schema import ConfigError
 
 EXAMPLES = """\
 examples:

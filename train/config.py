@@ -20,10 +20,10 @@ from torch import nn
 from lbq_hw import datasets
 from lbq_hw.datasets import Reading
 from lbq_hw.datasets.reading import Background, Layout
-from train import models, neurons
-from train.data import InputSpec
-from train.data.augment import AugmentConfig
-from train.schema import ConfigError, build, flat, merge, parse, plain, require
+from lbq_hw.train import models, neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.data.augment import AugmentConfig
+from lbq_hw.train.schema import ConfigError, build, flat, merge, parse, plain, require
 
 SHIPPED = Path(__file__).parent / "configs"
 # Keys that say how a run is carried out, not what it computes: a resumed run may change them.

@@ -26,13 +26,13 @@ except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
     extras.leave(error, command="export")
-from train import checkpoint
-from train import config as configurations
-from train.config import Config
-from train.data import InputSpec
-from train.data.origin import held_out_of
-from train.deploy import agreement, assemble
-from train.deploy.assemble import Export
+from lbq_hw.train import checkpoint
+from lbq_hw.train import config as configurations
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.data.origin import held_out_of
+from lbq_hw.train.deploy import agreement, assemble
+from lbq_hw.train.deploy.assemble import Export
 
 _EXAMPLES = """\
 examples:

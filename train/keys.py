@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from train.config import Config
+from lbq_hw.train.config import Config
 
 _FIELD = re.compile(r"^    (\w+): [^#\n]*(?:  # (.*))?$", re.M)
 

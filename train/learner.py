@@ -12,16 +12,16 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from train import checkpoint, start
-from train.activity import find_shares, with_activity
-from train.config import Config
-from train.data import DeviceLoader, InputSpec
-from train.kernels.fuse import fuse
-from train.norms import settle
-from train.optim import build_optimizer, follower
-from train.run_folder import RunError
-from train.sam import uphill
-from train.world import World
+from lbq_hw.train import checkpoint, start
+from lbq_hw.train.activity import find_shares, with_activity
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import DeviceLoader, InputSpec
+from lbq_hw.train.kernels.fuse import fuse
+from lbq_hw.train.norms import settle
+from lbq_hw.train.optim import build_optimizer, follower
+from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.sam import uphill
+from lbq_hw.train.world import World
 
 SETTLING_BATCHES = 16  # to measure what reaches each norm
 

@@ -20,15 +20,15 @@ import torch
 from torch import nn
 
 from lbq_hw.progress import show_notes
-from train.batches import Batches
-from train.config import Config, TrainConfig
-from train.data import DeviceLoader
-from train.learner import Learner
-from train.metrics import ranges
-from train.optim import activity_weight, learning_rate
-from train.progress import Progress
-from train.run_folder import RunError, RunFolder, check_data, previous
-from train.world import World
+from lbq_hw.train.batches import Batches
+from lbq_hw.train.config import Config, TrainConfig
+from lbq_hw.train.data import DeviceLoader
+from lbq_hw.train.learner import Learner
+from lbq_hw.train.metrics import ranges
+from lbq_hw.train.optim import activity_weight, learning_rate
+from lbq_hw.train.progress import Progress
+from lbq_hw.train.run_folder import RunError, RunFolder, check_data, previous
+from lbq_hw.train.world import World
 
 
 def train(

@@ -28,12 +28,12 @@ from lbq_hw.datasets.fitting import Samples, described, load_dataset
 from lbq_hw.evaluate import Evaluation
 from lbq_hw.network import Network
 from lbq_hw.progress import show_notes
-from train import analyze
-from train.checkpoint import load_run
-from train.data import DeviceLoader
-from train.deploy.device_counts import DeviceCounter
-from train.deploy.integer import IntegerNetwork
-from train.neurons import Neuron
+from lbq_hw.train import analyze
+from lbq_hw.train.checkpoint import load_run
+from lbq_hw.train.data import DeviceLoader
+from lbq_hw.train.deploy.device_counts import DeviceCounter
+from lbq_hw.train.deploy.integer import IntegerNetwork
+from lbq_hw.train.neurons import Neuron
 
 _EPILOG = """\
 examples:

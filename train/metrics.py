@@ -24,7 +24,7 @@ from typing import Any
 
 from torch import nn
 
-from train.neurons import Neuron
+from lbq_hw.train.neurons import Neuron
 
 
 class Metrics:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from train.layers import MergeTime, Repeat, TimeMean
+from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
 NeuronFactory = Callable[[], nn.Module]
 

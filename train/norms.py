@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from train.graph.modes import evaluating
+from lbq_hw.train.graph.modes import evaluating
 
 Norm = nn.BatchNorm1d | nn.BatchNorm2d
 

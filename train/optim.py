@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from train import models
-from train.config import TrainConfig
+from lbq_hw.train import models
+from lbq_hw.train.config import TrainConfig
 
 
 def build_optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:

@@ -12,16 +12,16 @@ import copy
 from torch import fx, nn
 
 from lbq_hw import numeric
-from train import step_group
-from train.data import InputSpec
-from train.deploy import agreement
-from train.deploy.violations import find_violations
-from train.graph import Analysis, GraphError, Levels, Synapse
-from train.graph.plain import hooks
-from train.graph.trace import analyze, trace
-from train.layers import Scale
-from train.quantize import Deployed, stand_in
-from train.step_group import Bound, StepGroup
+from lbq_hw.train import step_group
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.violations import find_violations
+from lbq_hw.train.graph import Analysis, GraphError, Levels, Synapse
+from lbq_hw.train.graph.plain import hooks
+from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.layers import Scale
+from lbq_hw.train.quantize import Deployed, stand_in
+from lbq_hw.train.step_group import Bound, StepGroup
 
 
 def prepare(

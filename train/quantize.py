@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lbq_hw import numeric
-from train.neurons import Neuron
+from lbq_hw.train.neurons import Neuron
 
 TINY = 1e-12  # keeps a dead channel's quotients finite
 MAX_CHOSEN_EXPONENT = 8

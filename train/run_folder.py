@@ -14,11 +14,11 @@ from typing import Any
 
 from torch import nn
 
-from train import checkpoint
-from train.config import Config, differences
-from train.data import InputSpec, Origin
-from train.metrics import Metrics
-from train.world import World
+from lbq_hw.train import checkpoint
+from lbq_hw.train.config import Config, differences
+from lbq_hw.train.data import InputSpec, Origin
+from lbq_hw.train.metrics import Metrics
+from lbq_hw.train.world import World
 
 
 class RunError(ValueError):

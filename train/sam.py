@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from train.optim import scales
+from lbq_hw.train.optim import scales
 
 
 @contextlib.contextmanager

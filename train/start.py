@@ -9,10 +9,10 @@ from torch import fx, nn
 
 from lbq_hw import file, zoo
 from lbq_hw.network import Network
-from train.config import Config
-from train.data import InputSpec
-from train.deploy.take_up import TakeUpError, take_up, take_up_steps
-from train.prepare import prepare
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.take_up import TakeUpError, take_up, take_up_steps
+from lbq_hw.train.prepare import prepare
 
 
 class StartError(ValueError):

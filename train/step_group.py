@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from train.data import InputSpec
-from train.graph import Analysis, Levels, Population, Synapse, terms
-from train.quantize import MAX_CHOSEN_EXPONENT, Deployed, gain, initial_step
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import Analysis, Levels, Population, Synapse, terms
+from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT, Deployed, gain, initial_step
 
 Gains = Counter[nn.Module]  # norms whose gains are multiplied; a negative count divides
 

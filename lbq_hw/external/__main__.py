@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-import boards
-from lbq_hw import file, golden, zoo
+from lbq_hw import boards, file, golden, zoo
 from lbq_hw.arguments import add_data, positive, reading
 from lbq_hw.compiler import patches, smallest_for
 from lbq_hw.compiler.blocks import demands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boards import Board
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.resources.memories import blocks, memories
 

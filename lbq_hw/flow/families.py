@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from boards import Board
+from lbq_hw.boards import Board
 
 
 @dataclass(frozen=True, kw_only=True)

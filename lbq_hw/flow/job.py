@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from boards import Board
 from lbq_hw import file, zoo
+from lbq_hw.boards import Board
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading

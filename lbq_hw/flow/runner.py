@@ -18,7 +18,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Protocol
 
-from boards import Board
+from lbq_hw.boards import Board
 from lbq_hw.flow import families
 from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from boards import clocks
 from lbq_hw import cycles, golden, interpreter, resources, sizing, units
+from lbq_hw.boards import clocks
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
@@ -100,7 +100,7 @@ def check(job: Job, work: Path) -> str:
 def rtl(job: Job, work: Path) -> str:
     """Write the board's design as Verilog, with the constraints of its pins."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    from boards.top import Top
+    from lbq_hw.boards.top import Top
     from lbq_hw.core.memory import rows as fabric
     from lbq_hw.core.system import System
 

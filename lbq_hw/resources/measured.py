@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import boards
-from boards import Board
+from lbq_hw import boards
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.tools import logs
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from boards import Board
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
 

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import boards
-from boards import Board
-from lbq_hw import isa
+from lbq_hw import boards, isa
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 from lbq_hw.resources.measured import measured

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from boards import Board
 from lbq_hw import isa
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 from lbq_hw.network import Network

@@ -16,8 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from boards import Board, clocks
 from lbq_hw import resources
+from lbq_hw.boards import Board, clocks
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from boards import Board
 from lbq_hw import resources
+from lbq_hw.boards import Board
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.blocks import pass_room
 from lbq_hw.compiler.draft import draft

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-import boards
-from boards import Board
-from lbq_hw import resources
+from lbq_hw import boards, resources
+from lbq_hw.boards import Board
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer, Network, Path

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, Literal
 
-import boards
-from boards.clocks import ClockError
-from lbq_hw import units
+from lbq_hw import boards, units
+from lbq_hw.boards.clocks import ClockError
 from lbq_hw.network import Network
 from lbq_hw.sizing import SizedCore, attempt
 from lbq_hw.sizing.activity import Activity

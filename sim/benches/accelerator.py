@@ -18,9 +18,9 @@ from lbq_hw.host import Device
 from lbq_hw.host.device import START
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
-from sim import golden
-from sim.benches.harness import Bench, Settings
-from sim.benches.port import Bridged, Port
+from lbq_hw.sim import golden
+from lbq_hw.sim.benches.harness import Bench, Settings
+from lbq_hw.sim.benches.port import Bridged, Port
 
 SHAPES = ({"lanes": 16}, {"lanes": 8, "word": 16, "summary": 4, "units": 8}, {"lanes": 4})
 NETWORK = file.load(zoo.find("digits"))

@@ -31,8 +31,8 @@ from cocotb.triggers import (
     with_timeout,
 )
 
-from sim.benches.scoreboard import Scoreboard
-from sim.models.traffic import Stall, never, plain, stalls
+from lbq_hw.sim.benches.scoreboard import Scoreboard
+from lbq_hw.sim.models.traffic import Stall, never, plain, stalls
 
 PERIOD = 10  # ns
 VARIABLE = "LBQ_BENCH"

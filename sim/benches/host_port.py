@@ -11,11 +11,11 @@ from cocotb.triggers import RisingEdge
 from lbq_hw.core.host.port import HostPort
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import COUNTERS
-from sim.benches.harness import Bench, Settings, pack, unpack
-from sim.benches.port import Port
-from sim.benches.scoreboard import Scoreboard
-from sim.models.host import Finish, HostModel, Read, Write, random_steps
-from sim.models.programs import SMALL
+from lbq_hw.sim.benches.harness import Bench, Settings, pack, unpack
+from lbq_hw.sim.benches.port import Port
+from lbq_hw.sim.benches.scoreboard import Scoreboard
+from lbq_hw.sim.models.host import Finish, HostModel, Read, Write, random_steps
+from lbq_hw.sim.models.programs import SMALL
 
 SHAPES = (
     SMALL.with_(word=64, membrane_bits=40),

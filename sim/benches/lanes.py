@@ -8,8 +8,8 @@ from typing import Any
 import cocotb
 
 from lbq_hw.core.lanes.lane_array import LaneArray
-from sim.benches.harness import Bench, Settings, pack
-from sim.models.lanes import golden, random_events, random_weights
+from lbq_hw.sim.benches.harness import Bench, Settings, pack
+from lbq_hw.sim.models.lanes import golden, random_events, random_weights
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},

@@ -9,9 +9,9 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from sim.benches.harness import Bench, Settings, pack, unpack
-from sim.benches.scoreboard import Scoreboard
-from sim.models.neurons import LAYERS, build, random_layer, random_params, random_traffic
+from lbq_hw.sim.benches.harness import Bench, Settings, pack, unpack
+from lbq_hw.sim.benches.scoreboard import Scoreboard
+from lbq_hw.sim.models.neurons import LAYERS, build, random_layer, random_params, random_traffic
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},

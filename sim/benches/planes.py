@@ -8,8 +8,8 @@ from typing import Any
 import cocotb
 
 from lbq_hw.core.memory.planes import PlaneMemory
-from sim.benches.harness import Bench, Settings
-from sim.models.planes import golden, random_writes
+from lbq_hw.sim.benches.harness import Bench, Settings
+from lbq_hw.sim.models.planes import golden, random_writes
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"words": 24, "word": 16, "summary": 8, "granule": 8},

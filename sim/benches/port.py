@@ -8,8 +8,8 @@ from typing import Any
 from cocotb.task import resume
 from cocotb.triggers import FallingEdge, RisingEdge, SimTimeoutError, with_timeout
 
-from sim.benches.harness import PERIOD
-from sim.models.traffic import Stall, never
+from lbq_hw.sim.benches.harness import PERIOD
+from lbq_hw.sim.models.traffic import Stall, never
 
 
 class Port:

@@ -10,8 +10,8 @@ from amaranth.lib.wiring import connect, flipped
 
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.scan.scanner import Scanner
-from sim.benches.harness import Bench, Settings
-from sim.models.scanner import golden, opened, random_work
+from lbq_hw.sim.benches.harness import Bench, Settings
+from lbq_hw.sim.models.scanner import golden, opened, random_work
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100},

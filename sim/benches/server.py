@@ -15,9 +15,9 @@ from amaranth.lib.wiring import Out
 from cocotb.utils import get_sim_time
 
 from lbq_hw.core.host.port import PortSignature
-from sim.benches.harness import PERIOD, Settings, reset
-from sim.benches.port import Port
-from sim.commands import READ, WRITE
+from lbq_hw.sim.benches.harness import PERIOD, Settings, reset
+from lbq_hw.sim.benches.port import Port
+from lbq_hw.sim.commands import READ, WRITE
 
 
 @cocotb.test()

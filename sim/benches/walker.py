@@ -10,10 +10,10 @@ from cocotb.triggers import RisingEdge
 
 from lbq_hw import isa
 from lbq_hw.core.walk.walker import Walker
-from sim.benches.harness import Bench, Settings, unpack
-from sim.benches.scoreboard import Scoreboard
-from sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
-from sim.models.walks import walk
+from lbq_hw.sim.benches.harness import Bench, Settings, unpack
+from lbq_hw.sim.benches.scoreboard import Scoreboard
+from lbq_hw.sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
+from lbq_hw.sim.models.walks import walk
 
 
 def block(shape: int) -> Walker:

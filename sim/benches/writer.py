@@ -9,9 +9,9 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw.core.memory.writer import Writer
-from sim.benches.harness import Bench, Settings, pack
-from sim.models.traffic import apart
-from sim.models.writer import build, decode, golden, random_planes
+from lbq_hw.sim.benches.harness import Bench, Settings, pack
+from lbq_hw.sim.models.traffic import apart
+from lbq_hw.sim.models.writer import build, decode, golden, random_planes
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 16, "word": 64, "planes": 5},

@@ -1,6 +1,6 @@
 """Write the golden tensors anew."""
 
-from sim.golden import NAMES, write
+from lbq_hw.sim.golden import NAMES, write
 
 for name in NAMES:
     path = write(name)

@@ -10,7 +10,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
-from sim.models.walks import walk
+from lbq_hw.sim.models.walks import walk
 
 Tables = dict[str, list[int]]
 

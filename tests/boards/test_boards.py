@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import boards
-from boards import Board, BoardError, clocks, pins
-from boards.top import Top
+from lbq_hw import boards
+from lbq_hw.boards import Board, BoardError, clocks, pins
+from lbq_hw.boards.top import Top
 from lbq_hw.flow import families
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boards.clocks import ClockError, Setting, solve
+from lbq_hw.boards.clocks import ClockError, Setting, solve
 
 MHZ = 1_000_000
 

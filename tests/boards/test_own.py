@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import boards
-from boards import BoardError
-from lbq_hw import build
+from lbq_hw import boards, build
+from lbq_hw.boards import BoardError
 from lbq_hw.external.__main__ import main as budget
 from lbq_hw.flow import Job, Options, inputs
 from lbq_hw.resources.measured import add
-from sim.__main__ import main as simulate
+from lbq_hw.sim.__main__ import main as simulate
 
 TEXT = """
 from dataclasses import replace
-import boards
+from lbq_hw import boards
 BOARD = replace(boards.find("ulx3s-12f"), name="mine")
 """
 

@@ -14,10 +14,10 @@ from amaranth.lib.cdc import ResetSynchronizer
 from amaranth.vendor import LatticeECP5Platform
 from amaranth_boards.resources import LEDResources
 
-import boards
-from boards import clocks
-from boards.clocks import Setting
-from boards.plls import ClockGenerator
+from lbq_hw import boards
+from lbq_hw.boards import clocks
+from lbq_hw.boards.clocks import Setting
+from lbq_hw.boards.plls import ClockGenerator
 from lbq_hw.flow import families
 from lbq_hw.tools import need
 from lbq_hw.tools.process import call

@@ -11,9 +11,9 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-import boards
-from boards import clocks
-from boards.top import WAKE_SECONDS, Top
+from lbq_hw import boards
+from lbq_hw.boards import clocks
+from lbq_hw.boards.top import WAKE_SECONDS, Top
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.external.chips import Chip
 from tests.boards.tiny import Tiny

@@ -13,8 +13,8 @@ from typing import Any
 from amaranth import Const, Value
 from amaranth.sim import Simulator
 
-from sim.collisions import colliding
-from sim.models.traffic import Stall, never, plain
+from lbq_hw.sim.collisions import colliding
+from lbq_hw.sim.models.traffic import Stall, never, plain
 
 
 class Driver:

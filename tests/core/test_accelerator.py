@@ -21,7 +21,7 @@ from lbq_hw.core.payload import Event
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
-from sim.collisions import colliding
+from lbq_hw.sim.collisions import colliding
 
 CONTROL, STATUS = (regions.REGISTERS[name].address for name in ("control", "status"))
 LIMIT = 5000  # cycles

@@ -13,7 +13,7 @@ from lbq_hw.compiler import smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.system import System
 from lbq_hw.external.chips import ULX3S
-from sim.verilog import convert
+from lbq_hw.sim.verilog import convert
 
 SMALL = CoreConfig(
     lanes=4, word=8, summary=8, units=1, planes=1, plane_words=8, weight_rows=4, channels=4,

@@ -12,11 +12,10 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 from simulators import needs_verilator
 
-import boards
-from lbq_hw import package
+from lbq_hw import boards, package
 from lbq_hw.__main__ import main as lbq
 from lbq_hw.host import ports
-from sim import board as simulation
+from lbq_hw.sim import board as simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bring-up.md").read_text("utf-8")
 BOARDS = [name for name in boards.names() if boards.find(name).family is not None]

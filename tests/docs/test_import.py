@@ -14,8 +14,8 @@ from foreign import SPEC, digits, per_neuron, trained
 from snntorch.export_nir import export_to_nir
 
 from lbq_hw import golden
-from train.deploy.calibrate import FACTORS
-from train.nir import inputs
+from lbq_hw.train.deploy.calibrate import FACTORS
+from lbq_hw.train.nir import inputs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "import.md").read_text("utf-8")
 

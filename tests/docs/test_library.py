@@ -13,7 +13,7 @@ import pytest
 from simulators import needs_verilator
 
 import lbq_hw
-import train
+from lbq_hw import train
 
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text("utf-8")
 ON_A_BOARD = "## On a board"

@@ -13,7 +13,7 @@ from simulators import needs_verilator
 
 from lbq_hw import datasets, file, golden
 from lbq_hw.__main__ import main as lbq
-from sim.board import main as board
+from lbq_hw.sim.board import main as board
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from simulators import needs_verilator
 
-import boards
-from lbq_hw import build, flow, package
+from lbq_hw import boards, build, flow, package
 from lbq_hw.flow import Job
 from lbq_hw.report import store
 from tests.lbq_hw.fake_tools import Fakes

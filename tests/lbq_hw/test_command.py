@@ -130,14 +130,14 @@ def test_without_torch_lbq_names_the_extra(name: str, tmp_path: Path) -> None:
 
 def test_without_torch_the_module_names_the_extra_too(tmp_path: Path) -> None:
     sentence = "train: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
-    assert without("torch", "train.__main__", ["--list"], tmp_path) == (2, "", sentence)
+    assert without("torch", "lbq_hw.train.__main__", ["--list"], tmp_path) == (2, "", sentence)
 
 
 @pytest.mark.parametrize(
     ("module", "library", "arguments", "sentence"),
     [
         (
-            "train.export",
+            "lbq_hw.train.export",
             "torch",
             ["--help"],
             "export: PyTorch is not installed: pip install 'lbq-hw[train]'\n",

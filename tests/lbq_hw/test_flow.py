@@ -16,9 +16,8 @@ from threading import Event
 
 import pytest
 
-import boards
-from boards import Board
-from lbq_hw import flow, package, resources, zoo
+from lbq_hw import boards, flow, package, resources, zoo
+from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.flow import FlowError, Job, Options, Step, ToolError, steps
 from lbq_hw.flow.runner import expected

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import boards
-from lbq_hw import flow, tools, zoo
+from lbq_hw import boards, flow, tools, zoo
 from lbq_hw.flow import Job, Options, inputs, runner
 from lbq_hw.tools import Found
 from tests.lbq_hw.test_flow import BOARD, ROOT, STEPS

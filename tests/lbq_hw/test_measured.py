@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import boards
+from lbq_hw import boards
 from lbq_hw.config import CoreConfig
 
 measured = import_module("lbq_hw.resources.measured")  # the package has a function of this name

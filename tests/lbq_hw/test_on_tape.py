@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-import boards
-from lbq_hw import resources, sizing
+from lbq_hw import boards, resources, sizing
 from lbq_hw.compiler import compile_network
 from lbq_hw.network import Input, Layer, Network, Neuron, Path
 from lbq_hw.sizing import FitError

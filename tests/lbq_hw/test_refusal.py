@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-import boards
-from lbq_hw import resources, sizing, zoo
+from lbq_hw import boards, resources, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
 from lbq_hw.sizing import FitError, on_tape, refusal

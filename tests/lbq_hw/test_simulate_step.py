@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-import boards
-from lbq_hw import zoo
+from lbq_hw import boards, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.flow import FlowError, Job, Options, steps
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import boards
-from lbq_hw import resources, sizing, zoo
+from lbq_hw import boards, resources, sizing, zoo
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.file import load

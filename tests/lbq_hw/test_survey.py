@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-import boards
-from lbq_hw import board_tables, build, sizing, zoo
+from lbq_hw import board_tables, boards, build, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
 from lbq_hw.flow import Options

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lbq_hw import golden
-from sim.bench import ACTIVE, random_layer
+from lbq_hw.sim.bench import ACTIVE, random_layer
 
 
 def test_the_random_layer_is_a_network_with_the_activity_that_was_asked_for() -> None:

@@ -39,9 +39,9 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.link import Command
 from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
-from sim import board
-from sim.board import Board
-from sim.verilator import build_bench
+from lbq_hw.sim import board
+from lbq_hw.sim.board import Board
+from lbq_hw.sim.verilator import build_bench
 
 pytestmark = needs_verilator
 CLOCK_HZ, BAUD = 12_000_000, 3_000_000

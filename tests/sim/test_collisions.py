@@ -11,9 +11,9 @@ from simulators import CACHE, NARROW, WIDE, Shape, bench, drawn, needs_verilator
 
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.accelerator import Accelerator
-from sim.check import check
-from sim.collisions import colliding, convert_colliding
-from sim.verilator import BENCH, TOP, Verilated, build_bench
+from lbq_hw.sim.check import check
+from lbq_hw.sim.collisions import colliding, convert_colliding
+from lbq_hw.sim.verilator import BENCH, TOP, Verilated, build_bench
 
 
 @pytest.mark.parametrize("careless", [False, True])

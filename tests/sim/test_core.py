@@ -23,9 +23,9 @@ from lbq_hw import datasets, golden
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import predict
-from sim import verilog
-from sim.check import check
-from sim.verilator import Verilated, build, rtl
+from lbq_hw.sim import verilog
+from lbq_hw.sim.check import check
+from lbq_hw.sim.verilator import Verilated, build, rtl
 
 pytestmark = needs_verilator
 

@@ -27,7 +27,7 @@ from lbq_hw.cycles import predict
 from lbq_hw.host import Device
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network
-from sim.verilator import Verilated
+from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator
 

@@ -20,7 +20,7 @@ from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
-from sim.verilator import Verilated
+from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator
 

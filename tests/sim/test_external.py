@@ -27,10 +27,10 @@ from lbq_hw.external import chips
 from lbq_hw.host import Device
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.network import Network
-from sim import __main__ as command
-from sim.check import check
-from sim.verilator import Verilated
-from sim.with_memory import Memory
+from lbq_hw.sim import __main__ as command
+from lbq_hw.sim.check import check
+from lbq_hw.sim.verilator import Verilated
+from lbq_hw.sim.with_memory import Memory
 
 pytestmark = needs_verilator
 

@@ -8,7 +8,7 @@ from tapes import compiled, drawn
 from lbq_hw import isa
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
-from sim.layer_tapes import layer_tapes
+from lbq_hw.sim.layer_tapes import layer_tapes
 
 
 @pytest.mark.parametrize("seed", [1, 3, 9])

@@ -12,10 +12,10 @@ import pytest
 from networks import random_images, random_network
 
 from lbq_hw import file
-from sim import icarus, regression
-from sim.__main__ import main
-from sim.runner import compile_design, missing, simulate
-from sim.verilog import SimulatorError
+from lbq_hw.sim import icarus, regression
+from lbq_hw.sim.__main__ import main
+from lbq_hw.sim.runner import compile_design, missing, simulate
+from lbq_hw.sim.verilog import SimulatorError
 
 pytestmark = pytest.mark.skipif(
     missing("icarus") is not None, reason=missing("icarus") or "icarus runs"

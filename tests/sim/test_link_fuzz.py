@@ -16,8 +16,8 @@ from simulators import CACHE, needs_verilator
 from lbq_hw.core.host.link import Link
 from lbq_hw.host.frames import Request, unwrap
 from lbq_hw.isa.link import Command
-from sim.verilator import build_bench
-from sim.verilog import convert
+from lbq_hw.sim.verilator import build_bench
+from lbq_hw.sim.verilog import convert
 
 pytestmark = needs_verilator
 

@@ -25,10 +25,10 @@ from lbq_hw.host.memory import pieces
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
-from sim import board
-from sim.board import BENCH, Board
-from sim.verilator import build_bench
-from sim.verilog import convert_large
+from lbq_hw.sim import board
+from lbq_hw.sim.board import BENCH, Board
+from lbq_hw.sim.verilator import build_bench
+from lbq_hw.sim.verilog import convert_large
 
 pytestmark = needs_verilator
 CLOCK_HZ, BAUD = 12_000_000, 3_000_000

@@ -14,14 +14,14 @@ from lbq_hw import file
 from lbq_hw import golden as reference
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.cycles import predict
-from sim import golden, regression, runner
-from sim.__main__ import main
-from sim.benches import BENCHES
-from sim.benches.harness import Settings
-from sim.benches.scoreboard import differences
-from sim.regression import SIMULATORS, run_bench, shapes
-from sim.runner import compile_design, missing, simulate
-from sim.verilog import SimulatorError, convert
+from lbq_hw.sim import golden, regression, runner
+from lbq_hw.sim.__main__ import main
+from lbq_hw.sim.benches import BENCHES
+from lbq_hw.sim.benches.harness import Settings
+from lbq_hw.sim.benches.scoreboard import differences
+from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
+from lbq_hw.sim.runner import compile_design, missing, simulate
+from lbq_hw.sim.verilog import SimulatorError, convert
 
 needs_icarus = pytest.mark.skipif(
     missing("icarus") is not None, reason=missing("icarus") or "icarus runs"
@@ -77,7 +77,7 @@ def test_a_fault_in_the_design_is_found() -> None:
     broken = text.replace(" + ", " - ", 1)
     assert broken != text
     design = compile_design(broken, top="lanes")
-    run = simulate(design, "sim.benches.lanes", variables=Settings().to_env())
+    run = simulate(design, "lbq_hw.sim.benches.lanes", variables=Settings().to_env())
     assert re.match(r"o_sum: message \d+ differs:", run.failures["sums_of_random_events"])
 
 
@@ -85,7 +85,7 @@ def test_a_fault_in_the_design_is_found() -> None:
 def test_a_bench_that_cannot_be_imported_is_an_error() -> None:
     design = compile_design(convert(regression.block("lanes", 0), name="lanes"), top="lanes")
     with pytest.raises(SimulatorError, match=r"^icarus ran no test of sim\.benches\.nothing:\n"):
-        simulate(design, "sim.benches.nothing", variables=Settings().to_env())
+        simulate(design, "lbq_hw.sim.benches.nothing", variables=Settings().to_env())
 
 
 @needs_icarus

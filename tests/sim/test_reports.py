@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sim import regression, reports
-from sim.reports import Result
-from sim.runner import Run
-from sim.verilog import SimulatorError
+from lbq_hw.sim import regression, reports
+from lbq_hw.sim.reports import Result
+from lbq_hw.sim.runner import Run
+from lbq_hw.sim.verilog import SimulatorError
 
 
 def result(**changes: Any) -> Result:

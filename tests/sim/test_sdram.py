@@ -13,9 +13,9 @@ from core.external.simulated import RUN, SMALL_16, run
 
 from lbq_hw.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
 from lbq_hw.external.reader import WordStream, reader_timing
-from sim.sdram import MODEL, SimulatedMemory, contents, parameters, tape_contents
-from sim.verilator import build_bench
-from sim.verilog import convert
+from lbq_hw.sim.sdram import MODEL, SimulatedMemory, contents, parameters, tape_contents
+from lbq_hw.sim.verilator import build_bench
+from lbq_hw.sim.verilog import convert
 
 NONE, ACTIVATE, READ, REFRESH, TERMINATE, PRECHARGE, WRITE, MODE = range(8)
 ASLEEP, DRIVEN, MASKED, UNKNOWN, RELOAD = 8, 16, 32, 64, 128

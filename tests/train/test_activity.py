@@ -11,14 +11,14 @@ from small_runs import lines, small
 
 from lbq_hw import golden
 from lbq_hw.counts import Counter
-from train import loop
-from train.activity import MeanLevel, find_shares, with_activity
-from train.config import ConfigError, TrainConfig
-from train.export import integer_network
-from train.kernels.fuse import fuse
-from train.neurons import LBQ
-from train.optim import activity_weight
-from train.prepare import prepare
+from lbq_hw.train import loop
+from lbq_hw.train.activity import MeanLevel, find_shares, with_activity
+from lbq_hw.train.config import ConfigError, TrainConfig
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.kernels.fuse import fuse
+from lbq_hw.train.neurons import LBQ
+from lbq_hw.train.optim import activity_weight
+from lbq_hw.train.prepare import prepare
 
 
 @pytest.mark.parametrize("absorb", [True, False])

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lbq_hw import datasets
-from train import analyze, figures
-from train.__main__ import main as train_main
-from train.checkpoint import load_run
-from train.data import DeviceLoader
+from lbq_hw.train import analyze, figures
+from lbq_hw.train.__main__ import main as train_main
+from lbq_hw.train.checkpoint import load_run
+from lbq_hw.train.data import DeviceLoader
 
 
 def test_facts_follow_from_the_counts():

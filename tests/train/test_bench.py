@@ -13,7 +13,7 @@ import torch
 
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Network, Window
-from train import bench
+from lbq_hw.train import bench
 
 
 def tiny() -> Network:

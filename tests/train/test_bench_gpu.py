@@ -16,13 +16,13 @@ from rich.console import Console
 from torch.autograd import DeviceType
 
 from lbq_hw import datasets
-from train import checkpoint, config, loop
-from train.bench_gpu import __main__ as command
-from train.bench_gpu import neuron, profile, steps, training
-from train.bench_gpu.clock import QUICK, Effort
-from train.data import DeviceLoader
-from train.data.augment import Pipeline
-from train.kernels import normed_jit, recurrence_jit
+from lbq_hw.train import checkpoint, config, loop
+from lbq_hw.train.bench_gpu import __main__ as command
+from lbq_hw.train.bench_gpu import neuron, profile, steps, training
+from lbq_hw.train.bench_gpu.clock import QUICK, Effort
+from lbq_hw.train.data import DeviceLoader
+from lbq_hw.train.data.augment import Pipeline
+from lbq_hw.train.kernels import normed_jit, recurrence_jit
 
 CPU = torch.device("cpu")
 TINY = """

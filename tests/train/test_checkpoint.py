@@ -9,10 +9,10 @@ import torch
 from small_runs import metrics, small
 
 from lbq_hw import datasets
-from train import checkpoint, loop
-from train.checkpoint import CheckpointError, load_run
-from train.config import Config
-from train.data import DeviceLoader
+from lbq_hw.train import checkpoint, loop
+from lbq_hw.train.checkpoint import CheckpointError, load_run
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import DeviceLoader
 
 
 @pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lbq_hw import datasets
-from train import config, models
-from train.config import Config
-from train.data.augment import Pipeline
-from train.schema import ConfigError
+from lbq_hw.train import config, models
+from lbq_hw.train.config import Config
+from lbq_hw.train.data.augment import Pipeline
+from lbq_hw.train.schema import ConfigError
 
 SHIPPED = [path.stem for path in sorted(config.SHIPPED.glob("*.toml"))]
 

@@ -11,7 +11,7 @@ from recordings import write_cifar10_dvs, write_gestures
 
 from lbq_hw import evaluate, file
 from lbq_hw.datasets import events
-from train import command, config, export
+from lbq_hw.train import command, config, export
 
 SCALE = (
     "train.epochs=1",

@@ -11,18 +11,18 @@ from torch import nn
 
 from lbq_hw import datasets, file, golden
 from lbq_hw.network import INPUT, Network
-from train import checkpoint, neurons
-from train import config as configurations
-from train.__main__ import main as train_main
-from train.checkpoint import load_run
-from train.data import InputSpec
-from train.deploy.integer import IntegerNetwork
-from train.export import integer_network
-from train.export import main as export_main
-from train.graph import GraphError
-from train.layers import Repeat, TimeMean
-from train.prepare import prepare
-from train.quantize import Conv2d, Linear, codes
+from lbq_hw.train import checkpoint, neurons
+from lbq_hw.train import config as configurations
+from lbq_hw.train.__main__ import main as train_main
+from lbq_hw.train.checkpoint import load_run
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.integer import IntegerNetwork
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.export import main as export_main
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.layers import Repeat, TimeMean
+from lbq_hw.train.prepare import prepare
+from lbq_hw.train.quantize import Conv2d, Linear, codes
 
 
 def float_levels(model: nn.Module, x: torch.Tensor) -> dict[str, np.ndarray]:

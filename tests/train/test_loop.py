@@ -15,15 +15,15 @@ from small_runs import SMALL, interrupted_at, lines, metrics, small, tensors
 from torch import fx, nn
 
 from lbq_hw import datasets
-from train import batches, checkpoint, command, config, loop
-from train.batches import Batches
-from train.checkpoint import load_run
-from train.config import Config
-from train.data import DeviceLoader, hold_out, mean_levels
-from train.data.augment import Pipeline
-from train.metrics import ranges
-from train.run_folder import RunError
-from train.world import World
+from lbq_hw.train import batches, checkpoint, command, config, loop
+from lbq_hw.train.batches import Batches
+from lbq_hw.train.checkpoint import load_run
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import DeviceLoader, hold_out, mean_levels
+from lbq_hw.train.data.augment import Pipeline
+from lbq_hw.train.metrics import ranges
+from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.world import World
 
 ROOT = Path(__file__).parents[2]
 COMMAND = "python -m train --resume --out"

@@ -6,8 +6,8 @@ import pytest
 from python_batches import batch, publish
 from small_runs import SMALL, metrics
 
-from train import command, config, keys, models, neurons
-from train.schema import flat
+from lbq_hw.train import command, config, keys, models, neurons
+from lbq_hw.train.schema import flat
 
 COMMAND = "python -m train --resume --out"
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from train import checkpoint, models, neurons
-from train.graph.trace import trace
+from lbq_hw.train import checkpoint, models, neurons
+from lbq_hw.train.graph.trace import trace
 
 COUNTS = {  # name: (input, classes, MACs, parameters)
     "resnet": ((3, 32, 32), 10, 71_746_816, 676_682),

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from small_runs import small
 
-from train import checkpoint
-from train.optim import build_optimizer, learning_rate
+from lbq_hw.train import checkpoint
+from lbq_hw.train.optim import build_optimizer, learning_rate
 
 
 @pytest.mark.parametrize(

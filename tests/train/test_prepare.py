@@ -6,10 +6,10 @@ import torch.nn.functional as F
 from small_models import model_input, raw_images, small_model
 from torch import nn
 
-from train import neurons
-from train.data import InputSpec
-from train.graph import GraphError
-from train.prepare import prepare
+from lbq_hw.train import neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.prepare import prepare
 
 
 @pytest.mark.parametrize("name", ["digits", "nmnist", "vgg", "resnet20"])

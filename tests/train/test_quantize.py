@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from lbq_hw import numeric
-from train import neurons
-from train.data import InputSpec
-from train.prepare import prepare
-from train.quantize import codes, fake_quantize, initial_step, stand_in
+from lbq_hw.train import neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.prepare import prepare
+from lbq_hw.train.quantize import codes, fake_quantize, initial_step, stand_in
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 6, 8])

@@ -14,13 +14,13 @@ import torch
 from random_modules import draw
 
 from lbq_hw.network import INPUT, Layer, Network
-from train.deploy import agreement
-from train.deploy.agreement import Forced
-from train.deploy.integer import IntegerNetwork, max_pool, path_sum
-from train.deploy.rounding import FINEST_STEP
-from train.export import integer_network
-from train.graph.trace import analyze
-from train.prepare import prepare
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.agreement import Forced
+from lbq_hw.train.deploy.integer import IntegerNetwork, max_pool, path_sum
+from lbq_hw.train.deploy.rounding import FINEST_STEP
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.graph.trace import analyze
+from lbq_hw.train.prepare import prepare
 
 BITS = (8, 6, 4, 3, 2)
 MODULES = 300

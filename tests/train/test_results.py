@@ -11,10 +11,10 @@ from networks import random_images
 
 from lbq_hw import file, zoo
 from lbq_hw.datasets.fitting import Samples
-from train import config, measure
-from train.results import events, layers, page, runs, store
-from train.results.__main__ import figure_note, main
-from train.results.runs import recipes
+from lbq_hw.train import config, measure
+from lbq_hw.train.results import events, layers, page, runs, store
+from lbq_hw.train.results.__main__ import figure_note, main
+from lbq_hw.train.results.runs import recipes
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "results"

@@ -5,8 +5,8 @@ import re
 import pytest
 from small_runs import SMALL, interrupted_at, metrics, small
 
-from train import checkpoint, command, loop
-from train.run_folder import RunError
+from lbq_hw.train import checkpoint, command, loop
+from lbq_hw.train.run_folder import RunError
 
 
 def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from train import checkpoint, config
-from train.optim import scales
-from train.sam import uphill
+from lbq_hw.train import checkpoint, config
+from lbq_hw.train.optim import scales
+from lbq_hw.train.sam import uphill
 
 
 def network() -> nn.Module:

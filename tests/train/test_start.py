@@ -7,10 +7,10 @@ import shutil
 import pytest
 
 from lbq_hw import zoo
-from train import checkpoint, config, loop, start
-from train.neurons import LBQ
-from train.run_folder import RunError
-from train.start import StartError
+from lbq_hw.train import checkpoint, config, loop, start
+from lbq_hw.train.neurons import LBQ
+from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.start import StartError
 
 
 def test_a_run_goes_on_from_an_integer_network_with_its_accuracy(tmp_path):

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from train.data import InputSpec
-from train.graph import GraphError
-from train.graph.trace import analyze, trace
-from train.neurons import LBQ
-from train.prepare import prepare
-from train.quantize import MAX_CHOSEN_EXPONENT, Deployed, codes
-from train.step_group import find
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.neurons import LBQ
+from lbq_hw.train.prepare import prepare
+from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT, Deployed, codes
+from lbq_hw.train.step_group import find
 
 SPEC = InputSpec(shape=(2, 4, 4), static=True, bits=8)
 

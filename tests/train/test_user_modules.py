@@ -13,13 +13,13 @@ from user_modules import FOREIGN, OWN, Draw, foreign, foreign_of, own, own_of
 
 from lbq_hw import golden
 from lbq_hw.file import digest
-from train.data import InputSpec
-from train.deploy import agreement
-from train.deploy.agreement import DisagreementError
-from train.export import integer_network
-from train.frameworks import adopt
-from train.graph import GraphError
-from train.prepare import prepare
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.agreement import DisagreementError
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.frameworks import adopt
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.prepare import prepare
 
 OUTSIDE = (
     "the model gives other outputs than the layers that were read from it, on 4 of 4 inputs: it "

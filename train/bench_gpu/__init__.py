@@ -22,12 +22,12 @@ from typing import Any
 
 import torch
 
-from train import config
-from train.bench_gpu.clock import Effort
-from train.bench_gpu.neuron import TARGET_FRACTION, measure_neuron
-from train.bench_gpu.profile import measure_profile
-from train.bench_gpu.steps import CONFIG, measure_steps
-from train.kernels import recurrence_jit
+from lbq_hw.train import config
+from lbq_hw.train.bench_gpu.clock import Effort
+from lbq_hw.train.bench_gpu.neuron import TARGET_FRACTION, measure_neuron
+from lbq_hw.train.bench_gpu.profile import measure_profile
+from lbq_hw.train.bench_gpu.steps import CONFIG, measure_steps
+from lbq_hw.train.kernels import recurrence_jit
 
 
 def measure(effort: Effort, device: torch.device) -> dict[str, Any]:

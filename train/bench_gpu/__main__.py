@@ -15,11 +15,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from train.bench_gpu import measure, profiled
-from train.bench_gpu.clock import QUICK, Effort
-from train.bench_gpu.neuron import TARGET_FRACTION
-from train.bench_gpu.profile import table as kinds_table
-from train.kernels import recurrence_jit
+from lbq_hw.train.bench_gpu import measure, profiled
+from lbq_hw.train.bench_gpu.clock import QUICK, Effort
+from lbq_hw.train.bench_gpu.neuron import TARGET_FRACTION
+from lbq_hw.train.bench_gpu.profile import table as kinds_table
+from lbq_hw.train.kernels import recurrence_jit
 
 
 def show(report: dict[str, Any]) -> Table:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train import config, neurons
-from train.bench_gpu.clock import Effort, captured, time_calls
-from train.bench_gpu.steps import CONFIG
+from lbq_hw.train import config, neurons
+from lbq_hw.train.bench_gpu.clock import Effort, captured, time_calls
+from lbq_hw.train.bench_gpu.steps import CONFIG
 
 TARGET_FRACTION = 0.7  # of a copy's bandwidth
 WIDEST = (128, 32, 32)  # the neurons of an image in the first stage, where most time is spent

@@ -12,8 +12,8 @@ import torch
 from torch.autograd import DeviceType  # pyright: ignore[reportPrivateImportUsage]
 from torch.profiler import ProfilerActivity, profile
 
-from train.bench_gpu.clock import Effort, time_calls
-from train.bench_gpu.steps import ANN, Setting, Variant
+from lbq_hw.train.bench_gpu.clock import Effort, time_calls
+from lbq_hw.train.bench_gpu.steps import ANN, Setting, Variant
 
 TIMESTEPS = (2, 4)
 OTHER = "other"

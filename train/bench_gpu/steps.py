@@ -14,11 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from train import checkpoint, config, models
-from train.bench_gpu.clock import Effort, time_calls
-from train.bench_gpu.training import Training, random_batches
-from train.config import Config
-from train.data import InputSpec
+from lbq_hw.train import checkpoint, config, models
+from lbq_hw.train.bench_gpu.clock import Effort, time_calls
+from lbq_hw.train.bench_gpu.training import Training, random_batches
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import InputSpec
 
 CONFIG = "cifar10-resnet20-t2-fast"
 TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T

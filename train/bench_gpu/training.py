@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 
 from lbq_hw.datasets import Dataset
-from train.config import Config
-from train.data import DeviceLoader, InputSpec
-from train.data.augment import Pipeline
-from train.kernels.fuse import fuse
-from train.optim import build_optimizer
+from lbq_hw.train.config import Config
+from lbq_hw.train.data import DeviceLoader, InputSpec
+from lbq_hw.train.data.augment import Pipeline
+from lbq_hw.train.kernels.fuse import fuse
+from lbq_hw.train.optim import build_optimizer
 
 
 class Training:

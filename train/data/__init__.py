@@ -1,8 +1,8 @@
 """Images on their way into a network: raw inputs, batches made on the device, augmentation."""
 
-from train.data.input_spec import InputSpec
-from train.data.loader import DeviceLoader
-from train.data.origin import Origin
-from train.data.split import held_out, hold_out, mean_levels, unseen
+from lbq_hw.train.data.input_spec import InputSpec
+from lbq_hw.train.data.loader import DeviceLoader
+from lbq_hw.train.data.origin import Origin
+from lbq_hw.train.data.split import held_out, hold_out, mean_levels, unseen
 
 __all__ = ["DeviceLoader", "InputSpec", "Origin", "held_out", "hold_out", "mean_levels", "unseen"]

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train.data.autoaugment import AutoAugment
-from train.data.input_spec import InputSpec
+from lbq_hw.train.data.autoaugment import AutoAugment
+from lbq_hw.train.data.input_spec import InputSpec
 
 _QUANTILES = 1024
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from lbq_hw.datasets import Dataset
-from train.data.augment import Pipeline
-from train.data.input_spec import InputSpec
+from lbq_hw.train.data.augment import Pipeline
+from lbq_hw.train.data.input_spec import InputSpec
 
 
 class DeviceLoader:

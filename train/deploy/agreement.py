@@ -18,10 +18,10 @@ from torch import Tensor, fx, nn
 
 from lbq_hw import golden
 from lbq_hw.network import Network
-from train.data import InputSpec
-from train.graph import Analysis, Population
-from train.graph.modes import evaluating
-from train.graph.trace import Traced
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import Analysis, Population
+from lbq_hw.train.graph.modes import evaluating
+from lbq_hw.train.graph.trace import Traced
 
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself

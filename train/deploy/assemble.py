@@ -15,17 +15,17 @@ from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Layer, Network
-from train.data import InputSpec
-from train.deploy import agreement
-from train.deploy.agreement import Agreement, DisagreementError
-from train.deploy.calibrate import calibrated
-from train.deploy.fold import Floats, array
-from train.deploy.input import border_levels, border_width, integer_input
-from train.deploy.layer import fraction_bits, integer_layer
-from train.deploy.rounding import Quantized, learned_bits, quantize
-from train.deploy.violations import find_violations
-from train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
-from train.graph.trace import analyze, trace
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.agreement import Agreement, DisagreementError
+from lbq_hw.train.deploy.calibrate import calibrated
+from lbq_hw.train.deploy.fold import Floats, array
+from lbq_hw.train.deploy.input import border_levels, border_width, integer_input
+from lbq_hw.train.deploy.layer import fraction_bits, integer_layer
+from lbq_hw.train.deploy.rounding import Quantized, learned_bits, quantize
+from lbq_hw.train.deploy.violations import find_violations
+from lbq_hw.train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
+from lbq_hw.train.graph.trace import analyze, trace
 
 DEFAULT_WEIGHT_BITS = 8
 PRECISE = 0.02  # a threshold or an identity weight that is further off is worth a note

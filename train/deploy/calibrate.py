@@ -21,10 +21,10 @@ from torch import Tensor, fx
 
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Layer, Network
-from train.data import InputSpec
-from train.deploy.agreement import Forced, walk
-from train.deploy.rounding import Quantized, learned_bits, rescaled
-from train.graph import Analysis, Population
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.agreement import Forced, walk
+from lbq_hw.train.deploy.rounding import Quantized, learned_bits, rescaled
+from lbq_hw.train.graph import Analysis, Population
 
 FACTORS = tuple(sorted((n / 20 for n in range(10, 31)), key=lambda factor: abs(factor - 1)))
 """What rounding's scale is multiplied by, in order of trial: 1 first, then the nearest to it."""

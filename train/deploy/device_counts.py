@@ -16,7 +16,7 @@ from torch import Tensor
 from lbq_hw import counts, numeric
 from lbq_hw.counts import Activity
 from lbq_hw.network import INPUT, Layer, Network
-from train.deploy.integer import max_pool
+from lbq_hw.train.deploy.integer import max_pool
 
 
 class DeviceCounter:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
-from train.quantize import MAX_CHOSEN_EXPONENT
+from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from train.data import InputSpec
-from train.graph import Current, Identity, Levels, Norm, Sum, Synapse, Term
-from train.quantize import Deployed, codes, gain
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import Current, Identity, Levels, Norm, Sum, Synapse, Term
+from lbq_hw.train.quantize import Deployed, codes, gain
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Input
-from train.data import InputSpec
-from train.deploy.fold import Floats
-from train.graph import Analysis, Synapse, terms, windows
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.fold import Floats
+from lbq_hw.train.graph import Analysis, Synapse, terms, windows
 
 
 def integer_input(spec: InputSpec, border: int) -> Input:

@@ -10,11 +10,11 @@ from lbq_hw import numeric
 from lbq_hw.network import INPUT, Layer, Path, Window
 from lbq_hw.network import Neuron as IntegerNeuron
 from lbq_hw.numeric import Integers
-from train.data import InputSpec
-from train.deploy.fold import Floats, array, bias, number
-from train.deploy.rounding import Quantized
-from train.graph import Population
-from train.neurons import Neuron
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.fold import Floats, array, bias, number
+from lbq_hw.train.deploy.rounding import Quantized
+from lbq_hw.train.graph import Population
+from lbq_hw.train.neurons import Neuron
 
 _WHOLE = 1e-9  # a threshold this close to an integer, relative to itself, is meant to be one
 

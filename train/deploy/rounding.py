@@ -15,12 +15,12 @@ from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import Path
-from train.data import InputSpec
-from train.deploy import exponents
-from train.deploy.fold import Floats, array, folded_weight, level_value
-from train.graph import Population, Synapse, Term, counts_spikes, terms, windows
-from train.neurons import IntegrateFire
-from train.quantize import Deployed, codes, gain
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import exponents
+from lbq_hw.train.deploy.fold import Floats, array, folded_weight, level_value
+from lbq_hw.train.graph import Population, Synapse, Term, counts_spikes, terms, windows
+from lbq_hw.train.neurons import IntegrateFire
+from lbq_hw.train.quantize import Deployed, codes, gain
 
 # The least step of a code, as a part of gamma, for a source at its largest level. Without it a dead
 # channel's threshold would grow without bound.

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 
 from lbq_hw.network import Layer, Network, Path
-from train.data import InputSpec
-from train.deploy.fold import Floats, level_value, number
-from train.deploy.layer import mean_current
-from train.graph import GraphError, Identity, Population, Synapse, Term, terms
-from train.graph.trace import analyze
-from train.neurons import LBQ, IntegrateFire, Neuron, softplus_inverse
-from train.quantize import Deployed, gain
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.fold import Floats, level_value, number
+from lbq_hw.train.deploy.layer import mean_current
+from lbq_hw.train.graph import GraphError, Identity, Population, Synapse, Term, terms
+from lbq_hw.train.graph.trace import analyze
+from lbq_hw.train.neurons import LBQ, IntegrateFire, Neuron, softplus_inverse
+from lbq_hw.train.quantize import Deployed, gain
 
 CHANNEL_NORM = 0.35
 """Length of the weights of one output channel that has a norm after it.

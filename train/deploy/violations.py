@@ -9,9 +9,9 @@ from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import INPUT
-from train.data import InputSpec
-from train.deploy.input import input_paddings
-from train.graph import READOUT, Analysis, Population, Synapse, Violation, terms
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.input import input_paddings
+from lbq_hw.train.graph import READOUT, Analysis, Population, Synapse, Violation, terms
 
 _ROLES = {INPUT: "input", READOUT: "readout"}
 

@@ -10,6 +10,6 @@ every place, reason and mend.
 
 from __future__ import annotations
 
-from train.frameworks.adopt import adopt
+from lbq_hw.train.frameworks.adopt import adopt
 
 __all__ = ["adopt"]

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from train.frameworks import snntorch, spikingjelly
-from train.graph import GraphError, RefusalError, Violation, modes
-from train.graph.modes import evaluating
-from train.graph.plain import LAYERS, hooks, plain
-from train.graph.trace import Traced
-from train.layers import MergeTime, Repeat, TimeMean
+from lbq_hw.train.frameworks import snntorch, spikingjelly
+from lbq_hw.train.graph import GraphError, RefusalError, Violation, modes
+from lbq_hw.train.graph.modes import evaluating
+from lbq_hw.train.graph.plain import LAYERS, hooks, plain
+from lbq_hw.train.graph.trace import Traced
+from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
 _FRAMEWORKS: tuple[ModuleType, ...] = (snntorch, spikingjelly)
 _FLAT = (nn.Linear, nn.BatchNorm1d, nn.Flatten)

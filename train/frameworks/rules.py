@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from train.graph import RefusalError
-from train.neurons import IntegrateFire
+from lbq_hw.train.graph import RefusalError
+from lbq_hw.train.neurons import IntegrateFire
 
 
 @dataclass(frozen=True, kw_only=True)

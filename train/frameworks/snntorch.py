@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from train.frameworks.rules import Spiking, is_own, per_channel, uniform
-from train.graph import RefusalError
+from lbq_hw.train.frameworks.rules import Spiking, is_own, per_channel, uniform
+from lbq_hw.train.graph import RefusalError
 
 _KINDS = {
     "Synaptic": "its synapse has dynamics",

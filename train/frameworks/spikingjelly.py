@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from train.frameworks.rules import Spiking, is_own, shifted
-from train.graph import RefusalError
+from lbq_hw.train.frameworks.rules import Spiking, is_own, shifted
+from lbq_hw.train.graph import RefusalError
 
 _KINDS = ("IFNode", "LIFNode", "ParametricLIFNode")
 

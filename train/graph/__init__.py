@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from torch import fx, nn
 
 from lbq_hw.network import Shape, Window
-from train.neurons import Neuron
+from lbq_hw.train.neurons import Neuron
 
 READOUT = "logits"  # the name of the population that has no neuron
 

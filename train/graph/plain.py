@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.utils import prune
 
-from train.graph import RefusalError, Violation
-from train.graph.modes import evaluating
+from lbq_hw.train.graph import RefusalError, Violation
+from lbq_hw.train.graph.modes import evaluating
 
 LAYERS: tuple[type[nn.Module], ...] = (
     *(nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d),

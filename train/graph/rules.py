@@ -12,8 +12,8 @@ from dataclasses import replace
 from torch import fx, nn
 
 from lbq_hw.network import Shape
-from train.data import InputSpec
-from train.graph import (
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import (
     READOUT,
     Analysis,
     Identity,
@@ -27,7 +27,7 @@ from train.graph import (
     terms,
     windows,
 )
-from train.neurons import Neuron
+from lbq_hw.train.neurons import Neuron
 
 
 class Rules:

@@ -20,8 +20,8 @@ from torch import Tensor, fx, nn
 from torch.fx.proxy import TraceError
 
 from lbq_hw.network import INPUT
-from train.data import InputSpec
-from train.graph import (
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.graph import (
     Analysis,
     GraphError,
     Levels,
@@ -31,11 +31,11 @@ from train.graph import (
     modes,
     windows,
 )
-from train.graph.modes import evaluating
-from train.graph.plain import LAYERS, check_forward, hooks, plain
-from train.graph.rules import Rules
-from train.layers import MergeTime, Repeat, Scale, TimeMean
-from train.neurons import Neuron
+from lbq_hw.train.graph.modes import evaluating
+from lbq_hw.train.graph.plain import LAYERS, check_forward, hooks, plain
+from lbq_hw.train.graph.rules import Rules
+from lbq_hw.train.layers import MergeTime, Repeat, Scale, TimeMean
+from lbq_hw.train.neurons import Neuron
 
 _OURS = (Neuron, Repeat, MergeTime, TimeMean, Scale)
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from train.kernels import normed
-from train.layers import Repeat, Scale
-from train.neurons import Neuron
+from lbq_hw.train.kernels import normed
+from lbq_hw.train.layers import Repeat, Scale
+from lbq_hw.train.neurons import Neuron
 
 
 class NormedNeuron(nn.Module):

@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from train.kernels.normed_ops import LAST, backward, forward, partial_moments
-from train.kernels.recurrence import DTYPES, MAX_TIMESTEPS
-from train.kernels.recurrence_jit import INTERPRETED, triton
+from lbq_hw.train.kernels.normed_ops import LAST, backward, forward, partial_moments
+from lbq_hw.train.kernels.recurrence import DTYPES, MAX_TIMESTEPS
+from lbq_hw.train.kernels.recurrence_jit import INTERPRETED, triton
 
 if TYPE_CHECKING:
-    from train.neurons.recurrence import Quantizer
+    from lbq_hw.train.neurons.recurrence import Quantizer
 
 MAX_CHANNELS = 1024
 

@@ -7,7 +7,7 @@ is loaded once per program, and sums by channel need no other lane until the end
 
 from __future__ import annotations
 
-from train.kernels.recurrence_jit import (
+from lbq_hw.train.kernels.recurrence_jit import (
     add_if_fired,
     constexpr,
     divide,

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train.kernels.normed_jit import backward_kernel, forward_kernel, moments_kernel
-from train.kernels.recurrence import OPTIONS
-from train.kernels.recurrence_jit import triton
+from lbq_hw.train.kernels.normed_jit import backward_kernel, forward_kernel, moments_kernel
+from lbq_hw.train.kernels.recurrence import OPTIONS
+from lbq_hw.train.kernels.recurrence_jit import triton
 
 PROGRAMS = 528  # write partial sums: four per multiprocessor of an H100 or H200
 BLOCKS = 8  # per program of the forward pass: they share the loads of a channel's numbers

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from train.kernels.recurrence_jit import INTERPRETED, backward_kernel, forward_kernel, triton
+from lbq_hw.train.kernels.recurrence_jit import INTERPRETED, backward_kernel, forward_kernel, triton
 
 if TYPE_CHECKING:
-    from train.neurons.recurrence import Quantizer
+    from lbq_hw.train.neurons.recurrence import Quantizer
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 MAX_TIMESTEPS = 16

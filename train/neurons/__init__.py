@@ -21,10 +21,10 @@ from typing import Any
 
 from torch import nn
 
-from train.neurons.base import Neuron, Shared, softplus_inverse
-from train.neurons.baselines import ILIF, LMHT, MLF
-from train.neurons.integrate_fire import IntegrateFire
-from train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
+from lbq_hw.train.neurons.base import Neuron, Shared, softplus_inverse
+from lbq_hw.train.neurons.baselines import ILIF, LMHT, MLF
+from lbq_hw.train.neurons.integrate_fire import IntegrateFire
+from lbq_hw.train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
 
 __all__ = [
     "ILIF",

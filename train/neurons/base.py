@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train.kernels import recurrence as kernels
-from train.neurons.checks import flag, integer, real
-from train.neurons.recurrence import Quantizer, recurrence
+from lbq_hw.train.kernels import recurrence as kernels
+from lbq_hw.train.neurons.checks import flag, integer, real
+from lbq_hw.train.neurons.recurrence import Quantizer, recurrence
 
 
 class Shared(TypedDict, total=False):

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from train.neurons.base import Neuron
-from train.neurons.checks import integer
-from train.neurons.recurrence import Quantizer
+from lbq_hw.train.neurons.base import Neuron
+from lbq_hw.train.neurons.checks import integer
+from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class Baseline(Neuron, ABC):

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from train.neurons.base import Neuron
-from train.neurons.checks import flag
-from train.neurons.recurrence import Quantizer
+from lbq_hw.train.neurons.base import Neuron
+from lbq_hw.train.neurons.checks import flag
+from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class IntegrateFire(Neuron):

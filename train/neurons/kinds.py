@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from train.neurons.base import Neuron, Shared
-from train.neurons.checks import flag, integer, interval, real
-from train.neurons.recurrence import Quantizer
+from lbq_hw.train.neurons.base import Neuron, Shared
+from lbq_hw.train.neurons.checks import flag, integer, interval, real
+from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class LBQ(Neuron):

@@ -9,7 +9,7 @@ from lbq_hw import extras
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") -> int:
     try:
-        from train.nir import command
+        from lbq_hw.train.nir import command
     except ModuleNotFoundError as error:
         print(f"{prog.split()[-1]}: {extras.remedy(error)}", file=sys.stderr)
         return 2

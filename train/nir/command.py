@@ -18,11 +18,11 @@ from lbq_hw.arguments import add_reading, not_negative, positive, reading, spoke
 from lbq_hw.datasets import Dataset
 from lbq_hw.datasets.fitting import Samples, described, draw_from
 from lbq_hw.progress import show_notes
-from train.data import InputSpec
-from train.deploy import agreement, assemble
-from train.graph import READOUT
-from train.nir import inputs, read, write
-from train.nir.node import RESETS
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement, assemble
+from lbq_hw.train.graph import READOUT
+from lbq_hw.train.nir import inputs, read, write
+from lbq_hw.train.nir.node import RESETS
 
 _EXAMPLES = """\
 inputs of the dataset:

@@ -20,8 +20,8 @@ import nir
 import numpy as np
 from numpy.typing import NDArray
 
-from train.frameworks.rules import Spiking, per_channel, uniform
-from train.graph import RefusalError
+from lbq_hw.train.frameworks.rules import Spiking, per_channel, uniform
+from lbq_hw.train.graph import RefusalError
 
 Reset = Literal["zero", "subtract", "late"]
 RESETS = ("zero", "subtract", "late")

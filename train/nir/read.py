@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import fx, nn
 
-from train.graph import GraphError, RefusalError, Violation
-from train.layers import MergeTime, Repeat, TimeMean
-from train.nir.node import Reading, Reset, default_dt
+from lbq_hw.train.graph import GraphError, RefusalError, Violation
+from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
+from lbq_hw.train.nir.node import Reading, Reset, default_dt
 
 META = "lbq"
 """The metadata of a graph that `train.nir.write` has written: how it is meant, as JSON text."""

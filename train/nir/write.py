@@ -15,8 +15,8 @@ import nir
 import numpy as np
 
 from lbq_hw.network import INPUT, Layer, Network, Path
-from train.graph import GraphError, Violation
-from train.nir.read import META
+from lbq_hw.train.graph import GraphError, Violation
+from lbq_hw.train.nir.read import META
 
 OUTPUT = "output"
 

@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from train.results import layers, page, store
+from lbq_hw.train.results import layers, page, store
 
 _EPILOG = """\
 examples:
@@ -72,7 +72,7 @@ def _write_page(folder: Path, out: Path) -> None:
     print(f"wrote {out}")
     net = layers.described(results)
     if net is not None:
-        from train import figures  # brings matplotlib, which collecting rows does not need
+        from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
 
         path = folder / layers.FIGURE
         figures.draw_row(layers.facts(net), path, note=figure_note(net))

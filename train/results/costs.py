@@ -15,8 +15,8 @@ from lbq_hw.energy import (
     INT32_ADD_PJ,
 )
 from lbq_hw.markdown import table
-from train.results.store import PAPERS, Results
-from train.results.text import millions, paragraph, percent
+from lbq_hw.train.results.store import PAPERS, Results
+from lbq_hw.train.results.text import millions, paragraph, percent
 
 TIMESTEPS = 2  # of the paper's tables
 OURS = {"lbq_with_padding": "ours, padding taps counted", "lbq": "ours, not counted"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lbq_hw.markdown import table
-from train.results.runs import label
-from train.results.store import Results, Run
-from train.results.text import paragraph, percent
+from lbq_hw.train.results.runs import label
+from lbq_hw.train.results.store import Results, Run
+from lbq_hw.train.results.text import paragraph, percent
 
 
 def _order(run: Run) -> tuple[str, int, float]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lbq_hw.markdown import table
-from train.results import costs
-from train.results.store import PAPERS, Results
-from train.results.text import paragraph
+from lbq_hw.train.results import costs
+from lbq_hw.train.results.store import PAPERS, Results
+from lbq_hw.train.results.text import paragraph
 
 FIGURE = "layers.svg"
 

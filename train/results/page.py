@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from lbq_hw import zoo
 from lbq_hw.markdown import table
-from train.bench_gpu.profile import table as kinds
-from train.results import costs, events, layers, runs
-from train.results.store import Results, Run
-from train.results.text import join, paragraph
+from lbq_hw.train.bench_gpu.profile import table as kinds
+from lbq_hw.train.results import costs, events, layers, runs
+from lbq_hw.train.results.store import Results, Run
+from lbq_hw.train.results.text import join, paragraph
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from statistics import mean
 from typing import Any
 
 from lbq_hw.markdown import table
-from train.results.store import METHODS, PAPERS, Results, Run
-from train.results.text import join, paragraph, percent, points
+from lbq_hw.train.results.store import METHODS, PAPERS, Results, Run
+from lbq_hw.train.results.text import join, paragraph, percent, points
 
 SHARP = (
     '"Sharpness-aware" epochs are the last ones too, their gradients taken a short way uphill from '

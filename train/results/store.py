@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from lbq_hw import decode
 from lbq_hw.decode import DecodeError
-from train import config as configurations
-from train.checkpoint import index
-from train.config import INCIDENTAL, Config, ModelConfig
-from train.schema import flat
+from lbq_hw.train import config as configurations
+from lbq_hw.train.checkpoint import index
+from lbq_hw.train.config import INCIDENTAL, Config, ModelConfig
+from lbq_hw.train.schema import flat
 
 METHODS = {
     "binary": "Binary LIF",

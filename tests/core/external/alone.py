@@ -7,9 +7,9 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-import boards
-from boards import clocks
-from boards.top import Top
+from lbq_hw import boards
+from lbq_hw.boards import clocks
+from lbq_hw.boards.top import Top
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import SdramPins
 from lbq_hw.external.chips import Chip

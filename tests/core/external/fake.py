@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from sim.models.traffic import Stall, never, plain
+from lbq_hw.sim.models.traffic import Stall, never, plain
 
 
 class FakeMemory:

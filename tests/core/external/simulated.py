@@ -12,9 +12,9 @@ from pathlib import Path
 from lbq_hw.core.external.port import Capture
 from lbq_hw.external import chips
 from lbq_hw.external.chips import Chip
-from sim.runner import awake
-from sim.sdram import MODEL, SimulatedMemory, contents
-from sim.verilog import convert
+from lbq_hw.sim.runner import awake
+from lbq_hw.sim.sdram import MODEL, SimulatedMemory, contents
+from lbq_hw.sim.verilog import convert
 
 BENCH = Path(__file__).with_name("bench.v")
 # The chips with a shorter wait and fewer rows: what is left is the same.

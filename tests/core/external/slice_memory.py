@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from sim.models.traffic import plain
+from lbq_hw.sim.models.traffic import plain
 
 WORDS_PER_SLICE = 2
 

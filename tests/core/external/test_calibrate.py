@@ -12,7 +12,7 @@ from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.port import Capture
 from lbq_hw.external.chips import Chip
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 
 def calibrate(working: set[int], rate: float = 0.0) -> tuple[FakeMemory, dict[str, list[int]]]:

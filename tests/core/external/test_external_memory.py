@@ -11,7 +11,7 @@ from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.external.chips import TANG_NANO_20K
-from sim.verilog import ports
+from lbq_hw.sim.verilog import ports
 
 
 def test_calibration_leaves_all_words_but_the_last_as_they_were() -> None:

@@ -8,7 +8,7 @@ import random
 from core.harness import Bench
 
 from lbq_hw.core.external.page_queue import PageQueue
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 WORDS = 8
 

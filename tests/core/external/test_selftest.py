@@ -12,7 +12,7 @@ from core.harness import Bench
 
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.selftest import SelfTest
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 CHIP = dataclasses.replace(SMALL_16, column_bits=4)
 PAGE = 16

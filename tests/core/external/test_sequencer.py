@@ -14,7 +14,7 @@ from core.harness import Bench, ones
 
 from lbq_hw.core.external.sequencer import Command, Sequencer
 from lbq_hw.external.chips import ULX3S
-from sim.verilog import ports
+from lbq_hw.sim.verilog import ports
 
 CLOCK = 80_000_000
 QUICK = dataclasses.replace(SMALL_16, power_up=3_000_000, refresh=3_000_000, column_bits=5)

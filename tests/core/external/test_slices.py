@@ -12,7 +12,7 @@ from core.harness import Bench
 
 from lbq_hw.core.external.slices import Slices
 from lbq_hw.external.chips import Chip
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 
 @pytest.mark.parametrize("chip", [SMALL_16, SMALL_32], ids=lambda chip: chip.name)

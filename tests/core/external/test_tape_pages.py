@@ -11,7 +11,7 @@ from core.external.simulated import SMALL_16
 from core.harness import Bench, ones
 
 from lbq_hw.core.external.tape_pages import TapePages
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 CHIP = dataclasses.replace(SMALL_16, column_bits=3)
 PAGE = 8

@@ -13,7 +13,7 @@ from lbq_hw.core.external.tape_reader import TapeReader
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
-from sim.models.traffic import never
+from lbq_hw.sim.models.traffic import never
 
 PASS, END = TapeItem(address=tape.PASS), TapeItem(address=tape.END)
 

@@ -16,7 +16,7 @@ from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
-from sim.collisions import colliding
+from lbq_hw.sim.collisions import colliding
 
 REGISTERS = {
     name: register.address

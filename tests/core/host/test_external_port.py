@@ -19,7 +19,7 @@ from lbq_hw.core.host.registers import Registers
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
-from sim.models.programs import SMALL
+from lbq_hw.sim.models.programs import SMALL
 
 CORE = SMALL.with_(word=SMALL.lanes, external=16)
 MEMORY = Region.MEMORY << regions.SHIFT

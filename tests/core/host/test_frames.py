@@ -13,7 +13,7 @@ from link_model import BROKEN, FLAG, stuffed
 
 from lbq_hw.core.host.frames import HEAD_INDEX, FrameEscapes, FrameReceiver, SerialCrc
 from lbq_hw.isa.link import FRAME_WORDS
-from sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 ESCAPE = 0x7D
 

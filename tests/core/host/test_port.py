@@ -14,7 +14,7 @@ from lbq_hw.config import FAR_WEIGHT_BITS
 from lbq_hw.core.host.port import FAR_LANES, HostPort
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
-from sim.models.programs import SMALL
+from lbq_hw.sim.models.programs import SMALL
 
 ID, CONTROL, ERROR = (regions.REGISTERS[name].address for name in ("id", "control", "error"))
 START, CLEAR = 1, 2

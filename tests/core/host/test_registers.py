@@ -11,7 +11,7 @@ from core.harness import Bench, ones
 from lbq_hw.core.host.registers import Registers
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import COUNTERS
-from sim.models.programs import SMALL
+from lbq_hw.sim.models.programs import SMALL
 
 BUSY, DONE, FAILED = 1, 2, 4
 LAYER = 3

@@ -12,8 +12,8 @@ from core.harness import Bench
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.host.writes import HostWrites, host_regions
 from lbq_hw.isa import regions
-from sim.models.host import HostModel, Write
-from sim.models.programs import SMALL
+from lbq_hw.sim.models.host import HostModel, Write
+from lbq_hw.sim.models.programs import SMALL
 
 SHAPES = [SMALL, SMALL.with_(word=64, membrane_bits=40), SMALL.with_(lanes=4, units=1, word=8)]
 

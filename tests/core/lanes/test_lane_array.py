@@ -12,9 +12,9 @@ from core.harness import Bench
 
 from lbq_hw.core.lanes.lane_array import LaneArray
 from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY
-from sim.models.lanes import golden, packed, random_events, random_weights
-from sim.models.traffic import stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.lanes import golden, packed, random_events, random_weights
+from lbq_hw.sim.models.traffic import stalls
+from lbq_hw.sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},

@@ -16,8 +16,8 @@ from core.harness import Bench
 
 from lbq_hw.core.memory import far_rows
 from lbq_hw.core.memory.far_rows import FarRows, RowSlice, lanes_a_slice
-from sim.models.traffic import stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.traffic import stalls
+from lbq_hw.sim.verilog import ports
 
 ON_ITS_WAY = 3
 

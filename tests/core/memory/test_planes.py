@@ -12,9 +12,9 @@ from core.harness import Bench
 
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.spread import SpreadMemory
-from sim.models.planes import golden, random_writes
-from sim.models.traffic import stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.planes import golden, random_writes
+from lbq_hw.sim.models.traffic import stalls
+from lbq_hw.sim.verilog import ports
 
 SIZES = [
     {"words": 8, "word": 8, "summary": 4, "granule": 4},

@@ -11,7 +11,7 @@ from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.memory.queue import Queue
-from sim.collisions import colliding
+from lbq_hw.sim.collisions import colliding
 
 
 @pytest.mark.parametrize("depth", [3, 4, 5, 17])

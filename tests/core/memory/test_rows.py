@@ -15,7 +15,7 @@ from amaranth import Fragment
 from amaranth.back import verilog
 
 from lbq_hw.core.memory.rows import RowMemory, initialised
-from sim.verilog import ports
+from lbq_hw.sim.verilog import ports
 
 ULTRAPLUS = "iCE40UP5K"
 SIZES = [

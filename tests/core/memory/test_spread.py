@@ -16,8 +16,8 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows, banks, copies, slices
-from sim.models.traffic import stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.traffic import stalls
+from lbq_hw.sim.verilog import ports
 
 WIDE = {"width": 400, "depth": 2048}
 

@@ -12,9 +12,9 @@ from amaranth.back import verilog
 from core.harness import Bench
 
 from lbq_hw.core.memory.writer import Writer
-from sim.models.traffic import Stall, apart, stalls
-from sim.models.writer import PLANE_BITS, build, decode, golden, layouts, random_planes
-from sim.verilog import ports
+from lbq_hw.sim.models.traffic import Stall, apart, stalls
+from lbq_hw.sim.models.writer import PLANE_BITS, build, decode, golden, layouts, random_planes
+from lbq_hw.sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "word": 8, "planes": 1},

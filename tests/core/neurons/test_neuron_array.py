@@ -13,7 +13,7 @@ from amaranth.back import verilog
 from core.harness import Bench, ones
 
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from sim.models.neurons import (
+from lbq_hw.sim.models.neurons import (
     LAYERS,
     MEMBRANE_BITS,
     TILES,
@@ -24,8 +24,8 @@ from sim.models.neurons import (
     random_params,
     random_traffic,
 )
-from sim.models.traffic import Stall, never, stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.verilog import ports
 
 
 def after_room(bench: Bench, array: NeuronArray, stall: Stall = never) -> Stall:

@@ -13,7 +13,7 @@ from core.harness import Bench, ones
 from lbq_hw.core.lanes.lane_array import FAR_LANES_A_COPY
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.neurons.updates import Updates
-from sim.models.neurons import (
+from lbq_hw.sim.models.neurons import (
     ACC_BITS,
     LAYERS,
     TIMESTEPS,
@@ -23,7 +23,7 @@ from sim.models.neurons import (
     random_params,
     random_traffic,
 )
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.traffic import stalls
 
 SIZES = [
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},

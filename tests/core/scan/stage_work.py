@@ -10,8 +10,8 @@ from core.harness import Bench
 from lbq_hw.config import address_bits
 from lbq_hw.core.payload import Event, ScanKind, ScanRequest
 from lbq_hw.core.scan.fetch import Word
-from sim.models.scanner import END, random_step, random_words
-from sim.models.traffic import never, stalls
+from lbq_hw.sim.models.scanner import END, random_step, random_words
+from lbq_hw.sim.models.traffic import never, stalls
 
 SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},

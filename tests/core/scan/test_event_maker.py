@@ -7,7 +7,7 @@ import pytest
 from core.scan.stage_work import RATES, SIZES, counted, full, halves, layouts, paired, spans, stream
 
 from lbq_hw.core.scan.event_maker import EventMaker
-from sim.models.scanner import golden, opened
+from lbq_hw.sim.models.scanner import golden, opened
 
 PAIRED = [sizes | {"pairs": True} for sizes in SIZES if sizes["word"] > 8]
 GIVEN = [(sizes, counts) for counts in (False, True) for sizes in SIZES]

@@ -29,8 +29,8 @@ from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scan.fetch import FlagFetch, WordFetch
-from sim.models.scanner import END
-from sim.models.traffic import stalls
+from lbq_hw.sim.models.scanner import END
+from lbq_hw.sim.models.traffic import stalls
 
 QUEUED = 2  # cycles that a word is in an empty queue
 FAR = SpreadMemory.LATENCY

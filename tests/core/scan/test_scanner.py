@@ -19,9 +19,9 @@ from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
-from sim.models.scanner import END, conv, golden, opened, pairs_of, random_work, spots
-from sim.models.traffic import never, stalls
-from sim.verilog import ports
+from lbq_hw.sim.models.scanner import END, conv, golden, opened, pairs_of, random_work, spots
+from lbq_hw.sim.models.traffic import never, stalls
+from lbq_hw.sim.verilog import ports
 
 SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},

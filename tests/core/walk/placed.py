@@ -10,8 +10,8 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.path_store import SLOTS
 from lbq_hw.core.walk.places import RUN_FIELDS, SCAN_FIELDS, PathState, paths_ride
-from sim.models.programs import Tables, draw_tables
-from sim.models.traffic import Stall, never
+from lbq_hw.sim.models.programs import Tables, draw_tables
+from lbq_hw.sim.models.traffic import Stall, never
 
 END = {"end": 1, "none": 1}
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.loops import Advance
-from sim.models.programs import draw_tables
+from lbq_hw.sim.models.programs import draw_tables
 
 _LOOPS = (
     Advance.ROW,

@@ -16,7 +16,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.fields_of_view import FieldsOfView
 from lbq_hw.core.walk.path_store import path_store
 from lbq_hw.core.walk.places import MOVE_FIELDS
-from sim.models.programs import SHAPES, SMALL, Draw
+from lbq_hw.sim.models.programs import SHAPES, SMALL, Draw
 
 NAMES = ("row", "col", "frame", "tile")
 

@@ -14,8 +14,8 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.layer_loader import LayerLoader, layer_layout
 from lbq_hw.isa.record import SLICE
-from sim.models.programs import SHAPES, SMALL
-from sim.models.walks import walk
+from lbq_hw.sim.models.programs import SHAPES, SMALL
+from lbq_hw.sim.models.walks import walk
 
 PARTS = isa.LAYER.slices(SMALL)
 OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)

@@ -11,7 +11,7 @@ from core.walk.positions import advances, full_layer, positions, random_layer
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.loops import Advance, Loops
-from sim.models.programs import SHAPES, SMALL
+from lbq_hw.sim.models.programs import SHAPES, SMALL
 
 
 def run(config: CoreConfig, word: int, gaps: list[int]) -> tuple[list[int], dict]:

@@ -10,7 +10,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.path_loader import PathLoader
 from lbq_hw.isa.record import SLICE
-from sim.models.programs import SHAPES, SMALL, Draw
+from lbq_hw.sim.models.programs import SHAPES, SMALL, Draw
 
 OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)
 CONFIGS = [*SHAPES, OUTSIDE]

@@ -14,7 +14,7 @@ from core.harness import Bench, ones, settling
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.path_store import SLOTS, ManyPaths, OnePath, path_store
 from lbq_hw.core.walk.places import MOVE_FIELDS, SCAN_FIELDS, SEEN
-from sim.models.programs import SHAPES, SMALL
+from lbq_hw.sim.models.programs import SHAPES, SMALL
 
 ONE = SHAPES[2]
 CORES = pytest.mark.parametrize("config", [ONE, SMALL], ids=["one", "many"])

@@ -15,8 +15,8 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walk.places import RUN_FIELDS, paths_ride
 from lbq_hw.core.walk.requests import Requests
-from sim.models.programs import SHAPES, SMALL, without_rest
-from sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.programs import SHAPES, SMALL, without_rest
+from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 END = {"end": 1, "none": 1}
 CLOSE = {"kind": ScanKind.END, "end": 1}

@@ -23,8 +23,8 @@ from core.walk.placed import (
 from lbq_hw import isa
 from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
 from lbq_hw.core.walk.run_fetch import RunFetch
-from sim.models.programs import SHAPES, SMALL
-from sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.programs import SHAPES, SMALL
+from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 CONFIGS = [
     *SHAPES,

@@ -23,8 +23,8 @@ from core.walk.placed import (
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.segment_fetch import SegmentFetch
-from sim.models.programs import SHAPES, SMALL, Tables
-from sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.programs import SHAPES, SMALL, Tables
+from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 
 class Closed(Elaboratable):

@@ -25,8 +25,8 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.segments import Segments
 from lbq_hw.core.walk.tables import Table
-from sim.models.programs import SHAPES, SMALL, Tables, slices
-from sim.models.traffic import never, stalls
+from lbq_hw.sim.models.programs import SHAPES, SMALL, Tables, slices
+from lbq_hw.sim.models.traffic import never, stalls
 
 
 def run(

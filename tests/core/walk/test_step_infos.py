@@ -15,9 +15,9 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.loops import LoopState
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
-from sim.models.programs import SHAPES, SMALL
-from sim.models.traffic import Stall, never, stalls
-from sim.models.walks import Walk, walk
+from lbq_hw.sim.models.programs import SHAPES, SMALL
+from lbq_hw.sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.walks import Walk, walk
 
 
 def model(config: CoreConfig, word: int) -> Walk:

@@ -11,7 +11,7 @@ from core.harness import Bench
 
 from lbq_hw.core.walk.tables import RecordTable, SliceTable, Table
 from lbq_hw.isa.record import SLICE
-from sim.models.programs import SHAPES, SMALL, slices
+from lbq_hw.sim.models.programs import SHAPES, SMALL, slices
 
 MASK = (1 << SLICE) - 1
 

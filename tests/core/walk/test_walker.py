@@ -22,10 +22,10 @@ from lbq_hw.core.walk.layer_loader import layer_layout
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa.record import Record
-from sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
-from sim.models.traffic import Stall, never, stalls
-from sim.models.walks import Walk, walk
-from sim.verilog import ports
+from lbq_hw.sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
+from lbq_hw.sim.models.traffic import Stall, never, stalls
+from lbq_hw.sim.models.walks import Walk, walk
+from lbq_hw.sim.verilog import ports
 
 
 class Host:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from train.data import InputSpec
-from train.data.augment import (
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.data.augment import (
     AugmentConfig,
     Pipeline,
     affine,
@@ -20,7 +20,7 @@ from train.data.augment import (
     cutout,
     mixup,
 )
-from train.data.autoaugment import (
+from lbq_hw.train.data.autoaugment import (
     CIFAR10_POLICY,
     GEOMETRIC,
     OPERATIONS,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from train.data import InputSpec
+from lbq_hw.train.data import InputSpec
 
 
 def test_full_scale_defaults_to_the_largest_level():

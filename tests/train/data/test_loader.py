@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from lbq_hw.datasets import Dataset
-from train.data import DeviceLoader, InputSpec
-from train.data.augment import AugmentConfig, Pipeline
+from lbq_hw.train.data import DeviceLoader, InputSpec
+from lbq_hw.train.data.augment import AugmentConfig, Pipeline
 
 SPEC = InputSpec(shape=(1, 4, 4), static=True, bits=8)
 

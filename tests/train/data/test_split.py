@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lbq_hw.datasets import Dataset
-from train.data import hold_out, mean_levels
+from lbq_hw.train.data import hold_out, mean_levels
 
 
 def test_mean_levels_are_rounded_means_of_channels():

@@ -9,11 +9,11 @@ from small_models import small_model
 from torch import fx, nn
 
 from lbq_hw import golden
-from train.deploy import agreement
-from train.deploy.agreement import DisagreementError
-from train.export import ExportWarning, integer_network
-from train.graph.trace import analyze, trace
-from train.prepare import prepare
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.agreement import DisagreementError
+from lbq_hw.train.export import ExportWarning, integer_network
+from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.prepare import prepare
 
 
 def compared(model, spec, network, raw=None):
@@ -112,7 +112,9 @@ def test_a_network_trained_quantized_that_is_another_function_is_refused(monkeyp
     model, spec = small_model("mnist", gamma0=0.3)
     ready = prepare(model, spec, weight_bits=4).double()
     integer_network(ready, spec)
-    monkeypatch.setattr("train.deploy.layer.bias", lambda _, channels: np.full(channels, 0.2))
+    monkeypatch.setattr(
+        "lbq_hw.train.deploy.layer.bias", lambda _, channels: np.full(channels, 0.2)
+    )
     with pytest.raises(DisagreementError) as error:
         integer_network(ready, spec)
     assert str(error.value).endswith(

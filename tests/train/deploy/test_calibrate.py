@@ -14,15 +14,15 @@ from torch import fx, nn
 
 from lbq_hw import file
 from lbq_hw.network import Network
-from train.data import InputSpec
-from train.deploy import agreement
-from train.deploy.calibrate import FACTORS
-from train.deploy.rounding import quantize, rescaled
-from train.export import integer_network
-from train.frameworks import adopt
-from train.graph import READOUT
-from train.graph.trace import analyze, trace
-from train.prepare import prepare
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.deploy.calibrate import FACTORS
+from lbq_hw.train.deploy.rounding import quantize, rescaled
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.frameworks import adopt
+from lbq_hw.train.graph import READOUT
+from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.prepare import prepare
 
 
 def compared(

@@ -7,9 +7,9 @@ import pytest
 
 from lbq_hw import numeric
 from lbq_hw.network import limits
-from train.deploy import exponents
-from train.deploy.rounding import MAX_REFINEMENT
-from train.quantize import MAX_CHOSEN_EXPONENT
+from lbq_hw.train.deploy import exponents
+from lbq_hw.train.deploy.rounding import MAX_REFINEMENT
+from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT
 
 
 def tensors(seed: int, paths: int, channels: int = 4) -> list[np.ndarray]:

@@ -8,9 +8,9 @@ from small_models import raw_images, small_model
 
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Network
-from train.deploy.integer import IntegerNetwork
-from train.export import integer_network
-from train.prepare import prepare
+from lbq_hw.train.deploy.integer import IntegerNetwork
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.prepare import prepare
 
 
 def assert_twin_equals_golden(network: Network, raw: np.ndarray) -> None:

@@ -14,12 +14,12 @@ from torch import nn
 
 from lbq_hw import golden
 from lbq_hw.network import Network
-from train.data import InputSpec
-from train.deploy.take_up import CHANNEL_NORM, TakeUpError, take_up, take_up_steps
-from train.export import integer_network
-from train.neurons import Neuron
-from train.norms import settle
-from train.prepare import prepare
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy.take_up import CHANNEL_NORM, TakeUpError, take_up, take_up_steps
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.neurons import Neuron
+from lbq_hw.train.norms import settle
+from lbq_hw.train.prepare import prepare
 
 NAMES = ["digits", "resnet20", "vgg", "nmnist", "resnet19"]
 

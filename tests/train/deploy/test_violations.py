@@ -5,12 +5,12 @@ import torch
 from torch import Tensor, nn
 
 from lbq_hw import golden
-from train.data import InputSpec
-from train.deploy import agreement
-from train.export import integer_network
-from train.graph import GraphError
-from train.neurons import LBQ, BinaryLIF
-from train.prepare import prepare
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.deploy import agreement
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.neurons import LBQ, BinaryLIF
+from lbq_hw.train.prepare import prepare
 
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=8)
 

@@ -11,10 +11,10 @@ from spikingjelly.activation_based import layer, neuron
 from torch import nn
 
 from lbq_hw import golden
-from train.deploy.agreement import DisagreementError
-from train.export import integer_network
-from train.frameworks import adopt
-from train.graph import GraphError
+from lbq_hw.train.deploy.agreement import DisagreementError
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.frameworks import adopt
+from lbq_hw.train.graph import GraphError
 
 
 def images_of_test() -> torch.Tensor:

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from train import neurons
-from train.data import InputSpec
-from train.export import integer_network
-from train.graph import GraphError, Identity, Sum, Synapse, terms
-from train.graph.trace import analyze
-from train.layers import Repeat, TimeMean
+from lbq_hw.train import neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.graph import GraphError, Identity, Sum, Synapse, terms
+from lbq_hw.train.graph.trace import analyze
+from lbq_hw.train.layers import Repeat, TimeMean
 
 SPEC = InputSpec(shape=(2, 6, 6), static=True, bits=4)
 

@@ -11,11 +11,11 @@ import torch
 from small_models import model_input, raw_images, small_model
 from torch import Tensor, nn
 
-from train import checkpoint, config, loop, neurons
-from train.graph.trace import trace
-from train.kernels import normed
-from train.kernels.fuse import NormedNeuron, fuse
-from train.prepare import prepare
+from lbq_hw.train import checkpoint, config, loop, neurons
+from lbq_hw.train.graph.trace import trace
+from lbq_hw.train.kernels import normed
+from lbq_hw.train.kernels.fuse import NormedNeuron, fuse
+from lbq_hw.train.prepare import prepare
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from train import neurons
-from train.kernels import normed, normed_ops
-from train.neurons.recurrence import recurrence
+from lbq_hw.train import neurons
+from lbq_hw.train.kernels import normed, normed_ops
+from lbq_hw.train.neurons.recurrence import recurrence
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from train import neurons
-from train.kernels import recurrence as kernels
+from lbq_hw.train import neurons
+from lbq_hw.train.kernels import recurrence as kernels
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from train import neurons
-from train.data import InputSpec
-from train.export import integer_network
-from train.graph import GraphError
-from train.kernels.fuse import fuse
-from train.layers import Repeat, TimeMean
-from train.neurons.baselines import Baseline
-from train.prepare import prepare
+from lbq_hw.train import neurons
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.kernels.fuse import fuse
+from lbq_hw.train.layers import Repeat, TimeMean
+from lbq_hw.train.neurons.baselines import Baseline
+from lbq_hw.train.prepare import prepare
 
 T = 4
 GAMMA = 0.75

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from lbq_hw import golden
-from train.data import InputSpec
-from train.export import integer_network
-from train.layers import MergeTime, TimeMean
-from train.neurons import IntegrateFire
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.layers import MergeTime, TimeMean
+from lbq_hw.train.neurons import IntegrateFire
 
 
 def spikes(current: list[float], **options) -> list[int]:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from train import neurons
-from train.neurons.recurrence import Quantizer, recurrence
+from lbq_hw.train import neurons
+from lbq_hw.train.neurons.recurrence import Quantizer, recurrence
 
 T, N = 4, 5
 SHARED: dict[str, Any] = {"timesteps": T, "beta": 0.7, "alpha": 0.9, "gamma0": 0.6}

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from lbq_hw import file
-from train.data import InputSpec
-from train.export import integer_network
-from train.nir.__main__ import main
-from train.nir.read import load, module
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.nir.__main__ import main
+from lbq_hw.train.nir.read import load, module
 
 
 def graph() -> nir.NIRGraph:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from train.nir.inputs import places
+from lbq_hw.train.nir.inputs import places
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from simulators import bench, needs_verilator
 
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.network import Network
-from sim.check import check
-from sim.verilator import Verilated
-from train.data import InputSpec
-from train.export import integer_network
-from train.nir import read
+from lbq_hw.sim.check import check
+from lbq_hw.sim.verilator import Verilated
+from lbq_hw.train.data import InputSpec
+from lbq_hw.train.export import integer_network
+from lbq_hw.train.nir import read
 
 SPEC = InputSpec(shape=(2, 34, 34), static=False, bits=1)
 

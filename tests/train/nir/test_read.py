@@ -14,9 +14,9 @@ from snntorch.export_nir import export_to_nir as export_snntorch
 from spikingjelly.activation_based.nir_exchange import export_to_nir as export_spikingjelly
 from torch import nn
 
-from train.graph import GraphError
-from train.nir import read
-from train.nir.node import Reading, Reset
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.nir import read
+from lbq_hw.train.nir.node import Reading, Reset
 
 HERE = Path(__file__).parent
 PLAIN = Reading(dt=1.0, reset="zero", strict=True)

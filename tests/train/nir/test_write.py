@@ -15,8 +15,8 @@ from networks import random_images
 from lbq_hw import golden
 from lbq_hw.network import Input, Layer, Network, Neuron, Window
 from lbq_hw.network import Path as Synapses
-from train.graph import GraphError
-from train.nir import read, write
+from lbq_hw.train.graph import GraphError
+from lbq_hw.train.nir import read, write
 
 
 def network(*, to_zero: bool, decay: int = 1, bits: int = 0, **changes) -> Network:
