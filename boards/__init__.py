@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lbq_hw.external.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
-_HELPERS = ("__main__", "clocks", "pages", "pins", "platforms", "plls", "top")
+_HELPERS = ("__main__", "clocks", "command", "pages", "pins", "platforms", "plls", "top")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
 
@@ -203,6 +203,8 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    if re.search(r"^from boards import .*\bBoard\b", Path(path).read_text("utf-8"), re.M):
+        raise BoardError(f"{path} must say `from lbq_hw.boards import Board`")
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError:

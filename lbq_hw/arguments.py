@@ -20,8 +20,9 @@ class Command:
 
     @property
     def spelled(self) -> str:
-        """The command as Python runs it."""
-        return f"python -m {self.module.removesuffix('.__main__')}"
+        """The command as Python runs it in the repository, whose folders have the short names."""
+        name = self.module.removesuffix(".__main__").removesuffix(".command")
+        return f"python -m {re.sub(r'^lbq_hw[.](?=train|sim)', '', name)}"
 
 
 COMMANDS = {
@@ -41,7 +42,7 @@ COMMANDS = {
         meaning="accuracy, operations and energy of an integer network on a dataset",
     ),
     "sim": Command(
-        module="lbq_hw.sim.__main__",
+        module="lbq_hw.sim.command",
         meaning="a whole network on the RTL, compared with the golden model",
     ),
     "build": Command(

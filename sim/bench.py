@@ -7,6 +7,7 @@ out with the reason.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -279,5 +280,5 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3f}"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # hands over to the module of the full name
+    sys.exit(importlib.import_module("lbq_hw.sim.bench").main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import subprocess
@@ -205,5 +206,5 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
             args.link.unlink()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # hands over to the module of the full name
+    sys.exit(importlib.import_module("lbq_hw.sim.board").main())

@@ -156,5 +156,5 @@ def _module(bench: str) -> ModuleType:
     return importlib.import_module(f"lbq_hw.sim.benches.{bench}")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # hands over to the module of the full name
+    sys.exit(importlib.import_module("lbq_hw.sim.regression").main())

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -32,13 +33,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     ignored = shutil.ignore_patterns("__pycache__")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, source / name)
     pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", folder, source]
     call(pip, folder)
     (made,) = folder.glob("*.whl")
     return made
+
+
+@pytest.mark.slow
+def test_the_wheel_has_one_package_and_all_of_its_parts(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+    assert {name.split("/")[0] for name in names} == {"lbq_hw"}
+    for part in ("train/neurons/kinds.py", "train/configs/digits.toml", "sim/board.cpp"):
+        assert f"lbq_hw/{part}" in names
+    assert "lbq_hw/boards/icebreaker.py" in names
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +67,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_installed_command_works_from_any_folder(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit('not ours')\n", encoding="utf-8")
     (tmp_path / "sim.py").write_text("raise SystemExit('not ours')\n", encoding="utf-8")
+    (tmp_path / "boards.py").write_text("raise SystemExit('not ours')\n", encoding="utf-8")
     lbq = installed / "lbq"
     found, _ = call([lbq, "build", "--list-boards", "--json"], tmp_path)
     assert "icebreaker" in [board["name"] for board in json.loads(found)]
@@ -69,4 +81,4 @@ def test_the_installed_command_works_from_any_folder(installed: Path, tmp_path: 
     sentence = "train: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
     assert call([lbq, "train", "--config", "digits"], tmp_path, code=2) == ("", sentence)
     python = installed / "python"
-    assert call([python, "-P", "-m", "train"], tmp_path, code=2) == ("", sentence)
+    assert call([python, "-m", "lbq_hw.train"], tmp_path, code=2) == ("", sentence)

@@ -46,7 +46,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"lbq_hw.train.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import importlib
 import json
 import sys
 import warnings
@@ -300,5 +301,5 @@ def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
     return config.data.spec((channels, height, width), static=not info.temporal), info.classes
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # hands over to the module of the full name
+    sys.exit(importlib.import_module("lbq_hw.train.export").main())

@@ -54,7 +54,7 @@ class Step:
     tools: tuple[str, ...] = ()
     optional_tools: tuple[str, ...] = ()
     command: Callable[[Board], str] | None = None
-    sources: tuple[str, ...] = ("lbq_hw", "boards")
+    sources: tuple[str, ...] = ("lbq_hw", "lbq_hw/boards")
     libraries: tuple[str, ...] = LIBRARIES
     fabric: bool = False
     beside: bool = False

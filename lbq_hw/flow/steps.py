@@ -164,8 +164,9 @@ def simulate(job: Job, work: Path) -> str:
     if locate("verilator") is None:
         _write(work / "simulate.json", {"skipped": "Verilator is missing"})
         return "skipped, for Verilator is missing: sudo apt install verilator g++"
-    # -P: a sim.py in the current folder is not ours.
-    command = [sys.executable, "-P", "-m", "sim", "--json", "--images", str(job.options.images)]
+    # -P: a lbq_hw.py in the current folder is not ours.
+    command = [sys.executable, "-P", "-m", "lbq_hw.sim", "--json"]
+    command += ["--images", str(job.options.images)]
     for option, name in (("model", "net.lbq"), ("core", "config.json"), ("raw", "images.npy")):
         command += [f"--{option}", str(job.folder / name)]
     if job.config.external:

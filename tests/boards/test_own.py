@@ -13,7 +13,7 @@ from lbq_hw.boards import BoardError
 from lbq_hw.external.__main__ import main as budget
 from lbq_hw.flow import Job, Options, inputs
 from lbq_hw.resources.measured import add
-from lbq_hw.sim.__main__ import main as simulate
+from lbq_hw.sim.command import main as simulate
 
 TEXT = """
 from dataclasses import replace
@@ -39,6 +39,7 @@ def test_a_board_is_found_by_its_file_and_found_again(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("BOARD = 5", "{} must set BOARD to a Board, as docs/boards.md shows"),
+        ("from boards import Board", "{} must say `from lbq_hw.boards import Board`"),
         ("x = 1 / 0", "{} cannot be read as a board: ZeroDivisionError: division by zero"),
         (
             TEXT.replace("mine", "sim"),

@@ -12,7 +12,7 @@ import pytest
 from lbq_hw import boards
 from lbq_hw.__main__ import main as lbq
 from lbq_hw.boards import pages
-from lbq_hw.boards.__main__ import main as write_tables
+from lbq_hw.boards.command import main as write_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "boards.md").read_text("utf-8")
@@ -99,7 +99,7 @@ def test_a_page_without_marks_is_refused(
 
 
 def test_the_chips_and_plls_that_the_page_names_exist() -> None:
-    assert "`boards.clocks.PLLS`" in PAGE
+    assert "`lbq_hw.boards.clocks.PLLS`" in PAGE
     assert "`lbq_hw.external.chips.CHIPS`" in PAGE
     from lbq_hw.boards.clocks import PLLS
     from lbq_hw.external.chips import CHIPS

@@ -119,7 +119,7 @@ def test_lbq_train_works_beside_a_train_of_the_users_own(tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
     assert "digits" in done.stdout
     assert run(["-m", "train", "--list"], tmp_path).stderr == "not ours\n"
-    assert run(["-P", "-m", "train", "--list"], tmp_path).stdout == done.stdout
+    assert run(["-m", "lbq_hw.train", "--list"], tmp_path).stdout == done.stdout
 
 
 @pytest.mark.parametrize("name", ["train", "export"])

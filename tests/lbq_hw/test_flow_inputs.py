@@ -25,7 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "project"
     for name in ("lbq_hw", "boards", "sim", "train", "docs", "tests"):
         ignored = shutil.ignore_patterns("__pycache__", "cifar10-*", "*.svg")
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
     monkeypatch.setattr(inputs, "ROOT", folder)
     return folder
 

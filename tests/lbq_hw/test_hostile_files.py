@@ -27,8 +27,8 @@ from lbq_hw.file import FileError
 from lbq_hw.host import __main__ as host
 from lbq_hw.package import PackageError
 from lbq_hw.report.__main__ import main as report_main
-from lbq_hw.sim import __main__ as simulation
 from lbq_hw.sim import board
+from lbq_hw.sim import command as simulation
 from tests.lbq_hw.forge import few_bits, forged, put, rename, repacked, with_header
 from tests.lbq_hw.hostile import INVALID
 

@@ -27,7 +27,7 @@ from lbq_hw.external import chips
 from lbq_hw.host import Device
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.network import Network
-from lbq_hw.sim import __main__ as command
+from lbq_hw.sim import command
 from lbq_hw.sim.check import check
 from lbq_hw.sim.verilator import Verilated
 from lbq_hw.sim.with_memory import Memory

@@ -13,7 +13,7 @@ import pytest
 
 from lbq_hw import datasets, file, zoo
 from lbq_hw.datasets.fitting import draw, noise
-from lbq_hw.sim import __main__ as command
+from lbq_hw.sim import command
 
 
 @pytest.fixture

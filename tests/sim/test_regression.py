@@ -15,10 +15,10 @@ from lbq_hw import golden as reference
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.cycles import predict
 from lbq_hw.sim import golden, regression, runner
-from lbq_hw.sim.__main__ import main
 from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
 from lbq_hw.sim.benches.scoreboard import differences
+from lbq_hw.sim.command import main
 from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert

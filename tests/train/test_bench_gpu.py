@@ -17,8 +17,7 @@ from torch.autograd import DeviceType
 
 from lbq_hw import datasets
 from lbq_hw.train import checkpoint, config, loop
-from lbq_hw.train.bench_gpu import __main__ as command
-from lbq_hw.train.bench_gpu import neuron, profile, steps, training
+from lbq_hw.train.bench_gpu import command, neuron, profile, steps, training
 from lbq_hw.train.bench_gpu.clock import QUICK, Effort
 from lbq_hw.train.data import DeviceLoader
 from lbq_hw.train.data.augment import Pipeline

@@ -13,7 +13,7 @@ from lbq_hw import file, zoo
 from lbq_hw.datasets.fitting import Samples
 from lbq_hw.train import config, measure
 from lbq_hw.train.results import events, layers, page, runs, store
-from lbq_hw.train.results.__main__ import figure_note, main
+from lbq_hw.train.results.command import figure_note, main
 from lbq_hw.train.results.runs import recipes
 
 ROOT = Path(__file__).parents[2]

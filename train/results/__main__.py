@@ -1,83 +1,8 @@
-"""``python -m train.results``: a page from a folder of JSON, or rows for that folder from runs."""
+"""``python -m train.results``: hands over to `lbq_hw.train.results.command`."""
 
-from __future__ import annotations
-
-import argparse
-import hashlib
-import json
 import sys
-from pathlib import Path
 
-from lbq_hw.train.results import layers, page, store
-
-_EPILOG = """\
-examples:
-  python -m train.results docs/results
-      write docs/results.md and the figure docs/results/layers.svg
-  python -m train.results docs/results/ablation --collect runs/v1 runs/v2 runs/v3
-      add a row a run: docs/results/ablation/v1.json and so on
-  python -m train.results docs/results/validation --collect runs/a runs/b
-      the same for runs with data.validation, which no other folder takes
-"""
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m train.results",
-        description="Make the page of results from JSON files.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("folder", type=Path, help="where the JSON files are, or rows are to go")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the page; default: FOLDER.md")
-    parser.add_argument(
-        "--collect", type=Path, nargs="+", metavar="RUN", help="write the rows of these run folders"
-    )
-    parser.add_argument(
-        "--config", metavar="NAME", help="of a collected run whose last.json was not kept"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of --config"
-    )
-    args = parser.parse_args(argv)
-    if args.collect is None and (args.config or args.set):
-        parser.error("--config and --set go with --collect")
-    if args.set and not args.config:
-        parser.error("--set goes with --config")
-    split = "validation" if args.folder.name == store.VALIDATION else "test"
-    try:
-        if args.collect is None:
-            _write_page(args.folder, args.out or args.folder.with_suffix(".md"))
-        else:
-            for run in args.collect:
-                row = store.collect(run, config=args.config, overrides=args.set, split=split)
-                path = args.folder / f"{run.absolute().name}.json"
-                store.save(row, path)
-                print(f"{path}: {row.accuracy:.2f} % after {row.epochs} epochs of {row.name}")
-    except (ValueError, OSError) as error:
-        print(f"train.results: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def figure_note(net: object) -> str:
-    """What the figure says of its data, so that a stale one is known."""
-    digest = hashlib.sha256(json.dumps(net, sort_keys=True).encode()).hexdigest()
-    return f"made by python -m train.results from data of SHA-256 {digest}"
-
-
-def _write_page(folder: Path, out: Path) -> None:
-    results = store.load(folder)
-    out.write_text(page.page(results), encoding="utf-8")
-    print(f"wrote {out}")
-    net = layers.described(results)
-    if net is not None:
-        from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
-
-        path = folder / layers.FIGURE
-        figures.draw_row(layers.facts(net), path, note=figure_note(net))
-        print(f"wrote {path}")
-
+from lbq_hw.train.results.command import main
 
 if __name__ == "__main__":
     sys.exit(main())
