@@ -11,26 +11,27 @@ from lbq_hw.markdown import table
 from lbq_hw.report.store import NONSENSE, ReportError, load
 
 COLUMNS = (
-    "board", "model", "accuracy", "lanes", "logic", "block RAM", "Fmax", "clock", "cycles",
-    "time per image",
+    "board", "model", "accuracy", "host, images/s", "core, images/s", "lanes", "logic", "block RAM",
+    "clock", "Fmax", "cycles",
 )  # fmt: skip
 _LOGIC = ("LC", "LUT")
 
 
 def row(summary: dict[str, Any]) -> tuple[str, ...]:
-    """One build; cycles are those that the RTL counted, the time follows from the clock."""
+    """One build; cycles are those that the RTL counted, the rates follow from clock and link."""
     used = summary["resources"]
     return (
         summary["board"],
         summary["model"],
         f"{summary['accuracy']:.2f} %",
+        units.three_digits(summary["images_per_second"]),
+        units.three_digits(summary["images_per_second_core"]),
         str(summary["lanes"]),
         next(f"{used[kind]:,} {kind}" for kind in _LOGIC if kind in used),
         str(used["EBR"]),
-        f"{summary['fmax_hz'] / 1e6:.1f} MHz",
         f"{summary['clock_hz'] / 1e6:g} MHz",
+        f"{summary['fmax_hz'] / 1e6:.1f} MHz",
         f"{summary['cycles']:,.0f}",
-        units.seconds(summary["seconds_per_image"]),
     )
 
 

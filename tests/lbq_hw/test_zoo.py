@@ -161,11 +161,11 @@ def test_the_sparse_network_keeps_its_promise() -> None:
     assert facts["acs_bit_sparse"] <= 750e6
 
 
-def test_the_readme_shows_the_zoo_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_shows_the_zoo_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert zoo_main(["--markdown"]) == 0
     table = capsys.readouterr().out
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("zoo --markdown -->\n")[2].partition("<!-- /zoo -->")[0]
+    page = (Path(__file__).parents[2] / "docs" / "zoo.md").read_text(encoding="utf-8")
+    shown = page.partition("zoo --markdown -->\n")[2].partition("<!-- /zoo -->")[0]
     assert shown == table
 
 
