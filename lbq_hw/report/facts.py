@@ -267,8 +267,9 @@ class Step:
 class Build:
     """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order.
 
-    `baked`: the model is in the bitstream; None where there is none. `next` are the commands, for a
-    shell, that load and test the board.
+    `baked`: the model is in the bitstream; None where there is none. `bitstream`: what was found in
+    it when it was decoded again, in sentences. `next` are the commands, for a shell, that load and
+    test the board.
     """
 
     tools: dict[str, str]
@@ -276,6 +277,7 @@ class Build:
     steps: tuple[Step, ...] = ()
     seed: int | None = None
     baked: bool | None = None
+    bitstream: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
 
 

@@ -45,6 +45,7 @@ def build(facts: Facts) -> Markup | None:
         "Build",
         "The same inputs and tools give the same bits. Digests are SHA-256.",
         _next(made) if made and made.next else None,
+        [el("p", sentence) for sentence in made.bitstream] if made else None,
         _steps(made) if made and made.steps else None,
         el("h3", "Tools") if tools else None,
         _pairs("tools", tools) if tools else None,

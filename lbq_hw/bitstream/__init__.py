@@ -1,0 +1,60 @@
+"""A packed bitstream, taken apart again: is it what the router wrote, and what was asked for?
+
+One module per family reads its files behind the same two functions: ``decode`` gives what the
+packed file holds and compares it with the routed design bit for bit, ``asked`` says what it must
+hold by the board's file, the PLL's setting and the netlist. docs/bitstreams.md has the table of
+what is decoded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from lbq_hw.bitstream import ecp5, gowin, ice40
+from lbq_hw.bitstream.base import Asked, BitsError, Decoded, Files, UndecodedError, compare
+from lbq_hw.boards import Board
+from lbq_hw.boards.clocks import Setting
+
+__all__ = ["BitsError", "Decoded", "Files", "UndecodedError", "check"]
+
+
+class Family(Protocol):
+    """A module that reads the bitstreams of one family."""
+
+    def decode(self, files: Files, board: Board) -> Decoded: ...
+
+    def asked(self, files: Files, board: Board, setting: Setting | None) -> Asked: ...
+
+
+_FAMILIES: dict[str, Family] = {"ice40": ice40, "ecp5": ecp5, "gowin": gowin}
+
+
+def check(files: Files, board: Board, setting: Setting | None) -> dict[str, Any]:
+    """What a packed file holds, for JSON. BitsError, in one sentence, if it is illegal, differs
+    from what the router wrote, or is not what was asked for; UndecodedError if its device is one
+    that no table here knows.
+    """
+    assert board.family is not None
+    family = _FAMILIES[board.family]
+    decoded = family.decode(files, board)
+    compare(decoded, family.asked(files, board, setting))
+    return {
+        "summary": _summary(decoded),
+        "device": decoded.device,
+        "idcode": None if decoded.idcode is None else f"0x{decoded.idcode:08x}",
+        "bits": decoded.bits,
+        "pll": decoded.pll,
+        "pins": decoded.pins,
+        "memories": len(decoded.memories),
+        "undecoded": list(decoded.undecoded),
+    }
+
+
+def _summary(found: Decoded) -> str:
+    """One line for people."""
+    code = "" if found.idcode is None else f", IDCODE 0x{found.idcode:08x}"
+    pll = "PLL, " if found.pll else ""
+    return (
+        f"{found.bits:,} bits as routed ({found.device}{code}); {pll}{len(found.pins)} pins and "
+        f"the contents of {len(found.memories)} block RAMs as asked"
+    )

