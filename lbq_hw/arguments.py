@@ -48,6 +48,10 @@ COMMANDS = {
     "build": Command(
         module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
     ),
+    "bring-up": Command(
+        module="lbq_hw.bring_up.__main__",
+        meaning="a board for the first time, step by step: what fails, and what mends it",
+    ),
     "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
     "doctor": Command(
         module="lbq_hw.doctor",

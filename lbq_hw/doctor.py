@@ -46,7 +46,7 @@ _FOR_COCOTB = Tool(
     purpose="regression of blocks in Verilator too",
     remedy=f"iverilog runs it; or build verilator {tools.COCOTB_VERILATOR} or newer from source",
 )
-_PROGRAMS = (
+PROGRAMS = (
     Tool(
         name="iverilog",
         commands=("iverilog",),
@@ -122,7 +122,7 @@ def examine() -> list[Finding]:
         findings.append(_of_tool(tool, found, needed=tool.name in _NEEDED_TOOLS))
         if tool.name == "verilator":
             findings.append(_of_tool(_FOR_COCOTB, found, needed=False))
-    for tool in _PROGRAMS:
+    for tool in PROGRAMS:
         path = shutil.which(tool.commands[0])
         found = None if path is None else tools.inspect(tool, path)
         findings.append(_of_tool(tool, found, needed=False))

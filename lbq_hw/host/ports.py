@@ -15,6 +15,7 @@ AUTO = "auto"
 CHIPS = {
     (0x0403, 0x6001): "FT232R",
     (0x0403, 0x6010): "FT2232",
+    (0x0403, 0x6011): "FT4232",
     (0x0403, 0x6014): "FT232H",
     (0x0403, 0x6015): "FT231X",
     (0x067B, 0x2303): "PL2303",
@@ -22,7 +23,7 @@ CHIPS = {
     (0x1A86, 0x7523): "CH340",
 }
 """USB bridges by vendor and product, for ports that do not tell a name of their own."""
-_TWO_CHANNELS = (0x0403, 0x6010)
+_CHANNELS = {(0x0403, 0x6010): "AB", (0x0403, 0x6011): "ABCD"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +31,13 @@ class Port:
     """A serial port: the `name` to open it by, `what` it is, and whether it `may` lead to a core.
 
     Ports that are no USB device may not, nor may the channel of a bridge that programs the board.
+    `usb` is the device's ``vendor:product``; empty where there is none.
     """
 
     name: str
     what: str
     may: bool
+    usb: str = ""
 
 
 def found() -> list[Port]:
@@ -66,9 +69,14 @@ def _port(info: Any) -> Port:
         return Port(name=info.device, what="not USB", may=False)
     key = (info.vid, info.pid)
     told = " ".join(filter(None, (info.manufacturer, info.product)))
-    what = f"{told or CHIPS.get(key, 'USB serial port')} ({info.vid:04x}:{info.pid:04x})"
-    # Channel A programs boards with an FT2232 or what stands in for one; channel B is the link.
-    channel = (info.location or "").rpartition(".")[2] if key == _TWO_CHANNELS else ""
-    if channel in ("0", "1"):
-        what += ", channel A: programs the board" if channel == "0" else ", channel B: the link"
-    return Port(name=info.device, what=what, may=channel != "0")
+    usb = f"{info.vid:04x}:{info.pid:04x}"
+    what = f"{told or CHIPS.get(key, 'USB serial port')} ({usb})"
+    # Channel A programs boards with an FT2232 or what stands in for one; channel B is the link. Of
+    # an FT4232, the link is any of the others.
+    number = (info.location or "").rpartition(".")[2]
+    channels = dict(enumerate(_CHANNELS.get(key, "")))
+    channel = channels.get(int(number)) if number.isdecimal() else None
+    if channel is not None:
+        link = ": the link" if len(channels) == 2 else ""
+        what += f", channel {channel}" + (": programs the board" if channel == "A" else link)
+    return Port(name=info.device, what=what, may=channel != "A", usb=usb)

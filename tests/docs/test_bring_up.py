@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shlex
 from pathlib import Path
@@ -14,6 +15,7 @@ from simulators import needs_verilator
 
 from lbq_hw import boards, package
 from lbq_hw.__main__ import main as lbq
+from lbq_hw.bring_up.steps import STEPS
 from lbq_hw.host import ports
 from lbq_hw.sim import board as simulation
 
@@ -51,12 +53,32 @@ def test_the_commands_run_as_they_are_printed(
         info = ListPortInfo(plugged.name)
         info.vid, info.pid = 0x0403, 0x6015
         monkeypatch.setattr(list_ports, "comports", lambda: [info])
-        assert len(rest) == 3
+        assert len(rest) == 4
         for words in rest:
             assert words[0] == "lbq"
             assert lbq(words[1:]) == 0, words
             shown = capsys.readouterr().out
             assert (plugged.name in shown) if "--ports" in words else ("all logits equal" in shown)
+
+
+def test_the_checklist_has_the_steps_of_the_walk() -> None:
+    assert [row[0].strip("`") for row in rows("step")] == [step.name for step in STEPS]
+
+
+def test_the_checklist_by_board_has_every_board_with_its_devices() -> None:
+    table = {name: row[1:] for row in rows("boards") for name in re.findall(r"`(.+?)`", row[0])}
+    assert sorted(table) == BOARDS
+    for name, (before, _, _) in table.items():
+        usb = re.findall(r"\w{4}:\w{4}", boards.find(name).usb)
+        assert re.findall(r"\w{4}:\w{4}", before) == usb, name
+
+
+def test_every_board_has_a_bridge() -> None:
+    patterns = [part for row in rows("bridge") for part in re.findall(r"`(.+?)`", row[1])]
+    found = [[p for p in patterns if fnmatch.fnmatchcase(name, p)] for name in BOARDS]
+    # The OrangeCrab's is an adapter of the user's own.
+    assert {name for name, those in zip(BOARDS, found, strict=True) if not those} == {"orangecrab"}
+    assert max(map(len, found)) == 1
 
 
 def test_the_table_has_every_board_with_its_command_and_rate() -> None:

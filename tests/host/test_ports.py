@@ -42,6 +42,10 @@ def test_a_port_is_what_it_says_it_is(plugged: list[ListPortInfo]) -> None:
         info("/dev/ttyUSB2", vid=0x1A86, pid=0x7523),
         info("/dev/ttyACM0", vid=0x1209, pid=0x1, manufacturer="Some", product="Thing"),
         info("/dev/ttyACM1", vid=0x1209, pid=0x2),
+        *(
+            info(f"/dev/ttyUSB{3 + channel}", vid=0x0403, pid=0x6011, location=f"1-3:1.{channel}")
+            for channel in range(4)
+        ),
     ]
     assert [(port.name, port.what, port.may) for port in ports.found()] == [
         ("/dev/ttyACM0", "Some Thing (1209:0001)", True),
@@ -50,6 +54,10 @@ def test_a_port_is_what_it_says_it_is(plugged: list[ListPortInfo]) -> None:
         ("/dev/ttyUSB0", "Dual RS232-HS (0403:6010), channel A: programs the board", False),
         ("/dev/ttyUSB1", "Dual RS232-HS (0403:6010), channel B: the link", True),
         ("/dev/ttyUSB2", "CH340 (1a86:7523)", True),
+        ("/dev/ttyUSB3", "FT4232 (0403:6011), channel A: programs the board", False),
+        ("/dev/ttyUSB4", "FT4232 (0403:6011), channel B", True),
+        ("/dev/ttyUSB5", "FT4232 (0403:6011), channel C", True),
+        ("/dev/ttyUSB6", "FT4232 (0403:6011), channel D", True),
     ]
 
 
@@ -63,7 +71,7 @@ def test_ports_are_listed(plugged: list[ListPortInfo], capsys: pytest.CaptureFix
     what = "Dual RS232-HS (0403:6010), channel B: the link"
     assert capsys.readouterr().out == f"/dev/ttyUSB1  {what}\n"
     assert main(["--ports", "--json"]) == 0
-    facts = [{"name": "/dev/ttyUSB1", "what": what, "may": True}]
+    facts = [{"name": "/dev/ttyUSB1", "what": what, "may": True, "usb": "0403:6010"}]
     assert json.loads(capsys.readouterr().out) == facts
 
 

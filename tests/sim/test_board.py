@@ -30,6 +30,7 @@ from serial.tools.list_ports_common import ListPortInfo
 from simulators import CACHE, digits, needs_verilator
 
 from lbq_hw import datasets, golden, package, selftest, zoo
+from lbq_hw.bring_up import __main__ as bring_up
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
@@ -164,6 +165,27 @@ def test_the_self_test_finds_the_board_and_what_differs(
     assert main([*arguments, "--json"]) == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["equal"], facts["differing"]) == (False, [1])
+
+
+def test_the_walk_of_first_light_ends_with_all_logits_equal(
+    running: Board, packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.md"
+    arguments = ["--board", "sim", "--package", str(packed.folder), "--report", str(report)]
+    assert bring_up.main([*arguments, "--port", running.name, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert {step["name"]: step["state"] for step in facts["steps"]} == {
+        "tool": "skipped", "usb": "skipped", "port": "ok", "rights": "ok", "load": "skipped",
+        "link": "ok", "memory": "skipped", "self-test": "ok", "rate": "ok",
+    }  # fmt: skip
+    steps = {step["name"]: step["facts"] for step in facts["steps"]}
+    test = steps["self-test"]
+    assert (test["inputs"], test["differing"], test["repeated_frames"]) == (3, [], 0)
+    rate = steps["rate"]
+    assert (rate["equal"], rate["repeated_frames"], rate["rates"]) == (True, 0, {})
+    # 2 KB each way per KB of words, and the frames around them: not more than the line carries.
+    assert BAUD / 10 / 2 < rate["bytes_per_second"] < BAUD / 10
+    assert report.read_text("utf-8").startswith("# First light of sim\n")
 
 
 def test_another_bitstream_is_refused(

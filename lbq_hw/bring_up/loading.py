@@ -1,0 +1,130 @@
+"""The steps that bring a bitstream onto a board: the program that loads it, and the load."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from lbq_hw.bring_up.plug import ids
+from lbq_hw.bring_up.walk import Finding, Visit, failed, ok, skipped
+from lbq_hw.doctor import PROGRAMS
+from lbq_hw.tools import Tool
+
+_DAPLINK = ("0d28:0204", "1d50:602b")
+_VARIANTS = {("ecpix5", "0403:6011"): "ecpix5_r03"}
+"""What openFPGALoader calls a board whose bridge is another one."""
+_LOADERS = {
+    "openFPGALoader": "https://trabucayre.github.io/openFPGALoader/guide/install.html",
+    "icesprog": "build it from https://github.com/wuxx/icesugar",
+    "dfu-util": "sudo apt install dfu-util",
+    "openocd": "sudo apt install openocd",
+}
+_NO_CMSISDAP = "1.1.0"
+"""The openFPGALoader that cannot load an ECP5 through CMSIS-DAP; 1.1.1 can again."""
+_HELD = (
+    "close every program that has a port of the board, see the step rights, and plug it in again"
+)
+_CHAIN = (
+    "see that the board is powered, and its jumpers and buttons are as docs/bring-up.md says; on a "
+    "Tang Nano, close the UART and plug it in again"
+)
+_MENDS = {
+    "unable to open ftdi device": _HELD,
+    "Can't find iCE FTDI USB device": _HELD,
+    "No cable found": _HELD,
+    "iCELink open fail": _HELD,
+    "mismatch between target's idcode": "the board has another FPGA: see its marking, and build "
+    "for the board of that name",
+    "no device found": _CHAIN,
+    "JTAG init failed": _CHAIN,
+    "cdone: low": _CHAIN,
+    "CRC": "on a Tang Nano 20K, see the version of its bridge in docs/bring-up.md; else plug it in "
+    "again",
+}
+"""What to do, by what a tool says: the first that occurs in its output."""
+_LOOKS, _PAUSE = 20, 0.25
+"""At the ports after a load, and seconds between them."""
+_LINES = 12
+"""Of a tool's output, that are shown and kept."""
+
+
+def tool(visit: Visit) -> Finding:
+    """Is the program there that loads the bitstream, and does it know the board?"""
+    if not visit.board.program:
+        return skipped(f"board {visit.board.name} is not programmed")
+    if not visit.load:
+        return skipped("left out, by --no-load")
+    words = _words(visit, "FILE")
+    name = words[0]
+    path = visit.machine.which(name)
+    tools = {one.name: one for one in PROGRAMS}
+    remedy = tools[name].remedy if name in tools else _LOADERS.get(name, f"install {name}")
+    if path is None:
+        return failed(f"{name} is not on the PATH", remedy)
+    version = _version(visit, path, tools.get(name))
+    told = f"{name} {version}".strip()
+    facts = {"path": path, "version": version}
+    newer = f"install a newer one: {_LOADERS.get(name, remedy)}"
+    if name == "openFPGALoader":
+        cmsisdap = visit.board.family == "ecp5" and set(ids(visit)) & set(_DAPLINK)
+        if version == _NO_CMSISDAP and cmsisdap:
+            return failed(f"{told} cannot load an ECP5 through CMSIS-DAP", newer, **facts)
+        if "-b" in words:
+            board = words[words.index("-b") + 1]
+            listed = visit.machine.run([path, "--list-boards"])
+            known = {line.split()[0] for line in listed.output.splitlines() if line.strip()}
+            if listed.code == 0 and board not in known:
+                return failed(f"{told} does not know the board {board}", newer, **facts)
+    return ok(f"{told} ({path})", **facts)
+
+
+def load(visit: Visit) -> Finding:
+    """Load the bitstream."""
+    bitstream = visit.packed.bitstream
+    if bitstream is None or not visit.board.program:
+        return skipped(f"board {visit.board.name} has no bitstream")
+    if not visit.load:
+        return skipped("left out, by --no-load")
+    command = _words(visit, str(bitstream))
+    before = _ports(visit)
+    done = visit.machine.run(command)
+    kept = [line.rstrip() for line in re.split(r"[\r\n]+", done.output) if line.strip()][-_LINES:]
+    facts = {"command": shlex.join(command), "code": done.code, "output": kept}
+    # iceprog and openFPGALoader may say that the FPGA did not start, and end as if it had.
+    low = re.findall(r"cdone: (\w+)", done.output)[-1:] == ["low"]
+    if done.code == 0 and not low and not re.search(r"\bFAIL\b", done.output):
+        _await(visit, before)
+        return ok(shlex.join(command), **facts)
+    last = kept[-1].strip() if kept else "it said nothing"
+    mend = next((mend for part, mend in _MENDS.items() if part in done.output), _CHAIN)
+    return failed(f"{command[0]} ended with exit code {done.code}: {last}", mend, **facts)
+
+
+def _words(visit: Visit, bitstream: str) -> list[str]:
+    """The command that loads a bitstream, for the bridge that is plugged in."""
+    words = shlex.split(visit.board.command(bitstream), comments=True)
+    if "-b" in words:
+        at = words.index("-b") + 1
+        names = {_VARIANTS.get((words[at], device.id), words[at]) for device in visit.plugged}
+        words[at] = min(names, default=words[at])
+    return words
+
+
+def _ports(visit: Visit) -> set[str]:
+    return {port.name for port in visit.machine.ports()}
+
+
+def _await(visit: Visit, ports: set[str]) -> None:
+    """Wait until the kernel has the ports again: a tool takes a bridge from it for the load."""
+    for _ in range(_LOOKS):
+        if ports <= _ports(visit):
+            return
+        visit.machine.sleep(_PAUSE)
+
+
+def _version(visit: Visit, path: str, known: Tool | None) -> str:
+    """What a tool says of its version; empty where it does not."""
+    if known is None or not known.version:
+        return ""
+    found = re.search(r"\d+(\.\d+)+", visit.machine.run([path, *known.version]).output)
+    return found[0] if found else ""
