@@ -70,7 +70,7 @@ class Learner:
         if recipe.activity:
             self._runner = with_activity(self.model, shares)
         if world.size > 1:
-            self._runner = DistributedDataParallel(self.model)
+            self._runner = DistributedDataParallel(self._runner)
         if recipe.compile != "off":
             self._runner.compile(mode=recipe.compile)
         torch.backends.cudnn.benchmark = True

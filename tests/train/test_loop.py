@@ -210,12 +210,14 @@ def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path,
     )
 
 
-def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_path):
+@pytest.mark.parametrize("cost", [[], ["train.activity=0.25", "train.sam_epochs=1"]])
+def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_path, cost):
     """Each half of a batch has its own norm statistics in both cases. Gradients are scaled by a
     power of two and summed from two terms, so that all weights and momenta are equal to the bit.
     Running statistics are not compared: two processes keep those of the first half.
     """
     changes = ["train.epochs=2", "neuron.timesteps=2", "train.optimizer=sgd", "train.lr=0.1"]
+    changes += cost
     loop.train(small(*changes, "train.accumulate=2"), tmp_path / "one")
     words = [word for change in [*SMALL, *changes] for word in ("--set", change)]
     words += ["--config", "digits", "--out", str(tmp_path / "two")]

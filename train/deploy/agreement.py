@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
 from lbq_hw import golden
-from lbq_hw.network import Network
+from lbq_hw.network import Layer, Network
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.graph import Analysis, Population
 from lbq_hw.train.graph.modes import evaluating
@@ -26,6 +26,7 @@ from lbq_hw.train.graph.trace import Traced
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
 _SAME = 1e-3  # of the largest output: what the order of additions may change
+_ONE_LOGIT = 0.05
 _WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
 _SAMPLES = 4, 64  # at least and at most so many
 
@@ -35,19 +36,42 @@ class Agreement:
     """What was found on `samples` inputs.
 
     Members: `layers`, by name, the share of levels that differ where the layer's inputs are equal
-    (of the readout: of classes); `classes`, the share that differ from the pixels on.
+    (of the readout: of outputs, see `differing`); `classes`, the share of outputs that differ from
+    the pixels on; `logits`, how far these are apart at most, as a part of the largest.
     """
 
     samples: int
     layers: Mapping[str, float]
     classes: float
+    logits: float
 
     @property
     def worst(self) -> str:
         return max(self.layers, key=self.layers.__getitem__)
 
+    @property
+    def largest(self) -> float:
+        """The share of the layer that differs most."""
+        return self.layers[self.worst]
+
     def to_dict(self) -> dict[str, Any]:
-        return {"samples": self.samples, "layers": dict(self.layers), "classes": self.classes}
+        return {
+            "samples": self.samples,
+            "layers": dict(self.layers),
+            "classes": self.classes,
+            "logits": self.logits,
+        }
+
+
+def differing(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which outputs differ of a model and a network, (n, K, ...) both, in the model's unit.
+
+    Of several logits the classes, one per place of a dense map. One logit alone has no class: it
+    differs where it is off by more than a twentieth of the largest.
+    """
+    if mine.shape[1] == 1:
+        return np.abs(mine - theirs) > _ONE_LOGIT * np.abs(mine).max()
+    return mine.argmax(axis=1) != theirs.argmax(axis=1)
 
 
 class DisagreementError(ValueError):
@@ -58,10 +82,12 @@ class DisagreementError(ValueError):
 class Forced:
     """A layer of the module on the integer network's own levels, and what that network has there.
 
-    Members: `current` (T*n, ...), what the module's synapses give the layer; `output`, what the
-    module's neuron makes of it, None for the readout.
+    Members: `layer`, that network's; `current` (T*n, ...), what the module's synapses give the
+    layer, or (n, ...), the logits; `output`, what the module's neuron makes of it, None for the
+    readout.
     """
 
+    layer: Layer
     population: Population
     current: Tensor
     output: Tensor | None
@@ -69,14 +95,11 @@ class Forced:
 
     @property
     def differs(self) -> NDArray[np.bool_]:
-        """Where the two differ: levels (T*n, C, ...), or the classes (n,) of the readout."""
+        """Where the two differ: levels (T*n, C, ...), or `differing` outputs of the readout."""
         if self.output is None:
-            logits = self.trace.u
-            assert logits is not None
-            images = logits.shape[1]
-            sums = self.current.unflatten(0, (-1, images)).sum(0).flatten(1)
-            theirs = logits[-1].reshape(images, -1).argmax(axis=1)
-            return _array(sums).argmax(axis=1) != theirs
+            assert self.trace.u is not None
+            theirs = real_logits(self.layer, self.trace.u[-1], len(self.trace.u))
+            return differing(_array(self.current).reshape(theirs.shape), theirs)
         neuron, levels = self.population.neuron, self.trace.levels
         assert neuron is not None
         assert levels is not None
@@ -96,15 +119,26 @@ def compare(
 
     `raw` are inputs as datasets have them, (n, C, H, W), or (n, T, C, H, W) for recordings.
     """
-    theirs = golden.run(network, raw).classes
+    layer = network.layers[-1]
+    theirs = real_logits(layer, golden.run(network, raw).logits, network.timesteps)
+    with torch.no_grad(), evaluating(root):
+        mine = _array(root(_input(root, spec, raw))).reshape(theirs.shape)
     return Agreement(
         samples=len(raw),
         layers={
             layer.population.name: float(np.mean(layer.differs))
             for layer in forced(found, root, spec, network, raw)
         },
-        classes=float(np.mean(classes(root, spec, raw) != theirs)),
+        classes=float(np.mean(differing(mine, theirs))),
+        logits=float(np.abs(mine - theirs).max() / max(np.abs(mine).max(), np.finfo(float).tiny)),
     )
+
+
+def real_logits(layer: Layer, sums: NDArray[Any], timesteps: int) -> NDArray[np.float64]:
+    """The logits of a readout, summed over timesteps, in the unit of the model: (n, K, H, W)."""
+    assert layer.scale is not None
+    unit = layer.scale.reshape(-1, 1, 1) * 2.0**-layer.fraction_bits / timesteps
+    return sums.reshape(-1, *layer.shape) * unit
 
 
 def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
@@ -157,7 +191,15 @@ def forced(
 
     def answer(population: Population, current: Tensor, output: Tensor | None) -> golden.Trace:
         trace = traces[population.name]
-        layers.append(Forced(population=population, current=current, output=output, trace=trace))
+        layers.append(
+            Forced(
+                layer=network.by_name[population.name],
+                population=population,
+                current=current,
+                output=output,
+                trace=trace,
+            )
+        )
         return trace
 
     walk(found, root, spec, raw, answer)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from lbq_hw import numeric
-from lbq_hw.network import INPUT, Layer, Network
+from lbq_hw.network import INPUT, Layer, Network, NetworkError
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 from lbq_hw.train.deploy.agreement import Agreement, DisagreementError
@@ -25,11 +25,12 @@ from lbq_hw.train.deploy.layer import fraction_bits, integer_layer
 from lbq_hw.train.deploy.rounding import Quantized, learned_bits, quantize
 from lbq_hw.train.deploy.violations import find_violations
 from lbq_hw.train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
-from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.graph.trace import Traced, analyze, trace
 
 DEFAULT_WEIGHT_BITS = 8
 PRECISE = 0.02  # a threshold or an identity weight that is further off is worth a note
-PRECISE_BORDER = 0.01  # of full scale
+PRECISE_BORDER = 0.004  # of full scale
+FEW_FRACTION_BITS = 8  # more only where the network would differ from its model otherwise
 
 Made = TypeVar("Made")
 
@@ -69,8 +70,58 @@ def build(
     bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
     numeric.weight_limit(bits)
     quantized = _each(found, lambda population: quantize(population, spec, bits))
-    if fraction is None:
-        fraction = fraction_bits([(t, quantized[n].scale) for n, t in _thresholds(found)])
+    wanted = fraction_bits([(t, quantized[n].scale) for n, t in _thresholds(found)])
+    rounded = trained is None or trained > bits
+    most = most_different
+    if most is None:
+        most = agreement.MOST_ROUNDED if rounded else agreement.MOST_DIFFERENT
+
+    def attempt(fraction: int) -> Export:
+        return _build(
+            root,
+            found,
+            spec,
+            quantized,
+            name=name,
+            bits=bits,
+            fraction=fraction,
+            decay_bits=decay_bits,
+            meta=dict(meta or {}),
+            samples=samples,
+            calibration=calibration,
+        )
+
+    chosen = min(wanted, FEW_FRACTION_BITS) if fraction is None else fraction
+    export, notes = attempt(chosen), []
+    if fraction is None and wanted > chosen and export.agreement.largest > most:
+        few = export.agreement
+        export = attempt(wanted)
+        notes.append(
+            f"{few.worst}: the network has {wanted} fraction bits, since {100 * few.largest:.1f} % "
+            f"of its {_parts(few.worst)} would differ from the model's with {chosen}"
+        )
+        chosen = wanted
+    if export.agreement.largest > most:
+        mend = _mend(export, spec, bits, rounded=rounded, short=wanted if wanted > chosen else None)
+        raise _disagreement(export.agreement, most, mend)
+    return dataclasses.replace(export, notes=(*root.notes, *notes, *export.notes))
+
+
+def _build(
+    root: Traced,
+    found: Analysis,
+    spec: InputSpec,
+    quantized: Mapping[str, Quantized],
+    *,
+    name: str,
+    bits: int,
+    fraction: int,
+    decay_bits: int,
+    meta: dict[str, Any],
+    samples: NDArray[np.uint8] | None,
+    calibration: NDArray[np.uint8] | None,
+) -> Export:
+    """The network with so many fraction bits, compared with its model."""
     border = border_width(found, spec)
 
     def layer(population: Population, quantized: Quantized) -> Layer:
@@ -93,8 +144,9 @@ def build(
         timesteps=found.timesteps,
         weight_bits=bits,
         layers=layers(quantized),
-        meta=dict(meta or {}),
+        meta=meta,
     )
+    _check_ranges(network)
     inputs = agreement.samples(network) if samples is None else samples
     agreement.check_given(root, spec, inputs)
     compared, uncalibrated = agreement.compare(found, root, spec, network, inputs), None
@@ -103,8 +155,7 @@ def build(
         network = dataclasses.replace(network, layers=layers(quantized))
         uncalibrated = compared
         compared = agreement.compare(found, root, spec, network, inputs)
-    _check_agreement(compared, bits, most_different, rounded=trained is None or trained > bits)
-    notes = [*root.notes, *_threshold_notes(network, found), *_identity_notes(quantized)]
+    notes = [*_threshold_notes(network, found), *_identity_notes(quantized)]
     if border:
         notes += _border_notes(network, spec, compared)
     return Export(
@@ -114,6 +165,21 @@ def build(
         uncalibrated=uncalibrated,
         notes=tuple(notes),
     )
+
+
+def _check_ranges(network: Network) -> None:
+    try:
+        network.check_ranges()
+    except NetworkError as error:
+        raise GraphError(
+            [
+                Violation(
+                    path=network.name,
+                    reason=str(error),
+                    mend="see whether a norm or a gamma has diverged, or use fewer fraction bits",
+                )
+            ]
+        ) from None
 
 
 def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made]:
@@ -151,22 +217,42 @@ def _without_padding(layer: Layer) -> Layer:
     return dataclasses.replace(layer, paths=tuple(paths))
 
 
-def _check_agreement(compared: Agreement, bits: int, most: float | None, *, rounded: bool) -> None:
-    if most is None:
-        most = agreement.MOST_ROUNDED if rounded else agreement.MOST_DIFFERENT
+def _parts(layer: str) -> str:
+    return "levels" if layer != READOUT else "outputs"
+
+
+def _disagreement(compared: Agreement, most: float, mend: str) -> DisagreementError:
     worst = compared.worst
-    share = compared.layers[worst]
-    if share <= most:
-        return
-    parts = "levels" if worst != READOUT else "classes"
-    mend = f"use more than {bits} bits, or train with quantized weights"
-    if not rounded:
-        mend = "give more fraction bits, and report a defect if that does not help"
-    raise DisagreementError(
-        f"{worst}: {100 * share:.1f} % of its {parts} differ from the model's on the same inputs "
-        f"({compared.samples} samples), and at most {100 * most:g} % may; {mend}, or allow it with "
-        "most_different = 1"
+    return DisagreementError(
+        f"{worst}: {100 * compared.largest:.1f} % of its {_parts(worst)} differ from the model's "
+        f"on the same inputs ({compared.samples} samples), and at most {100 * most:g} % may; "
+        f"{mend}, or allow it with most_different = 1"
     )
+
+
+def _mend(export: Export, spec: InputSpec, bits: int, *, rounded: bool, short: int | None) -> str:
+    """What to do about a network that differs; `short`: the fraction bits that it should have."""
+    network, worst = export.network, export.agreement.worst
+    reads_input = any(path.source == INPUT for path in network.by_name[worst].paths)
+    off = _border_off(network, spec)
+    if reads_input and off / spec.full_scale > PRECISE_BORDER:
+        return (
+            f"the border that stands for padding is up to {off:.2f} levels off the mean, at "
+            f"{spec.bits} input bits: use more input bits, a mean that is a whole level, no "
+            "padding in the first layer, or no mean"
+        )
+    if short is not None:
+        return f"give {short} fraction bits"
+    if rounded:
+        return f"use more than {bits} bits, or train with quantized weights"
+    return "give more fraction bits, and report a defect if that does not help"
+
+
+def _border_off(network: Network, spec: InputSpec) -> float:
+    """By how many levels the border is off the mean; 0 where there is none."""
+    if not network.input.border:
+        return 0.0
+    return float(np.abs(border_levels(spec) - np.array(network.input.border_value)).max())
 
 
 def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
@@ -197,7 +283,7 @@ def _identity_notes(quantized: Mapping[str, Quantized]) -> Iterator[str]:
 
 def _border_notes(network: Network, spec: InputSpec, compared: Agreement) -> Iterator[str]:
     """Zero padding after a mean is a border of mean pixels, which are integers."""
-    off = float(np.abs(border_levels(spec) - np.array(network.input.border_value)).max())
+    off = _border_off(network, spec)
     if off / spec.full_scale <= PRECISE_BORDER:
         return
     for layer in network.layers:
@@ -206,5 +292,6 @@ def _border_notes(network: Network, spec: InputSpec, compared: Agreement) -> Ite
             yield (
                 f"{layer.name}: the border that stands for padding is up to {off:.2f} levels off "
                 f"the mean, at {spec.bits} input bits; {100 * share:.1f} % of the layer's levels "
-                "differ from the model's"
+                f"differ from the model's, and logits by up to {100 * compared.logits:.0f} % of "
+                "the largest"
             )

@@ -48,8 +48,11 @@ def calibrated(
 
     def answer(population: Population, current: Tensor, output: Tensor | None) -> golden.Trace:
         def run(tried: Quantized) -> Forced:
-            trace = golden.run_layer(network, build(population, tried), traces)
-            return Forced(population=population, current=current, output=output, trace=trace)
+            layer = build(population, tried)
+            trace = golden.run_layer(network, layer, traces)
+            return Forced(
+                layer=layer, population=population, current=current, output=output, trace=trace
+            )
 
         old = quantized[population.name]
         if _is_float(population, old, network.weight_bits):

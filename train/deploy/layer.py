@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lbq_hw import numeric
-from lbq_hw.network import INPUT, Layer, Path, Window
+from lbq_hw.network import INPUT, Layer, Path, Window, limits
 from lbq_hw.network import Neuron as IntegerNeuron
 from lbq_hw.numeric import Integers
 from lbq_hw.train.data import InputSpec
@@ -98,9 +98,10 @@ def mean_current(paths: Sequence[Path], spec: InputSpec, channels: int) -> Float
     return total
 
 
-def fraction_bits(thresholds: Sequence[tuple[Floats, Floats]], most: int = 8) -> int:
-    """The fewest fractional bits, at most `most`, that give every threshold 8 bits of precision."""
+def fraction_bits(thresholds: Sequence[tuple[Floats, Floats]]) -> int:
+    """The fewest fractional bits that give every threshold 8 bits of precision, or the most that a
+    network may have."""
     smallest = min(
         (float((threshold / scale).min()) for threshold, scale in thresholds), default=256.0
     )
-    return int(np.clip(np.ceil(np.log2(256.0 / smallest)), 0, most))
+    return int(np.clip(np.ceil(np.log2(256.0 / smallest)), 0, limits.MAX_FRACTION_BITS))

@@ -27,6 +27,7 @@ LAYERS: tuple[type[nn.Module], ...] = (
 )
 """The layers of torch that are read, and of which there may be subclasses."""
 
+_OURS = __name__.removesuffix("graph.plain")  # the package of this project's layers
 _CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _REMOVED = {
     "WeightNorm": "call torch.nn.utils.remove_weight_norm, which leaves the weights that it gives",
@@ -63,7 +64,7 @@ def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
     In `training` its parameters must be those of `module`. RefusalError where there is none.
     """
     kind = next(kind for kind in LAYERS if isinstance(module, kind))
-    if type(module).__module__.startswith("train."):
+    if type(module).__module__.startswith(_OURS):
         return module  # one that was prepared
     if "forward" in vars(module):
         raise RefusalError(
@@ -86,8 +87,8 @@ def check_forward(module: nn.Module) -> None:
     """RefusalError where a neuron or time layer of this project has a forward of a user's."""
     bases = type(module).__mro__
     owner = next(base for base in bases if "forward" in vars(base))
-    if "forward" in vars(module) or not owner.__module__.startswith("train."):
-        ours = next(base for base in bases if base.__module__.startswith("train."))
+    if "forward" in vars(module) or not owner.__module__.startswith(_OURS):
+        ours = next(base for base in bases if base.__module__.startswith(_OURS))
         raise RefusalError(
             f"{type(module).__name__} is a {ours.__name__} with a forward of its own",
             f"use {ours.__name__}, and make what else it computes a layer",

@@ -217,8 +217,11 @@ _SHAPE_QUERIES = {
 
 
 _REPEAT = "to repeat a static input over time, use train.layers.Repeat"
+_JOIN = "give each of the joined tensors a layer of its own, and add what these layers give"
+_JOINS = ("cat", "concat", "concatenate", "stack")
 _MENDS = {
-    **dict.fromkeys(("repeat", "expand", "cat", "stack", "tile", "repeat_interleave"), _REPEAT),
+    **dict.fromkeys(_JOINS, _JOIN),
+    **dict.fromkeys(("repeat", "expand", "tile", "repeat_interleave"), _REPEAT),
     **dict.fromkeys(("relu", "relu_", "sigmoid", "tanh"), "use a neuron of train.neurons"),
     "sum": "to read out, use train.layers.TimeMean; to pool, nn.AvgPool2d",
     "batch_norm": "use the layer nn.BatchNorm2d",
@@ -367,5 +370,7 @@ class _Reader:
         if target is F.max_pool2d or name == "boolean_dispatch":
             return self.rules.max_pool(path, windows.max_pool(node), value)
         mend = _MENDS.get(name, "express it with supported layers")
+        if name in _JOINS and len(node.all_input_nodes) == 1:
+            mend = _REPEAT
         self.found.refuse(path, f"the function {name} has no integer form", mend)
         return None

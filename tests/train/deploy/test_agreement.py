@@ -1,6 +1,7 @@
 """An export compares itself with its module, and refuses what is another function."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from small_models import small_model
 from torch import fx, nn
 
 from lbq_hw import golden
+from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 from lbq_hw.train.deploy.agreement import DisagreementError
 from lbq_hw.train.export import ExportWarning, integer_network
 from lbq_hw.train.graph.trace import analyze, trace
+from lbq_hw.train.neurons import LBQ
 from lbq_hw.train.prepare import prepare
 
 
@@ -151,10 +154,108 @@ def test_a_border_of_few_input_bits_is_a_warning_with_the_share_of_levels_moved(
     spec = dataclasses.replace(spec, bits=2, full_scale=0.0, mean=(0.5,), std=(0.3,))
     message = (
         r"^layers\.0\.neuron: the border that stands for padding is up to 0\.50 levels off the mean"
-        r", at 2 input bits; \d+\.\d % of the layer's levels differ from the model's$"
+        r", at 2 input bits; \d+\.\d % of the layer's levels differ from the model's, and "
+        r"logits by up to \d+ % of the largest$"
     )
     with pytest.warns(ExportWarning, match=message):
         integer_network(model, spec, most_different=1)
+
+
+def bordered(bits: int, mean: float):
+    """A model trained quantized, on images of few bits whose mean is subtracted."""
+    torch.manual_seed(0)
+    spec = InputSpec(shape=(1, 8, 8), static=True, bits=bits, mean=(mean,), std=(0.3,))
+    return prepare(tiny(), spec, weight_bits=4), spec
+
+
+def tiny(head: nn.Module | None = None) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        LBQ(timesteps=1, gamma0=0.3, capacity=5),
+        nn.Conv2d(8, 8, 3, padding=1),
+        LBQ(timesteps=1, gamma0=0.3, capacity=5),
+        *((nn.Flatten(), nn.Linear(512, 10)) if head is None else (head,)),
+    )
+
+
+def test_a_border_that_makes_another_network_is_named_with_the_ways_out():
+    model, spec = bordered(1, 0.5)
+    with pytest.raises(DisagreementError) as error:
+        integer_network(model, spec)
+    assert str(error.value).endswith(
+        "and at most 5 % may; the border that stands for padding is up to 0.50 levels off the "
+        "mean, at 1 input bits: use more input bits, a mean that is a whole level, no padding in "
+        "the first layer, or no mean, or allow it with most_different = 1"
+    )
+
+
+@pytest.mark.parametrize(("bits", "mean"), [(6, 0.5), (5, 0.3), (8, 0.2), (2, 1 / 3)])
+def test_a_border_is_noted_where_it_is_off_by_more_than_a_250th_of_full_scale(bits, mean):
+    model, spec = bordered(bits, mean)
+    off = abs(mean * spec.full_scale - round(mean * spec.full_scale)) / spec.full_scale
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        integer_network(model, spec)
+    said = [str(warning.message) for warning in caught]
+    assert [text.startswith("1: the border that stands for padding") for text in said] == (
+        [True] if off > 0.004 else []
+    )
+
+
+def sensitive():
+    """A model that needs 14 fraction bits: biases are what its second layer's levels hang on."""
+    torch.manual_seed(0)
+    model, spec = tiny(), InputSpec(shape=(1, 8, 8), static=True, bits=8)
+    model[0].bias.data.fill_(-10)
+    model[2].weight.data *= 1000
+    model[2].bias.data = torch.linspace(0, 1.6, 8)
+    return prepare(model, spec, weight_bits=4).double(), spec
+
+
+def test_more_fraction_bits_are_taken_where_fewer_would_make_another_network():
+    model, spec = sensitive()
+    message = (
+        r"^3: the network has 14 fraction bits, since 12\.5 % of its levels would differ from the "
+        r"model's with 8$"
+    )
+    with pytest.warns(ExportWarning, match=message):
+        network = integer_network(model, spec)
+    assert network.layers[0].fraction_bits == 14
+    assert set(compared(model, spec, network).layers.values()) == {0.0}
+
+
+def test_too_few_fraction_bits_are_refused_with_the_number_that_is_needed():
+    model, spec = sensitive()
+    with pytest.raises(DisagreementError) as error:
+        integer_network(model, spec, fraction=8)
+    assert str(error.value) == (
+        "3: 12.5 % of its levels differ from the model's on the same inputs (64 samples), and at "
+        "most 5 % may; give 14 fraction bits, or allow it with most_different = 1"
+    )
+
+
+def test_a_dense_head_is_compared_place_by_place():
+    torch.manual_seed(0)
+    model, spec = tiny(nn.Conv2d(8, 3, 1)), InputSpec(shape=(1, 8, 8), static=True, bits=8)
+    network = integer_network(model, spec)
+    assert network.layers[-1].shape == (3, 8, 8)
+    raw = agreement.samples(network)
+    with torch.no_grad():
+        mine = model.eval()(spec.normalize(torch.from_numpy(raw))).argmax(1).numpy()
+    theirs = golden.run(network, raw).logits.reshape(-1, 3, 8, 8).argmax(axis=1)
+    assert compared(model, spec, network).classes == np.mean(mine != theirs) < 0.1
+
+
+def test_one_logit_is_compared_by_its_value():
+    torch.manual_seed(0)
+    spec = InputSpec(shape=(1, 8, 8), static=True, bits=8)
+    model = tiny(nn.Sequential(nn.Flatten(), nn.Linear(512, 1)))
+    network = integer_network(model, spec, weight_bits=16)
+    assert compared(model, spec, network).layers["logits"] == 0.0
+    last = network.layers[-1]
+    half = dataclasses.replace(last, scale=0.5 * last.scale)
+    wrong = dataclasses.replace(network, layers=(*network.layers[:-1], half))
+    assert compared(model, spec, wrong).layers["logits"] > 0.9
 
 
 def test_an_identity_weight_for_want_of_bits_is_a_warning_with_the_layer():

@@ -9,6 +9,7 @@ from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.graph import GraphError
+from lbq_hw.train.layers import Repeat, TimeMean
 from lbq_hw.train.neurons import LBQ, BinaryLIF
 from lbq_hw.train.prepare import prepare
 
@@ -49,6 +50,20 @@ class PooledSew(Net):
 class Repeated(Net):
     def body(self, x: Tensor) -> Tensor:
         return self.n1(self.conv1(x.repeat(1, 1, 1, 1)))
+
+
+class Joined(Net):
+    def body(self, x: Tensor) -> Tensor:
+        return self.n1(self.conv1(torch.cat([x, self.n2(self.conv2(x))], 1)))
+
+
+class JoinedWithItself(Net):
+    def body(self, x: Tensor) -> Tensor:
+        return self.n1(self.conv1(torch.cat([x, x])))
+
+
+class GroupNorm(nn.GroupNorm):
+    pass
 
 
 class OneNeuron(Net):
@@ -100,6 +115,27 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
             [
                 "repeat (repeat): the function repeat has no integer form; to repeat a static "
                 "input over time, use train.layers.Repeat"
+            ],
+        ),
+        (
+            lambda: Joined(conv1=nn.Conv2d(8, 4, 3, padding=1)),
+            [
+                "cat (cat): the function cat has no integer form; give each of the joined tensors "
+                "a layer of its own, and add what these layers give"
+            ],
+        ),
+        (
+            JoinedWithItself,
+            [
+                "cat (cat): the function cat has no integer form; to repeat a static input over "
+                "time, use train.layers.Repeat"
+            ],
+        ),
+        (
+            lambda: Net(norm=GroupNorm(2, 4)),
+            [
+                "norm: GroupNorm has no integer form; use Conv2d, Linear, BatchNorm, MaxPool2d, "
+                "AvgPool2d, Flatten and an LBQ neuron"
             ],
         ),
         (OneNeuron, ["n1: is called more than once; give each call its own layer"]),
@@ -167,6 +203,20 @@ def test_numbers_out_of_proportion_are_named_with_their_layer(name):
         f"{layer}: its weights, norms or bias are out of proportion to its step: a value to be "
         "rounded must be finite and below 2**53 in magnitude; see whether its norm or its gamma "
         "has diverged, and train it again"
+    ]
+
+
+def test_sums_beyond_62_bits_are_refused():
+    neuron = LBQ(timesteps=16, capacity=5, gamma0=0.3, beta=0.3)
+    norm = nn.BatchNorm2d(4)
+    norm.bias.data[0] = 5e10
+    head = (nn.Flatten(), nn.Linear(256, 5), TimeMean(16))
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), norm, Repeat(16), neuron, *head)
+    with pytest.raises(GraphError) as error:
+        integer_network(model, SPEC)
+    assert [str(violation) for violation in error.value.violations] == [
+        "network: layer '3': its sums may pass 62 bits; see whether a norm or a gamma has diverged,"
+        " or use fewer fraction bits"
     ]
 
 
