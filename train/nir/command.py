@@ -150,6 +150,7 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
     strict = None if args.fires is None else args.fires == "above"
     graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
     train = _data(args, graph, "train")
+    inputs.check_shape(graph, train.shape)
     spec = _spec(args, train)
     model = read.module(
         graph,

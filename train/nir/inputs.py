@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,22 @@ def _picture_shape(graph: nir.NIRGraph) -> tuple[int, ...]:
             "--dataset npz, with images of the right size"
         )
     return shape
+
+
+def check_shape(graph: nir.NIRGraph, shape: tuple[int, ...]) -> None:
+    """ValueError where the graph's input says another size than images of this shape have."""
+    for node in graph.nodes.values():
+        if isinstance(node, nir.Input):
+            said = tuple(np.ravel(node.input_type["input"]).tolist())
+            flat = (math.prod(shape),)
+            if said and tuple(n for n in said if n != 1) not in (
+                tuple(n for n in shape if n != 1),
+                tuple(n for n in flat if n != 1),
+            ):
+                raise ValueError(
+                    f"the graph's input has the shape {said}, and the dataset's {tuple(shape)}: "
+                    "give the data that it was trained on"
+                )
 
 
 def is_vector(graph: nir.NIRGraph) -> bool:

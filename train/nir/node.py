@@ -13,6 +13,7 @@ from both, so that a `Reading` says what is meant.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -59,7 +60,7 @@ class Reading:
         return self._leaky(node, tau, node.r * node.w_in * (self.dt / tau_syn))
 
     def _leaky(self, node: Any, tau: float, r: NDArray[Any]) -> Spiking:
-        rate = self.dt / tau
+        rate = self.dt / tau if tau > 0 else math.inf
         if not 0 < rate <= 1 + CLOSE:
             raise RefusalError(
                 f"its time constant is {tau / self.dt:g} timesteps, less than 1",

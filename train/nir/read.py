@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
+import math
 import operator
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from torch import fx, nn
 
 from lbq_hw.train.graph import GraphError, RefusalError, Violation
 from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
+from lbq_hw.train.nir import check
 from lbq_hw.train.nir.node import Reading, Reset, default_dt
 
 META = "lbq"
@@ -34,17 +36,23 @@ def load(
     path: Path, *, dt: float | None = None, reset: Reset | None = None, strict: bool | None = None
 ) -> tuple[nir.NIRGraph, Reading]:
     """The graph of a file, and how it is meant: as told, else as the file or NIR's version says."""
+    if dt is not None and not 0 < dt < math.inf:
+        raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
+    fields: list[str] = []
     try:
-        graph = nir.read(path, type_check=False)
         with h5py.File(path, "r") as file:
-            fields: list[str] = []
+            check.file(file)
             file.visit(fields.append)
-    except (OSError, KeyError, ValueError, AssertionError, TypeError) as error:
-        raise NirError(f"{path} is no NIR file ({error}): give one that nir.write made") from error
+        graph = nir.read(path, type_check=False)
+        if not isinstance(graph, nir.NIRGraph):
+            raise ValueError(f"it holds a {type(graph).__name__}, not a graph")
+    except Exception as error:  # nir.read raises whatever a broken file makes it stumble on
+        reason = str(error) or type(error).__name__
+        raise NirError(f"{path} is no NIR file ({reason}): give one that nir.write made") from error
     told = _told(graph)
     subtracts = not any(name.endswith("/v_reset") for name in fields)
     return graph, Reading(
-        dt=dt or told.get("dt") or default_dt(graph),
+        dt=told.get("dt") or default_dt(graph) if dt is None else dt,
         reset=reset or told.get("reset") or ("subtract" if subtracts else "zero"),
         strict=told.get("strict", True) if strict is None else strict,
     )
@@ -57,7 +65,9 @@ def _told(graph: nir.NIRGraph) -> dict[str, Any]:
     known = {"dt": float, "reset": str, "strict": bool}
     try:
         told: Any = json.loads(text)
-        good = all(isinstance(told[key], kind) for key, kind in known.items())
+        good = isinstance(told, dict) and all(
+            isinstance(told[key], kind) for key, kind in known.items()
+        )
         good = good and told["reset"] in get_args(Reset) and told["dt"] > 0
     except (ValueError, TypeError, KeyError):
         good, told = False, {}
@@ -81,21 +91,31 @@ class _Builder:
     def __init__(self, graph: nir.NIRGraph, reading: Reading, timesteps: int) -> None:
         self.nodes, self.reading, self.timesteps = graph.nodes, reading, timesteps
         self.sources: dict[str, list[str]] = {name: [] for name in graph.nodes}
-        for source, target in graph.edges:
-            self.sources[target].append(source)
         self.root = nn.Module()
         self.graph = fx.Graph()
         self.violations: list[Violation] = []
+        for source, target in graph.edges:
+            if source in self.nodes and target in self.nodes:
+                self.sources[target].append(source)
+            else:
+                self._refuse(
+                    f"{source} -> {target}",
+                    "the edge has an end that is no node",
+                    "take it out, or write its node",
+                )
 
     def build(self, *, static: bool, flat: bool) -> fx.GraphModule:
         ends = [name for name, node in self.nodes.items() if isinstance(node, nir.Output)]
         starts = [name for name, node in self.nodes.items() if isinstance(node, nir.Input)]
-        if len(ends) != 1 or len(starts) != 1 or len(self.sources[ends[0]]) != 1:
+        if len(ends) != 1 or len(starts) != 1:
             self._refuse(
                 "graph",
                 f"it has {len(starts)} inputs and {len(ends)} outputs",
                 "give it one of each, behind one node",
             )
+        else:
+            self._check_edges(starts[0], ends[0])
+        if self.violations:
             raise GraphError(self.violations)
         made: dict[str, fx.Node] = {}
         for name in self._order():
@@ -117,6 +137,25 @@ class _Builder:
         last = made[self.sources[ends[0]][0]]
         self.graph.output(self._call("time_mean", TimeMean(self.timesteps), last))
         return fx.GraphModule(self.root, self.graph).eval()
+
+    def _check_edges(self, start: str, end: str) -> None:
+        """Every node has an input and a reader, but for the two ends."""
+        read = {source for sources in self.sources.values() for source in sources}
+        for name, sources in self.sources.items():
+            if name == start and sources:
+                self._refuse(name, "it is the input, and an edge leads to it", "take the edge out")
+            elif name != start and not sources:
+                self._refuse(name, "it has no input", "connect it, or take it out")
+            if name == end and name in read:
+                self._refuse(name, "it is the output, and a node reads it", "take the edge out")
+            elif name != end and name not in read:
+                self._refuse(name, "nothing reads it", "connect it, or take it out")
+        if len(self.sources[end]) > 1:
+            self._refuse(
+                end,
+                f"it is the output, and has {len(self.sources[end])} inputs",
+                "give it one, or put a node that sums them before it",
+            )
 
     def _order(self) -> Iterator[str]:
         sorter = TopologicalSorter(self.sources)
@@ -150,6 +189,7 @@ class _Builder:
 
     def _layer(self, name: str, node: nir.NIRNode) -> nn.Module | None:
         try:
+            check.node(node)
             if isinstance(node, nir.IF | nir.LIF | nir.CubaLIF):
                 return self.reading.neuron(node).build(self.timesteps)
             return _layer(node)
@@ -182,7 +222,13 @@ def _layer(node: nir.NIRNode) -> nn.Module:
 
 
 def _conv(node: nir.Conv2d) -> nn.Conv2d:
+    check.weight(node.weight, node.bias, 4)
     weight = _tensor(node.weight)
+    if len(weight) % int(node.groups):
+        raise RefusalError(
+            f"its {int(node.groups)} groups do not divide its {len(weight)} outputs",
+            "use groups that do",
+        )
     padding = node.padding
     if isinstance(padding, bytes):
         padding = padding.decode()
@@ -200,10 +246,9 @@ def _conv(node: nir.Conv2d) -> nn.Conv2d:
 
 
 def _linear(node: nir.Linear | nir.Affine) -> nn.Linear:
-    weight = _tensor(node.weight)
-    if weight.dim() != 2:
-        raise RefusalError(f"its weights have {weight.dim()} axes", "use a matrix (out, in)")
     bias = node.bias if isinstance(node, nir.Affine) else None
+    check.weight(node.weight, bias, 2)
+    weight = _tensor(node.weight)
     linear = nn.Linear(weight.shape[1], weight.shape[0], dtype=torch.float64)
     return _filled(linear, weight, bias)
 
