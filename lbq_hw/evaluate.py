@@ -18,7 +18,7 @@ from rich.table import Table
 from lbq_hw import counts, energy, file, golden, zoo
 from lbq_hw.arguments import add_dataset, positive, reading, spoken
 from lbq_hw.counts import Counts, LayerCounts
-from lbq_hw.datasets import DatasetError
+from lbq_hw.datasets import DatasetError, meaning
 from lbq_hw.datasets.fitting import Samples, described, load_samples
 from lbq_hw.golden import Trace
 from lbq_hw.network import INPUT, Network
@@ -87,11 +87,15 @@ def report(
 
     `split` says which images `accuracy` is of, and `float_split` of which `float_accuracy` is that
     the network had as it was trained; networks from before they said it were tested on test images.
-    Images without labels have no accuracy, but `classes`, what the network takes them for.
+    Images without labels have no accuracy, but `classes`, what the network takes them for; what
+    classes are called is in `class_names`, empty where nobody has named them.
     """
     cost = evaluation.counts
     prices = energy.report(cost)
-    unlabelled = {} if evaluation.accuracy is not None else {"classes": list(evaluation.classes)}
+    unlabelled: dict[str, Any] = {}
+    if evaluation.accuracy is None:
+        names = meaning.class_names(network)
+        unlabelled = {"classes": list(evaluation.classes), "class_names": list(names)}
     return {
         "model": model,
         "digest": file.digest(network),
@@ -218,7 +222,7 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
     )
     console.print(_energy_table(result["energy"]))
     if result["accuracy"] is None:
-        found = f"classes {' '.join(map(str, result['classes']))}"
+        found = f"classes {escape(meaning.named(result['classes'], result['class_names']))}"
     else:
         found = f"[bold]{result['accuracy']:.2f} %[/bold] of {described(result)} right"
     console.print(

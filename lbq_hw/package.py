@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import decode, file, selftest
 from lbq_hw.config import CoreConfig
+from lbq_hw.datasets import meaning
 from lbq_hw.decode import DecodeError, shown
 from lbq_hw.external.chips import CHIPS, Chip
 from lbq_hw.isa import regions
@@ -102,6 +103,7 @@ class _Description:
     selftest: str | None = None
     tape: str | None = None
     memory: ExternalMemory | None = None
+    class_names: tuple[str, ...] = ()
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
@@ -129,6 +131,8 @@ def read(folder: str | os.PathLike[str]) -> Package:
         raise PackageError(str(error)) from error
     except (TypeError, ValueError) as error:
         raise PackageError(f"{folder / MANIFEST}: {str(error)[:300]}: {_AGAIN}") from error
+    if facts.class_names and facts.class_names != meaning.class_names(network):
+        raise PackageError(f"{folder / MANIFEST} names other classes than its model: {_AGAIN}")
     try:
         test = None if facts.selftest is None else selftest.load(folder / facts.selftest, network)
     except ValueError as error:
@@ -184,6 +188,7 @@ def write(
         "selftest": None if images is None else SELFTEST,
         "tape": TAPE if tape else None,
         "memory": _memory(tape, chip),
+        "class_names": [],
         "sha256": {},
     }
     try:
@@ -195,8 +200,10 @@ def write(
                         raise PackageError(f"{source} must be a file to be packed")
                     shutil.copyfile(source, partial / name)
                     facts["sha256"][name] = _sha256(partial / name)
+            network = _network(partial / MODEL)
+            facts["class_names"] = list(meaning.class_names(network))
             if images is not None:
-                selftest.save(_test_of(partial / MODEL, images), partial / SELFTEST)
+                selftest.save(selftest.make(network, images), partial / SELFTEST)
                 facts["sha256"][SELFTEST] = _sha256(partial / SELFTEST)
             if tape:
                 (partial / TAPE).write_bytes(tape)
@@ -227,9 +234,9 @@ def _memory(tape: bytes, chip: Chip | None) -> dict[str, Any] | None:
     return {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
 
 
-def _test_of(model: Path, images: NDArray[np.uint8]) -> SelfTest:
+def _network(model: Path) -> Network:
     try:
-        return selftest.make(file.load(model), images)
+        return file.load(model)
     except file.FileError as error:
         raise PackageError(str(error)) from error
 

@@ -20,7 +20,7 @@ from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.external import chips
 from lbq_hw.host import DeviceError
-from lbq_hw.progress import image_bar
+from lbq_hw.progress import image_bar, show_notes
 from lbq_hw.sim import icarus, verilator
 from lbq_hw.sim.check import check
 from lbq_hw.sim.icarus import Simulated
@@ -114,14 +114,16 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
 def _simulate(args: argparse.Namespace) -> dict[str, Any]:
     network = file.load(zoo.find(args.model))
     if args.dataset or args.data or args.raw or "dataset" in network.meta:
-        images = load_samples(
+        samples = load_samples(
             network,
             dataset=args.dataset,
             data=args.data,
             raw=args.raw,
             limit=args.images,
             reading=reading(args),
-        ).images
+        )
+        show_notes(samples.notes)
+        images = samples.images
     else:
         images = noise(network, args.images)
     board = None if args.board is None else boards.find(args.board)

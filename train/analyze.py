@@ -7,6 +7,7 @@ step by layer, active ratio against normalized conditional entropy, and P(k | k 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import math
@@ -26,10 +27,11 @@ from torch import Tensor, nn
 from lbq_hw import datasets
 from lbq_hw.arguments import positive
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
+from lbq_hw.datasets.mapping import by_name
 from lbq_hw.progress import show_notes
 from lbq_hw.train.checkpoint import load_run
-from lbq_hw.train.data import DeviceLoader
-from lbq_hw.train.data.origin import held_out_of
+from lbq_hw.train.data import DeviceLoader, in_range
+from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.neurons import Neuron
 
 
@@ -181,7 +183,10 @@ def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
     name, options = config.data.name, config.data.options(config.neuron.timesteps)
     folder = args.data or config.data.default_root
     whole = datasets.load(name, folder, split="test", **options)
-    dataset = draw_from(to_test_on(whole, held_out_of(args.run), trained=True), args.limit)
+    origin = read_origin(args.run)
+    chosen = in_range(to_test_on(whole, origin.held_out, trained=True), spec)
+    labels = by_name(chosen.labels, chosen.class_names, origin.class_names, str(folder))
+    dataset = draw_from(dataclasses.replace(chosen, labels=labels), args.limit)
     show_notes(dataset.notes)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     loader = DeviceLoader(dataset, spec, batch=config.train.eval_batch, device=device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ from lbq_hw.train.data import (
     Origin,
     held_out,
     hold_out,
+    in_range,
     mean_levels,
     unseen,
 )
@@ -54,6 +55,8 @@ class Batches:
             raise RunError(f"train.batch must be a multiple of {parts} parts, not {recipe.batch}")
         train_set, test_set, origin = _datasets(config, root, world, download=download)
         spec = config.data.spec(train_set.shape, static=not train_set.temporal)
+        train_set, test_set = in_range(train_set, spec), in_range(test_set, spec)
+        origin = replace(origin, notes=(*train_set.notes, *origin.notes))
         mean = mean_levels(train_set) if config.augment.fill == "mean" else ()
 
         def pipeline(augment: AugmentConfig) -> Pipeline | None:
@@ -128,5 +131,10 @@ def _datasets(
     if world.first:
         world.agree(True)
     missing = unseen(train_set)
-    notes = whole.notes if missing is None else (*whole.notes, missing)
-    return train_set, test_set, Origin(digest=digest, held_out=held, notes=notes)
+    origin = Origin(
+        digest=digest,
+        held_out=held,
+        class_names=whole.class_names,
+        notes=() if missing is None else (missing,),
+    )
+    return train_set, test_set, origin

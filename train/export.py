@@ -8,7 +8,7 @@ import importlib
 import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import datasets, extras, file, numeric
-from lbq_hw.arguments import spoken
+from lbq_hw.arguments import not_negative, spoken
+from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
+from lbq_hw.progress import show_notes
 
 try:
     from torch import nn
@@ -30,11 +32,12 @@ except ModuleNotFoundError as error:
 from lbq_hw.train import checkpoint
 from lbq_hw.train import config as configurations
 from lbq_hw.train.config import Config
-from lbq_hw.train.data import InputSpec
-from lbq_hw.train.data.origin import held_out_of
-from lbq_hw.train.deploy import agreement, assemble
+from lbq_hw.train.data import InputSpec, Origin, in_range
+from lbq_hw.train.data.origin import read as read_origin
+from lbq_hw.train.deploy import accuracies, agreement, assemble
 from lbq_hw.train.deploy.assemble import Export
 
+_TESTED = 200  # test images, unless told otherwise
 _EXAMPLES = """\
 examples:
   python -m train.export runs/digits --weight-bits 6 --out digits6.lbq
@@ -56,6 +59,7 @@ def integer_network(
     samples: NDArray[np.uint8] | None = None,
     most_different: float | None = None,
     calibration: NDArray[np.uint8] | None = None,
+    class_names: Sequence[str] = (),
 ) -> Network:
     """The integer network of a model made of supported layers.
 
@@ -69,6 +73,9 @@ def integer_network(
 
     `calibration` are raw inputs too. Given them, float weights are rounded in the scales with which
     the fewest levels differ on them, and not in those with the least error of weights.
+
+    `class_names`, in the order of the model's outputs, let commands compare them with those of data
+    and print them.
     """
     export = assemble.build(
         model,
@@ -81,6 +88,7 @@ def integer_network(
         samples=samples,
         most_different=most_different,
         calibration=calibration,
+        class_names=class_names,
     )
     for note in export.notes:
         warnings.warn(note, ExportWarning, stacklevel=2)
@@ -111,7 +119,9 @@ def _summary(export: Export) -> list[dict[str, Any]]:
     return rows
 
 
-def _print(export: Export, rows: list[dict[str, Any]], path: Path) -> None:
+def _print(
+    export: Export, rows: list[dict[str, Any]], path: Path, found: dict[str, Any] | None
+) -> None:
     network = export.network
     table = Table(
         title=f"{network.name}: {network.weight_bits}-bit weights, T = {network.timesteps}"
@@ -157,6 +167,8 @@ def _print(export: Export, rows: list[dict[str, Any]], path: Path) -> None:
     )
     for note in export.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
+    if found is not None:
+        accuracies.show(found)
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.export") -> int:
@@ -212,10 +224,17 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         f"default: {agreement.MOST_DIFFERENT:g}, or {agreement.MOST_ROUNDED:g} where float weights "
         "are rounded; 1 exports whatever comes",
     )
+    parser.add_argument(
+        "--test",
+        type=not_negative,
+        metavar="N",
+        help="test images, drawn, on which model, network and a simulated board are compared; "
+        f"default: {_TESTED} if --data is given, else none",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     try:
-        export, path = _export(args)
+        export, path, found = _export(args)
     except (ValueError, OSError, datasets.DatasetError) as error:
         print(f"train.export: {error}", file=sys.stderr)
         return 2
@@ -227,17 +246,19 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
             "weight_bits": export.network.weight_bits,
             "layers": rows,
             "agreement": export.agreement.to_dict(),
+            "accuracies": found,
             "notes": list(export.notes),
         }
         print(json.dumps(facts))
     else:
-        _print(export, rows, path)
+        _print(export, rows, path, found)
     return 0
 
 
-def _export(args: argparse.Namespace) -> tuple[Export, Path]:
+def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | None]:
     bare = args.run.suffix == ".npz"
     model, config, spec, origin = _load_npz(args) if bare else _load_run(args)
+    data = _data_of(args, config) if bare else read_origin(args.run)
     export = assemble.build(
         model,
         spec,
@@ -246,22 +267,37 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path]:
         fraction=args.fraction_bits,
         decay_bits=8,
         meta={"dataset": config.data.name, **origin, "config": config.to_dict()},
-        samples=_samples(config, args.data) if args.data else None,
+        samples=_samples(config, spec, args.data) if args.data else None,
         most_different=args.most_different,
+        class_names=data.class_names,
     )
-    if not bare:
-        network = dataclasses.replace(export.network, held_out=held_out_of(args.run))
-        export = dataclasses.replace(export, network=network)
+    network = dataclasses.replace(export.network, held_out=data.held_out)
+    export = dataclasses.replace(export, network=network)
     path = args.out or (args.run.with_suffix(".lbq") if bare else args.run / "net.lbq")
     path.parent.mkdir(parents=True, exist_ok=True)
     file.save(export.network, path)
-    return export, path
+    return export, path, _accuracies(args, model, config, spec, network)
 
 
-def _samples(config: Config, folder: Path, count: int = 32) -> NDArray[np.uint8]:
+def _accuracies(
+    args: argparse.Namespace, model: nn.Module, config: Config, spec: InputSpec, network: Network
+) -> dict[str, Any] | None:
+    """Those of model, network and board, if there is data to measure them on."""
+    count = (_TESTED if args.data else 0) if args.test is None else args.test
+    if not count:
+        return None
+    options = config.data.options(config.neuron.timesteps)
+    root = None if args.data is None else str(args.data)
+    data = load_dataset(network, None, root, count, options.get("reading"))
+    show_notes(data.notes)
+    return accuracies.measure(model, spec, network, data)
+
+
+def _samples(config: Config, spec: InputSpec, folder: Path, count: int = 32) -> NDArray[np.uint8]:
     """Training images to compare on, spread over the split, since files may be sorted by class."""
     options = config.data.options(config.neuron.timesteps)
-    images = datasets.load(config.data.name, folder, split="train", **options).images
+    found = datasets.load(config.data.name, folder, split="train", **options)
+    images = in_range(found, spec).images
     return images[np.linspace(0, len(images) - 1, count).astype(int)]
 
 
@@ -285,6 +321,16 @@ def _load_npz(args: argparse.Namespace) -> Loaded:
     model = checkpoint.build(config, spec, classes).eval()
     checkpoint.load_npz(model, args.run)
     return model, config, spec, {}
+
+
+def _data_of(args: argparse.Namespace, config: Config) -> Origin:
+    """What is known of the images that weights from elsewhere were trained on."""
+    name = config.data.name
+    if not datasets.is_own(name):
+        return Origin(digest="", held_out=None, class_names=datasets.info(name).class_names)
+    options = config.data.options(config.neuron.timesteps)
+    found = datasets.load(name, args.data, split="train", **options)
+    return Origin(digest="", held_out=None, class_names=found.class_names)
 
 
 def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import datasets
-from lbq_hw.datasets import Dataset, Reading, own
+from lbq_hw.datasets import Dataset, Reading, mapping, meaning, own
 from lbq_hw.datasets.base import VALIDATION, WHOLE, Drawn
 from lbq_hw.datasets.reading import BACKGROUNDS
 from lbq_hw.network import HeldOut, Network
@@ -91,15 +91,18 @@ def load_samples(
         raise ValueError("give a dataset, raw inputs or pictures, not several of them")
     if raw:
         images = own.read_raw(Path(raw), input_shape(network))
-        return Samples(name=Path(raw).name, images=images[:limit], labels=None)
+        notes = mapping.range_notes(network, images[:limit])
+        return Samples(name=Path(raw).name, images=images[:limit], labels=None, notes=notes)
     if pictures:
         if not network.input.static:
             raise ValueError("the model takes recordings, which pictures are not")
         behind = (_reading(network, own.IMAGES, reading) or Reading()).background
-        images = [
-            own.read_picture(Path(name), network.input.shape, behind) for name in pictures[:limit]
-        ]
-        return Samples(name="pictures", images=np.stack(images), labels=None)
+        shape, white = network.input.shape, meaning.full_scale(network)
+        assert white is not None  # a static input has one
+        seen = np.stack([own.read_picture(Path(name), shape, behind) for name in pictures[:limit]])
+        images = mapping.scaled(seen, of=own.WHITE, to=white)
+        notes = mapping.range_notes(network, images)
+        return Samples(name="pictures", images=images, labels=None, notes=notes)
     return Samples.of(load_dataset(network, dataset, data, limit, reading))
 
 
@@ -125,7 +128,8 @@ def load_dataset(
     """Images to test on in the form the network takes, at most `limit` of them, drawn from all; of
     the network's own dataset if none is named.
 
-    They are the test split, or of undivided data those that were held out in training.
+    They are the test split, or of undivided data those that were held out in training. Values are
+    in the network's range and labels in the order of its classes (`lbq_hw.datasets.mapping`).
     """
     name = name or network.meta.get("dataset")
     if name is None:
@@ -138,7 +142,8 @@ def load_dataset(
         dataset = to_test_on(dataset, network.held_out, trained=trained)
     else:
         dataset = _load_known(network, name, root, form, reading)
-    return draw_from(dataset, limit)
+    place = str(root) if name in own.NAMES else f"the dataset {name!r}"
+    return draw_from(mapping.fitted(network, dataset, place), limit)
 
 
 def draw_from(dataset: Dataset, limit: int | None) -> Dataset:
@@ -228,6 +233,8 @@ def _load_own(
         raise ValueError(
             f"the model takes {form} of shape {shape}, those of {root} are {dataset.shape}"
         )
+    if dataset.class_names and meaning.class_names(network):
+        return dataset  # these are compared one by one
     # Labels in a file may leave out the last classes; folders are numbered by their order.
     exact = name == own.IMAGES
     if dataset.classes > network.classes or (exact and dataset.classes < network.classes):

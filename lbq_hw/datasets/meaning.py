@@ -6,6 +6,8 @@ trained on, and for an official dataset that is as good.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lbq_hw import datasets
 from lbq_hw.datasets.base import DatasetInfo
 from lbq_hw.network import Network
@@ -33,8 +35,14 @@ def class_names(network: Network) -> tuple[str, ...]:
     return () if known is None or known.classes != network.classes else known.class_names
 
 
+def named(classes: Sequence[int], names: Sequence[str]) -> str:
+    """Classes in one line, by name where they have names."""
+    return " ".join(names[number] if names else str(number) for number in classes)
+
+
 def _trained_on(network: Network) -> DatasetInfo | None:
     """The official dataset that the network's meta names, if it names one."""
     name = network.meta.get("dataset")
-    known = name in datasets.names() and not datasets.is_own(name)
-    return datasets.info(name) if known else None
+    if name is None or name not in datasets.names() or datasets.is_own(name):
+        return None
+    return datasets.info(name)

@@ -4,7 +4,8 @@ An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (
 are gray, else (n, C, H, W) or (n, H, W, C), and recordings have T behind n. Where the shape
 leaves the order of axes open, it must be said (`lbq_hw.datasets.reading`); an entry `layout` of the
 file, nchw or nhwc, says it too. `test_images` and `test_labels` divide a file; images to train on
-are then `train_images` and `train_labels`, or `images` and `labels`.
+are then `train_images` and `train_labels`, or `images` and `labels`. Two more entries are optional:
+`class_names`, strings in the order of labels, and `full_scale`, the value that means full scale.
 
 A folder has one folder per class, of PNG and JPEG files; folders `train` and `test`, each with such
 folders, divide it. Classes have the names of their folders and are numbered in the order of these
@@ -41,6 +42,8 @@ from lbq_hw.datasets.reading import (
 NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
 _WHOLE = ("images", "labels")
+WHITE = 255
+"""The value that means full scale in a picture."""
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
@@ -128,9 +131,16 @@ def _load_npz(
         images, labels = arrays[names[0]], arrays[names[1]]
         others = [arrays[key] for key in sorted(keys) if key.endswith("labels")]
         layout = _layout(path, arrays["layout"], layout) if "layout" in keys else layout
+        class_names = _class_names(path, arrays["class_names"]) if "class_names" in keys else ()
+        full_scale = _full_scale(path, arrays["full_scale"]) if "full_scale" in keys else None
     labels = _labels(path, names[1], labels)
     every = np.concatenate([_labels(path, "labels", other) for other in others])
     classes = 1 + int(every.max())
+    if class_names and len(class_names) < classes:
+        raise DatasetError(
+            f"{path}: class_names must name all of the {classes} classes, not {len(class_names)}"
+        )
+    classes = max(classes, len(class_names))
     if split == "train" and every.min():
         raise DatasetError(
             f"{path}: labels are {every.min()} to {every.max()}, but classes are counted from 0: "
@@ -146,8 +156,26 @@ def _load_npz(
         images=images,
         labels=labels,
         classes=classes,
+        class_names=class_names,
+        full_scale=full_scale,
         split=split if _is_divided(keys) else WHOLE,
     )
+
+
+def _class_names(path: Path, names: NDArray[Any]) -> tuple[str, ...]:
+    if names.ndim != 1 or not names.size or names.dtype.kind != "U":
+        raise DatasetError(f"{path}: class_names must be strings, one per class")
+    found = tuple(names.tolist())
+    if len(set(found)) < len(found):
+        raise DatasetError(f"{path}: class_names must differ from one another")
+    return found
+
+
+def _full_scale(path: Path, value: NDArray[Any]) -> int:
+    whole = value.ndim == 0 and np.issubdtype(value.dtype, np.integer)
+    if not whole or not 1 <= int(value) <= WHITE:
+        raise DatasetError(f"{path}: full_scale must be one integer of 1 to {WHITE}")
+    return int(value)
 
 
 def _layout(path: Path, entry: NDArray[Any], told: Layout | None) -> Layout:
@@ -241,7 +269,7 @@ def _load_pictures(root: Path, split: str, shape: Shape, background: Background 
         labels=labels,
         classes=len(classes),
         class_names=tuple(classes),
-        full_scale=255,
+        full_scale=WHITE,
         split=split if places != dict.fromkeys(SPLITS, root) else WHOLE,
         notes=() if left is None else (left,),
     )

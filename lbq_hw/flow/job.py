@@ -17,9 +17,10 @@ from lbq_hw.boards import Board
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading
-from lbq_hw.datasets.fitting import draw, load_samples, noise
+from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
 from lbq_hw.external import ReaderTiming, reader_timing
 from lbq_hw.network import Network
+from lbq_hw.progress import show_notes
 from lbq_hw.sizing import Weights
 from lbq_hw.tools.process import StoppedError
 
@@ -162,16 +163,25 @@ class Job:
         """As `images`, for the package."""
         return self._draw(SELFTEST)
 
-    def _draw(self, count: int) -> Images:
-        options, network = self.options, self.network
+    @cached_property
+    def _samples(self) -> Samples | None:
+        """All that can be drawn from; None where nothing was asked for and nothing is there."""
+        options = self.options
         dataset, data, raw = options.dataset, options.data, options.raw
         try:
             found = load_samples(
-                network, dataset=dataset, data=data, raw=raw, reading=options.reading
+                self.network, dataset=dataset, data=data, raw=raw, reading=options.reading
             )
         except (DatasetError, ValueError):
             if dataset or data or raw:
                 raise
-            return Images(raw=noise(network, count), source="noise")
+            return None
+        show_notes(found.notes)
+        return found
+
+    def _draw(self, count: int) -> Images:
+        found = self._samples
+        if found is None:
+            return Images(raw=noise(self.network, count), source="noise")
         chosen = draw(len(found.images), count)
         return Images(raw=found.images[chosen], source=found.name)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import units
+from lbq_hw.datasets import meaning
 from lbq_hw.datasets.fitting import Samples, described
 from lbq_hw.host.upload import Upload
 from lbq_hw.numeric import Integers
@@ -36,7 +38,8 @@ def report(
 ) -> dict[str, Any]:
     """One JSON-able object; `equal` and `differing` are None where no logits are `wanted`.
 
-    Images without labels have no `accuracy`, but `classes`, what the board takes them for.
+    Images without labels have no `accuracy`, but `classes`, what the board takes them for, and
+    `class_names`, what these are called, empty where nobody has named them.
     """
     classes = measured.logits.argmax(axis=1)
     differing = None
@@ -44,7 +47,8 @@ def report(
         differing = np.flatnonzero((wanted != measured.logits).any(axis=1)).tolist()
     cycles = float(measured.cycles.mean())
     waits = [wait for wait in measured.waits if wait is not None]
-    right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist()}
+    names = list(meaning.class_names(packed.network))
+    right: dict[str, Any] = {"accuracy": None, "classes": classes.tolist(), "class_names": names}
     if samples.labels is not None:
         right = {"accuracy": 100.0 * float(np.mean(classes == samples.labels))}
     return {
@@ -72,7 +76,7 @@ def show(facts: dict[str, Any]) -> None:
     """Print the table."""
     table = Table(title=f"{facts['model']} on {facts['board']}", show_header=False)
     if facts["accuracy"] is None:
-        table.add_row("classes", " ".join(map(str, facts["classes"])))
+        table.add_row("classes", escape(meaning.named(facts["classes"], facts["class_names"])))
     else:
         table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {described(facts)}")
     if facts["equal"] is not None:

@@ -14,6 +14,7 @@ from lbq_hw import energy, file, isa
 from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
 from lbq_hw.counts import Counts
+from lbq_hw.datasets import meaning
 from lbq_hw.golden import Trace
 from lbq_hw.network import Network
 from lbq_hw.report.facts import (
@@ -58,6 +59,7 @@ def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> M
         accuracy_split=seen.get("split"),
         float_accuracy=network.meta.get("float_accuracy"),
         float_split=network.meta.get("float_split"),
+        class_names=meaning.class_names(network),
     )
 
 

@@ -51,6 +51,7 @@ class Model:
     accuracy_split: str | None = None
     float_accuracy: float | None = None
     float_split: str | None = None
+    class_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from lbq_hw.report.quantities import EQUALS, SPACE, count, mega, quantity, share
 from lbq_hw.report.summary import energy_mj, fits, summary
 from lbq_hw.tools.placed import KINDS
 
+_NAMED = 10  # classes that the page names
+
 
 def title(facts: Facts) -> str:
     model = facts.model.name if facts.model else "a network"
@@ -38,6 +40,9 @@ def _details(facts: Facts) -> list[str]:
             kind = f"{model.accuracy_split} images" if model.accuracy_split else "images"
             where = f" of {count(model.accuracy_images)} {kind}" if model.accuracy_images else ""
             details.append(f"{model.accuracy:.2f}{SPACE}%{where} right")
+        if model.class_names:
+            more = ", ..." if len(model.class_names) > _NAMED else ""
+            details.append(f"classes {', '.join(model.class_names[:_NAMED])}{more}")
     return details
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -383,7 +384,7 @@ def test_folders_must_be_as_many_as_the_network_has_classes(tmp_path: Path) -> N
         "names"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        load_dataset(small(), "images", str(root))
+        load_dataset(replace(small(), meta={}), "images", str(root))
     message = "the model takes recordings, which the dataset 'images' does not have"
     with pytest.raises(ValueError, match=f"^{message}$"):
         load_dataset(small((2, 6, 6), static=False), "images", str(root))

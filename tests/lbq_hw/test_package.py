@@ -56,6 +56,17 @@ def test_a_package_survives_writing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "top.bin"]
 
 
+def test_a_package_names_the_classes_of_its_model(tmp_path: Path) -> None:
+    packed(tmp_path / "a")
+    facts = json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))
+    assert facts["class_names"] == list("0123456789")
+    edit(tmp_path / "a", class_names=list("9876543210"))
+    refused(
+        tmp_path / "a",
+        f"{tmp_path / 'a' / 'package.json'} names other classes than its model: build it again",
+    )
+
+
 def test_a_package_is_replaced_whole(tmp_path: Path) -> None:
     packed(tmp_path / "a")
     assert packed(tmp_path / "a", baud=1_000_000).baud == 1_000_000

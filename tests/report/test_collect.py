@@ -31,6 +31,10 @@ def test_accuracy_comes_from_an_evaluation_of_the_same_network_only(network: Net
     assert other.float_accuracy == network.meta["float_accuracy"]
 
 
+def test_classes_have_their_names(network: Network) -> None:
+    assert collect.model(network).class_names == tuple("0123456789")
+
+
 def test_histograms_agree_with_the_counts(network: Network, activity: Activity) -> None:
     counts, neurons, _ = activity
     assert neurons.images == counts.images

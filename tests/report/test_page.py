@@ -178,6 +178,13 @@ def test_the_next_commands_and_what_brings_the_model_are_said(
     assert "Next" not in text(render(facts))
 
 
+def test_classes_are_named(facts: Facts) -> None:
+    assert facts.model is not None
+    names = ("cat", "dog", "<b>", *map(str, range(20)))
+    named = replace(facts, model=replace(facts.model, class_names=names))
+    assert "classes cat, dog, <b>, 0, 1, 2, 3, 4, 5, 6, ..." in text(render(named))
+
+
 def test_names_cannot_break_the_page(facts: Facts) -> None:
     name = '</style><script>alert("&amp;")</script>'
     assert isinstance(facts.model, Model)

@@ -4,5 +4,15 @@ from lbq_hw.train.data.input_spec import InputSpec
 from lbq_hw.train.data.loader import DeviceLoader
 from lbq_hw.train.data.origin import Origin
 from lbq_hw.train.data.split import held_out, hold_out, mean_levels, unseen
+from lbq_hw.train.data.values import in_range
 
-__all__ = ["DeviceLoader", "InputSpec", "Origin", "held_out", "hold_out", "mean_levels", "unseen"]
+__all__ = [
+    "DeviceLoader",
+    "InputSpec",
+    "Origin",
+    "held_out",
+    "hold_out",
+    "in_range",
+    "mean_levels",
+    "unseen",
+]

@@ -17,6 +17,10 @@ class InputSpec:
 
     ``shape`` is (channels, height, width) of an image or of one time slice; ``static`` says that
     one image serves every timestep. ``full_scale`` is 2**bits - 1 unless given.
+
+    ``white`` is the raw value that means full scale: data that says its own, as pictures do, is
+    mapped to it. It is ``raw_full_scale`` if that is given, else the largest raw value that becomes
+    1.0, or all that is not saturated where pixels are not scaled (``full_scale`` of at most 1).
     """
 
     shape: tuple[int, int, int]
@@ -26,6 +30,7 @@ class InputSpec:
     full_scale: float = 0.0
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    raw_full_scale: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", tuple(self.shape))
@@ -44,6 +49,17 @@ class InputSpec:
         if self.full_scale < 0:
             raise ValueError(f"full_scale must be positive, not {self.full_scale!r}")
         object.__setattr__(self, "full_scale", float(self.full_scale or 2**self.bits - 1))
+        if int(self.full_scale) >= 2**self.bits:
+            raise ValueError(
+                f"full_scale must be at most {2**self.bits - 1}, the largest of {self.bits} bits, "
+                f"not {self.full_scale:g}: give more bits, or shift"
+            )
+        largest = self.largest_raw
+        if not isinstance(self.raw_full_scale, int) or not 0 <= self.raw_full_scale <= largest:
+            raise ValueError(
+                f"raw_full_scale must be an integer of 1 to {largest}, which {self.bits} bits and "
+                f"a shift of {self.shift} keep, not {self.raw_full_scale!r}"
+            )
         if len(self.mean) != len(self.std):
             raise ValueError(
                 f"mean and std must be given together, not {self.mean!r} and {self.std!r}"
@@ -52,6 +68,20 @@ class InputSpec:
             raise ValueError(f"mean must have {self.shape[0]} values, not {self.mean!r}")
         if any(value <= 0 for value in self.std):
             raise ValueError(f"std must be positive, not {self.std!r}")
+
+    @property
+    def largest_raw(self) -> int:
+        """The largest raw value that is not saturated."""
+        return min(2 ** (self.bits + self.shift) - 1, 255)
+
+    @property
+    def white(self) -> int:
+        """The raw value that means full scale."""
+        if self.raw_full_scale:
+            return self.raw_full_scale
+        if self.full_scale <= 1:
+            return self.largest_raw
+        return min(((int(self.full_scale) + 1) << self.shift) - 1, self.largest_raw)
 
     def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """What the first layer sees of a uint8 tensor (..., C, H, W)."""

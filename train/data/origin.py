@@ -17,28 +17,34 @@ class Origin:
     """Where a run's images come from.
 
     Members: `digest` of all of them, with their labels; `held_out`, which images of undivided data
-    the run is tested on, None where the data itself says it; `notes` for the user.
+    the run is tested on, None where the data itself says it; `class_names` in the order of labels,
+    empty where the data has none; `notes` for the user.
     """
 
     digest: str
     held_out: HeldOut | None
+    class_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     def write(self, folder: Path) -> None:
-        """Leave digest and held-out images in a run's folder."""
+        """Leave digest, held-out images and names of classes in a run's folder."""
         held = None if self.held_out is None else dataclasses.asdict(self.held_out)
-        text = json.dumps({"digest": self.digest, "held_out": held})
+        facts = {"digest": self.digest, "held_out": held, "class_names": self.class_names}
+        text = json.dumps(facts)
         (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def held_out_of(folder: Path) -> HeldOut | None:
-    """The held-out images of a run on undivided data; None for other runs, and for those from
-    before they said it."""
+def read(folder: Path) -> Origin:
+    """What a run says of its images; nothing, where it is from before runs said it."""
     path = folder / FILE
     if not path.is_file():
-        return None
+        return Origin(digest="", held_out=None)
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))["held_out"]
-        return None if held is None else HeldOut(**(held | {"indices": tuple(held["indices"])}))
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        held = facts["held_out"]
+        if held is not None:
+            held = HeldOut(**(held | {"indices": tuple(held["indices"])}))
+        names = tuple(facts.get("class_names", ()))
+        return Origin(digest=facts["digest"], held_out=held, class_names=names)
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} is not what a run writes: train it again") from None

@@ -258,7 +258,7 @@ def samples(network: Network, seed: int = 0) -> NDArray[np.uint8]:
 
     As many as a few seconds allow, and the same in every call.
     """
-    count = int(np.clip(_WORK / _multiplications(network), *_SAMPLES))
+    count = int(np.clip(_WORK / multiplications(network), *_SAMPLES))
     generator = np.random.default_rng(seed)
     channels, height, width = network.input.shape
     frames = 1 if network.input.static else network.timesteps
@@ -281,7 +281,8 @@ def _between(values: NDArray[Any], places: NDArray[Any], axis: int) -> NDArray[A
     return values.take(low, axis) * (1 - part) + values.take(low + 1, axis) * part
 
 
-def _multiplications(network: Network) -> float:
+def multiplications(network: Network) -> float:
+    """Of one image over all timesteps, were every level a number."""
     total = 1.0
     for layer in network.layers:
         pixels = layer.shape[1] * layer.shape[2] * network.timesteps

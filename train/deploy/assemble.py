@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,6 +59,7 @@ def build(
     samples: NDArray[np.uint8] | None,
     most_different: float | None,
     calibration: NDArray[np.uint8] | None = None,
+    class_names: Sequence[str] = (),
 ) -> Export:
     """As `train.export.integer_network`, with all that was found on the way."""
     root = trace(model)
@@ -89,6 +90,7 @@ def build(
             meta=dict(meta or {}),
             samples=samples,
             calibration=calibration,
+            class_names=tuple(class_names),
         )
 
     chosen = min(wanted, FEW_FRACTION_BITS) if fraction is None else fraction
@@ -120,6 +122,7 @@ def _build(
     meta: dict[str, Any],
     samples: NDArray[np.uint8] | None,
     calibration: NDArray[np.uint8] | None,
+    class_names: tuple[str, ...],
 ) -> Export:
     """The network with so many fraction bits, compared with its model."""
     border = border_width(found, spec)
@@ -145,6 +148,7 @@ def _build(
         weight_bits=bits,
         layers=layers(quantized),
         meta=meta,
+        class_names=class_names,
     )
     _check_ranges(network)
     inputs = agreement.samples(network) if samples is None else samples

@@ -23,6 +23,7 @@ def integer_input(spec: InputSpec, border: int) -> Input:
         shift=spec.shift,
         border=border,
         border_value=values if border else (),
+        full_scale=spec.white if spec.static else None,
     )
 
 

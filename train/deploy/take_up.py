@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lbq_hw.datasets import meaning
 from lbq_hw.network import Layer, Network, Path
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.fold import Floats, level_value, number
@@ -109,6 +110,9 @@ def _populations(model: nn.Module, spec: InputSpec, network: Network) -> list[Po
             f"its input has {network.input.bits} bits after a shift of {network.input.shift}, and "
             f"the model's {spec.bits} after {spec.shift}"
         )
+    white = meaning.full_scale(network)
+    if spec.static and white != spec.white:
+        raise TakeUpError(f"its full scale is a raw value of {white}, and the model's {spec.white}")
     ours = {population.name: tuple(population.shape) for population in found.populations}
     theirs = {layer.name: tuple(layer.shape) for layer in network.layers}
     if ours != theirs:

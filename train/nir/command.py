@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator
@@ -10,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import nir
-import numpy as np
 from torch import nn
 
-from lbq_hw import datasets, file, golden
+from lbq_hw import datasets, file
 from lbq_hw.arguments import add_reading, not_negative, positive, reading, spoken
-from lbq_hw.datasets import Dataset
-from lbq_hw.datasets.fitting import Samples, described, draw_from
+from lbq_hw.datasets import Dataset, mapping
+from lbq_hw.datasets.fitting import described, draw_from
+from lbq_hw.network import Network
 from lbq_hw.progress import show_notes
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.deploy import agreement, assemble
+from lbq_hw.train.deploy import accuracies, agreement, assemble
 from lbq_hw.train.graph import READOUT
 from lbq_hw.train.nir import inputs, read, write
 from lbq_hw.train.nir.node import RESETS
@@ -28,7 +29,7 @@ _EXAMPLES = """\
 inputs of the dataset:
   Training inputs choose the scales of float weights: those with which the fewest spikes differ from
   the graph's (--calibrate). Other training inputs tell how many still differ, by layer. Test inputs
-  give the accuracy of the graph and of the network.
+  give the accuracy of the graph, of the network and of a simulated board.
 
 examples:
   python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
@@ -50,6 +51,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
         print(f"{prog.removeprefix('python -m ')}: {error}", file=sys.stderr)
         return 2
     print(json.dumps(facts) if args.json else _told(facts))
+    if "accuracies" in facts and not args.json:
+        accuracies.show(facts["accuracies"])
     return 0
 
 
@@ -151,7 +154,7 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
     graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
     train = _data(args, graph, "train")
     inputs.check_shape(graph, train.shape)
-    spec = _spec(args, train)
+    seen, spec = _specs(args, train)
     model = read.module(
         graph,
         reading,
@@ -174,6 +177,9 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
         most_different=args.most_different,
         calibration=train.images[calibrated] if calibrated.size else None,
     )
+    if len(train.class_names) == export.network.classes:
+        named = dataclasses.replace(export.network, class_names=train.class_names)
+        export = dataclasses.replace(export, network=named)
     path = args.out or args.file.with_suffix(".lbq")
     file.save(export.network, path)
     facts = {
@@ -188,7 +194,7 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
     if export.uncalibrated is not None:
         facts["calibrated"] = len(calibrated)
         facts["uncalibrated"] = export.uncalibrated.to_dict()
-    return facts | (_tested(args, spec, model, export, graph) if args.test else {})
+    return facts | (_tested(args, seen, model, export.network, graph) if args.test else {})
 
 
 def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
@@ -202,11 +208,39 @@ def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
     )
 
 
-def _spec(args: argparse.Namespace, data: Dataset) -> InputSpec:
-    largest = 1 if data.temporal else int(data.images.max())
-    bits = args.input_bits or max(1, largest.bit_length())
-    scale = args.full_scale or (1.0 if data.temporal else float(largest))
-    return InputSpec(shape=data.shape, static=not data.temporal, bits=bits, full_scale=scale)
+def _specs(args: argparse.Namespace, data: Dataset) -> tuple[InputSpec, InputSpec]:
+    """The input of the graph, and that of the network, which may have fewer bits.
+
+    Fewer bits than full scale takes are its upper ones: nothing is saturated.
+    """
+    if data.temporal:
+        spec = InputSpec(
+            shape=data.shape,
+            static=False,
+            bits=args.input_bits or 1,
+            full_scale=args.full_scale or 1.0,
+        )
+        return spec, spec
+    white = data.full_scale or _full_scale(args.full_scale, int(data.images.max()))
+    one = args.full_scale or float(white)
+    graph = InputSpec(shape=data.shape, static=True, bits=8, full_scale=one, raw_full_scale=white)
+    bits = args.input_bits or max(white, int(one)).bit_length()
+    shift = max(0, white.bit_length() - bits)
+    network = InputSpec(
+        shape=data.shape,
+        static=True,
+        bits=bits,
+        shift=shift,
+        full_scale=one * (white >> shift) / white,
+        raw_full_scale=white,
+    )
+    return graph, network
+
+
+def _full_scale(told: float | None, largest: int) -> int:
+    """The raw value that means full scale in data that does not say it: the one that the graph saw
+    as 1, unless it saw raw values, or the largest."""
+    return max(largest, 1) if told is None or told <= 1 else max(1, int(told))
 
 
 def _version(path: Path) -> str:
@@ -217,22 +251,21 @@ def _tested(
     args: argparse.Namespace,
     spec: InputSpec,
     model: nn.Module,
-    export: assemble.Export,
+    network: Network,
     graph: nir.NIRGraph,
 ) -> dict[str, Any]:
-    """Accuracies of graph and network on test inputs."""
-    test = draw_from(_data(args, graph, "test"), args.test)
+    """Accuracies of graph, network and board on test inputs; the graph sees these whole."""
+    place = args.dataset if args.data is None else str(args.data)
+    test = draw_from(mapping.fitted(network, _data(args, graph, "test"), place), args.test)
     show_notes(test.notes)
-    images, labels = test.images, test.labels
-    theirs = agreement.classes(model, spec, images)
-    mine = golden.predict(export.network, images)
-    origin = Samples.of(test).origin()
+    found = accuracies.measure(model, spec, network, test)
     return {
-        "tested": len(images),
-        "split": origin["split"],
-        "drawn": origin["drawn"],
-        "graph_accuracy": float(np.mean(theirs == labels)),
-        "network_accuracy": float(np.mean(mine == labels)),
+        "tested": found["images"],
+        "split": found["split"],
+        "drawn": found["drawn"],
+        "graph_accuracy": found["float"] / 100,
+        "network_accuracy": found["integer"] / 100,
+        "accuracies": found,
     }
 
 

@@ -92,7 +92,10 @@ def test_without_calibration_weights_are_rounded_whatever_the_inputs(
     loaded, reading = load(tmp_path / "net.nir")
     model = module(loaded, reading, timesteps=20, static=True, flat=True)
     spec = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16.0)
-    alone = integer_network(model, spec, name="net", weight_bits=4, meta=made.meta)
+    names = tuple("0123456789")
+    alone = integer_network(
+        model, spec, name="net", weight_bits=4, meta=made.meta, class_names=names
+    )
     file.save(alone, tmp_path / "alone.lbq")
     assert (tmp_path / "net.lbq").read_bytes() == (tmp_path / "alone.lbq").read_bytes()
 

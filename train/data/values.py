@@ -1,0 +1,22 @@
+"""The values of a dataset in the range that a network is trained on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lbq_hw.datasets import Dataset, mapping
+from lbq_hw.train.data.input_spec import InputSpec
+
+
+def in_range(dataset: Dataset, spec: InputSpec) -> Dataset:
+    """A dataset whose full scale is that of ``spec``, if it says its own; with notes where values
+    do not look right.
+    """
+    images = dataset.images
+    if not spec.static:
+        notes = mapping.event_notes(images, largest=spec.largest_raw, shift=spec.shift)
+        return replace(dataset, notes=dataset.notes + notes)
+    if dataset.full_scale is not None:
+        images = mapping.scaled(images, of=dataset.full_scale, to=spec.white)
+    notes = mapping.value_notes(images, full_scale=spec.white)
+    return replace(dataset, images=images, full_scale=spec.white, notes=dataset.notes + notes)
