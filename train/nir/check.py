@@ -19,10 +19,11 @@ _NEURON = ("tau", "tau_mem", "tau_syn", "r", "v_leak", "v_threshold", "v_reset",
 _WEIGHTS = ("weight", "bias")
 _LEAST = {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 _DIMENSIONS = ("start_dim", "end_dim")
+_NUMBERS = (*_NEURON, *_WEIGHTS, *_LEAST, *_DIMENSIONS)
 
 
 def file(group: h5py.Group) -> None:
-    """ValueError where reading a group would not end, or fill the memory."""
+    """ValueError where reading would not end, would fill the memory, or finds text for numbers."""
     _walk(group, 0)
 
 
@@ -39,6 +40,8 @@ def _walk(group: h5py.Group, depth: int) -> int:
             total += _walk(item, depth + 1)
         elif isinstance(item, h5py.Dataset):
             total += (item.size or 0) * item.dtype.itemsize
+            if name in _NUMBERS and name != "padding" and item.dtype.kind in "OSU":
+                raise ValueError(f"{item.name} has no numbers")
         if total > MOST_BYTES:
             raise ValueError(f"its arrays have more than {MOST_BYTES >> 30} GiB")
     return total
@@ -46,18 +49,10 @@ def _walk(group: h5py.Group, depth: int) -> int:
 
 def node(one: nir.NIRNode) -> None:
     """RefusalError where a field of a node is no number, or not one that it can be."""
-    for name in (*_NEURON, *_WEIGHTS, *_LEAST, *_DIMENSIONS):
+    for name in _NUMBERS:
         value = getattr(one, name, None)
         if value is not None and not (name == "padding" and _text(value) in _PADDING):
             _number(name, np.asarray(value))
-    shapes = {name: np.shape(getattr(one, name)) for name in _NEURON if hasattr(one, name)}
-    try:
-        np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        raise RefusalError(
-            f"its parameters have the shapes {sorted(set(shapes.values()))}, which do not match",
-            "give all of them the shape of its input",
-        ) from None
 
 
 def _text(value: Any) -> str:
@@ -76,7 +71,7 @@ def _number(name: str, value: np.ndarray[Any, Any]) -> None:
         raise RefusalError(f"its {name} must be finite, and some of it is not", "train it again")
     if name in _LEAST or name in _DIMENSIONS:
         least = _LEAST.get(name, -8)
-        good = value.size <= 2 and (value == np.rint(value)).all()
+        good = value.size <= 2 and value.ndim <= 1 and (value == np.rint(value)).all()
         if not good or value.min() < least or value.max() > 4096:
             raise RefusalError(
                 f"its {name} is {value.tolist()!r}", f"use whole numbers from {least} to 4096"
