@@ -296,9 +296,9 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    if re.search(r"^from boards import .*\bBoard\b", Path(path).read_text("utf-8"), re.M):
-        raise BoardError(f"{path} must say `from lbq_hw.boards import Board`")
     try:
+        if re.search(r"^from boards import .*\bBoard\b", Path(path).read_text("utf-8"), re.M):
+            raise BoardError(f"{path} must say `from lbq_hw.boards import Board`")
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("amaranth"):
@@ -306,9 +306,9 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
         raise BoardError(f"{path} needs the module {error.name}, which is not installed") from error
     except SystemExit as error:
         raise BoardError(f"{path} must set BOARD and no more, but it ends the program") from error
-    except BoardError:
+    except (BoardError, KeyboardInterrupt):
         raise
-    except Exception as error:  # whatever a user's file does
+    except BaseException as error:  # whatever a user's file does
         kind = type(error).__name__
         raise BoardError(f"{path} cannot be read as a board: {kind}: {error}") from error
     return module

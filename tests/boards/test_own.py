@@ -122,7 +122,8 @@ MISTAKES = {
     ),
     "no such platform": (
         changed(platform="'lbq_hw.boards.platforms:ULX4S'"),
-        "platform 'lbq_hw.boards.platforms:ULX4S' is not there: the module lbq_hw.boards.platforms has no ULX4S",
+        "platform 'lbq_hw.boards.platforms:ULX4S' is not there: "
+        "the module lbq_hw.boards.platforms has no ULX4S",
     ),
     "a platform of another family": (
         changed(platform="'amaranth_boards.icebreaker:ICEBreakerPlatform'"),
