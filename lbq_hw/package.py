@@ -55,23 +55,12 @@ class PackageError(ValueError):
 @dataclass(frozen=True, kw_only=True)
 class ExternalMemory:
     """The memory that a tape lies in: its chip, by the name that `lbq_hw.external.chips` has for
-    it, and its size, of which the tape takes the first `tape_bytes`. `own` are the members of a
-    chip that a board of one's own describes.
+    it, and its size, of which the tape takes the first `tape_bytes`.
     """
 
     chip: str
     bytes: int
     tape_bytes: int
-    own: dict[str, Any] | None = None
-
-    def described(self) -> Chip:
-        """The chip; ValueError or TypeError if there is none of that name, or it cannot be one."""
-        if self.own is not None:
-            return Chip(**self.own)
-        for chip in CHIPS:
-            if chip.name == self.chip:
-                return chip
-        raise ValueError(f"there is no chip {self.chip!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +231,7 @@ def write(
 def _memory(tape: bytes, chip: Chip | None) -> dict[str, Any] | None:
     if not tape or chip is None:
         return None
-    found = {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
-    return found if chip in CHIPS else found | {"own": asdict(chip)}
+    return {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
 
 
 def _network(model: Path) -> Network:
@@ -296,10 +284,8 @@ def _description(path: Path) -> _Description:
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
     if (memory := described.memory) is not None:
-        try:
-            memory.described()
-        except (TypeError, ValueError) as error:
-            raise _cannot_be(path, "memory.chip", memory.chip) from error
+        if memory.chip not in {chip.name for chip in CHIPS}:
+            raise _cannot_be(path, "memory.chip", memory.chip)
         if not 1 <= memory.tape_bytes <= memory.bytes:
             raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
     for key in ("board", "model", "bitstream", "selftest", "tape"):

@@ -66,12 +66,17 @@ class DataConfig:
         """What `lbq_hw.datasets.load` is told beside the name, for a network of T timesteps."""
         if self.name == "images":
             shape = (self.channels, self.size, self.size)
-            return {"shape": shape, "reading": Reading(background=self.background)}
+            return {"shape": shape, "reading": self.reading}
         if datasets.is_own(self.name):
-            return {"timesteps": timesteps, "reading": Reading(layout=self.layout)}
+            return {"timesteps": timesteps, "reading": self.reading}
         if datasets.info(self.name).temporal:
             return {"timesteps": timesteps, "size": self.size}
         return {}
+
+    @property
+    def reading(self) -> Reading:
+        """What is said of data of the user's own."""
+        return Reading(layout=self.layout, background=self.background)
 
     @property
     def default_root(self) -> Path | None:

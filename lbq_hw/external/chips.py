@@ -8,8 +8,7 @@ of them.
 from dataclasses import dataclass, fields
 
 __all__ = [
-    "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "PARTS", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles",
-    "usual",
+    "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"
 ]  # fmt: skip
 
 _SECOND = 10**12
@@ -209,11 +208,6 @@ TANG_NANO_20K = Chip(name="Tang Nano 20K", **_SLOWEST_32)
 COLORLIGHT = Chip(name="Colorlight", **_SLOWEST_32)
 CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K, COLORLIGHT)
 """The chips of every board."""
-PARTS = {
-    **dict.fromkeys(("IS42S16160B", "IS42S16160G", "MT48LC16M16A2", "AS4C32M16SB"), ULX3S),
-    **dict.fromkeys(("AS4C2M32SA", "EM638325BK", "M12L64322A"), COLORLIGHT),
-}
-"""The same by part numbers, in any speed grade: the timings are those of the slowest."""
 
 
 def usual(word_bits: int) -> tuple[Chip, int]:

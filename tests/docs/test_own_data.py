@@ -1,19 +1,36 @@
-"""The page on data of one's own: its commands run as they are printed."""
+"""The page on data of one's own: its commands run as they are printed, its sentences are so."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import re
 import shlex
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from simulators import needs_verilator
 
-from lbq_hw import datasets, file, golden
+from lbq_hw import boards, datasets, file, golden, zoo
 from lbq_hw.__main__ import main as lbq
+from lbq_hw.datasets import DatasetError, own
+from lbq_hw.datasets.fitting import load_dataset, load_samples
+from lbq_hw.evaluate import main as evaluate
+from lbq_hw.flow import Job, Options
+from lbq_hw.network import HeldOut
 from lbq_hw.sim.board import main as board
+from lbq_hw.train import command, config
+from lbq_hw.train.data import Origin, held_out, unseen
+from lbq_hw.train.data.origin import held_out_of
+from lbq_hw.train.run_folder import check_data
+from tests.lbq_hw.test_evaluate import small
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 
@@ -58,3 +75,250 @@ def test_the_way_from_pictures_to_predictions_runs_as_printed(
     (wanted,) = golden.predict(file.load("mine.lbq"), raw).tolist()
     assert re.search(rf"classes +│ {wanted} ", shown)
     assert "all logits equal" in shown
+
+
+def digit_arrays(folder: Path, **entries: Any) -> str:
+    """The test digits in a file, with these entries beside or in place of theirs."""
+    test = datasets.load("digits", split="test")
+    arrays: dict[str, Any] = {"images": test.images, "labels": test.labels} | entries
+    np.savez(folder / "mine.npz", **arrays)
+    return str(folder / "mine.npz")
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.uint8)
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises((DatasetError, ValueError)) as caught:
+        call()
+    return str(caught.value)
+
+
+def shapes_are_read(folder: Path, _: object) -> None:
+    for found, wanted in (
+        ((4, 9, 7), (4, 1, 9, 7)),
+        ((4, 2, 9, 7), (4, 2, 9, 7)),
+        ((4, 4, 9, 7), (4, 4, 9, 7)),
+        ((4, 9, 7, 1), (4, 1, 9, 7)),
+        ((4, 9, 7, 3), (4, 3, 9, 7)),
+        ((4, 5, 2, 9, 7), (4, 5, 2, 9, 7)),
+    ):
+        path = digit_arrays(folder, images=zeros(*found), labels=np.arange(4))
+        assert datasets.load("npz", path, split="train").images.shape == wanted
+    path = digit_arrays(folder, images=zeros(4, 8, 8, 4), labels=np.arange(4))
+    assert load_dataset(small((4, 8, 8)), "npz", path).images.shape == (4, 4, 8, 8)
+    frames = refusal(lambda: datasets.load("npz", path, split="test", shape=(1, 8, 8)))
+    assert " can be 8 channels of 8x4 (nchw) or 4 channels of 8x8 (nhwc): " in frames
+
+
+def layouts_are_said(folder: Path, _: object) -> None:
+    path = digit_arrays(folder, images=zeros(4, 8, 8, 4), labels=np.arange(4))
+    assert " can be " in refusal(lambda: datasets.load("npz", path, split="train"))
+    for layout, shape in (("nchw", (8, 8, 4)), ("nhwc", (4, 8, 8))):
+        chosen = config.load("digits", ["data.name=npz", f"data.layout={layout}"])
+        options = chosen.data.options(2)
+        assert datasets.load("npz", path, split="train", **options).shape == shape
+        inside = digit_arrays(folder, images=zeros(4, 8, 8, 4), labels=np.arange(4), layout=layout)
+        assert datasets.load("npz", inside, split="train").shape == shape
+        path = digit_arrays(folder, images=zeros(4, 8, 8, 4), labels=np.arange(4))
+
+
+def labels_begin_with_0(folder: Path, _: object) -> None:
+    path = digit_arrays(folder, labels=datasets.load("digits", split="test").labels + 1)
+    assert "labels - 1" in refusal(lambda: datasets.load("npz", path, split="train"))
+    assert "labels - 1" in refusal(lambda: load_dataset(small(), "npz", path))
+
+
+def turned(folder: Path, _: object) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(np.array([[0, 255]], np.uint8)).save(folder / "a.png", exif=exif)
+    assert own.read_picture(folder / "a.png", (1, 2, 1)).tolist() == [[[0], [255]]]
+
+
+def transparent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(10):
+        (folder / "a" / str(number)).mkdir(parents=True)
+        Image.new("RGBA", (8, 8), (0, 0, 0, 128)).save(folder / "a" / str(number) / "0.png")
+    words = ["--dataset", "images", "--data", str(folder / "a"), "--json"]
+    assert evaluate(words) == 2
+    assert "has transparent pixels" in capsys.readouterr().err
+    for background, value in (("black", 0), ("white", 127)):
+        assert evaluate([*words, "--background", background]) == 0
+        keys = ["data.name=images", "data.size=8", f"data.background={background}"]
+        chosen = config.load("digits", keys)
+        said = datasets.load("images", folder / "a", split="test", **chosen.data.options(2))
+        assert set(said.images.ravel().tolist()) == {value}
+        digits = file.load(zoo.find("digits"))
+        mine = replace(digits, meta={**digits.meta, "config": chosen.to_dict()})
+        wanted = load_dataset(digits, "images", str(folder / "a"), reading=chosen.data.reading)
+        found = load_dataset(mine, "images", str(folder / "a"))
+        np.testing.assert_array_equal(found.images, wanted.images)
+
+
+def left_files(folder: Path, _: object) -> None:
+    (folder / "a" / "deeper").mkdir(parents=True)
+    for name in ("0.png", "1.bmp", "deeper/2.png"):
+        Image.new("L", (8, 8)).save(folder / "a" / name)
+    (folder / "b").mkdir()
+    found = datasets.load("images", folder, split="train", shape=(1, 8, 8))
+    assert found.notes == (
+        "2 files are not read, since a class has the PNG and JPEG files that lie in its folder "
+        "itself: a/1.bmp, a/deeper/2.png",
+    )
+    assert unseen(found) == "there are no images to train on of class 'b'"
+
+
+def files_are_divided(folder: Path, _: object) -> None:
+    test = {"test_images": zeros(2, 8, 8), "test_labels": np.arange(2)}
+    whole = {"images": zeros(3, 8, 8), "labels": np.arange(3)}
+    for others in (whole, {f"train_{name}": array for name, array in whole.items()}):
+        np.savez(folder / "a.npz", **test, **others)
+        splits = [datasets.load("npz", folder / "a.npz", split=x) for x in ("train", "test")]
+        assert [(found.split, len(found)) for found in splits] == [("train", 3), ("test", 2)]
+
+
+def held_out_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = digit_arrays(folder)
+    whole = datasets.load("npz", path, split="test")
+    chosen = held_out(whole, 50)
+    assert np.bincount(whole.labels[chosen]).tolist() == [5] * 10
+    held = HeldOut(data=whole.digest(), count=len(whole), indices=tuple(chosen.tolist()))
+    Origin(digest="", held_out=held).write(folder)
+    assert held_out_of(folder) == held
+    digits = file.load(zoo.find("digits"))
+    mine = {**digits.meta, "dataset": "npz", "float_split": "validation"}
+    for network, split, count in (
+        (replace(digits, meta=mine, held_out=held), "validation", 50),
+        (replace(digits, meta=mine), "whole", 359),
+        (replace(digits, meta=mine, held_out=replace(held, data="0" * 64)), "whole", 359),
+    ):
+        file.save(network, folder / "net.lbq")
+        assert evaluate(["--model", str(folder / "net.lbq"), "--data", path, "--json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert (facts["split"], facts["images"]) == (split, count)
+        assert facts["float_split"] == "validation"
+        among = [note for note in facts["notes"] if "training images may be among these" in note]
+        assert len(among) == (split == "whole")
+
+
+def draws(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate(["--limit", "20"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert " % of 20 of 359 test images (seed 0) right" in shown
+    assert evaluate(["--limit", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["drawn"] == {"of": 359, "seed": 0}
+    digits = file.load(zoo.find("digits"))
+    drawn = load_samples(digits, limit=20).images  # what evaluate, host and sim see
+    shutil.copyfile(zoo.find("digits"), folder / "net.lbq")
+    options = Options(model=zoo.find("digits"), images=20)
+    job = Job(options, boards.find("sim"), folder)
+    np.testing.assert_array_equal(job.images.raw, drawn)
+    raw = datasets.load("digits", split="test").images
+    np.save(folder / "raw.npy", raw)
+    found = load_samples(digits, raw=str(folder / "raw.npy"), limit=20)
+    np.testing.assert_array_equal(found.images, raw[:20])
+
+
+def digits_have_no_data(_: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluate(["--data", "mine.npz"]) == 2
+    assert "reads nothing from mine.npz" in capsys.readouterr().err
+
+
+def runs_remember(folder: Path, _: object) -> None:
+    for number, state in enumerate(({"data": "a"}, {"data": "b"})):
+        check = partial(check_data, state, "a", folder, folder)
+        if number:
+            assert "was trained on other images or labels" in refusal(check)
+        else:
+            check()
+
+
+def runs_are_named(folder: Path, _: object) -> None:
+    chosen = config.load("digits", ["data.name=npz"])
+    given = argparse.Namespace(data=folder / "mine.npz")
+    assert command._run_name(given, chosen) == "mine"
+    assert command._named(chosen, folder / "wide").name == "wide"
+    assert command._named(config.load("digits"), folder / "wide").name == "digits"
+
+
+SENTENCES = (
+    (
+        "`images` are (n, H, W) where they are gray, else (n, C, H, W) or (n, H, W, C); recordings "
+        "have their frames behind n, as many as the network has timesteps.",
+        shapes_are_read,
+    ),
+    (
+        "The shape says which axis has the channels if there are one to four of them first, or one "
+        "or three of them last, and the sides are longer; so does the network that the images are "
+        "given to.",
+        shapes_are_read,
+    ),
+    (
+        "A shape that can be read in two ways, such as (n, 8, 8, 4) in training, is refused. "
+        "`--layout nchw` or `--layout nhwc` says which it is, in a configuration `data.layout`, in "
+        "the file an entry `layout`.",
+        layouts_are_said,
+    ),
+    ("Labels that begin with 1 are refused.", labels_begin_with_0),
+    ("are turned upright as their EXIF entry says", turned),
+    (
+        "a picture that has any is refused until `--background black` or `--background white` says "
+        "what lies behind them, in a configuration `data.background`, which the network remembers.",
+        transparent,
+    ),
+    (
+        "Files that are not read, such as a `.bmp` file or a picture one folder deeper, are "
+        "counted and named in a warning; so are classes of which there is nothing to train on.",
+        left_files,
+    ),
+    (
+        "`test_images` and `test_labels` divide a file, whose other arrays are `train_images` and "
+        "`train_labels`, or `images` and `labels`",
+        files_are_divided,
+    ),
+    (
+        "hold out, `data.validation`, as many of each class. The list of these images stays with "
+        "the network, in `data.json` of the run and in the `.lbq` file, and later commands "
+        "evaluate these alone. Where there is no list, or the data is not what it was, all of it "
+        "is evaluated, and a warning says that training images may be among these.",
+        held_out_alone,
+    ),
+    (
+        "Every line and every JSON with an accuracy names the images that it is of, in `split`: "
+        "`test`, `validation` or `whole`. `float_split` says it of `float_accuracy`.",
+        held_out_alone,
+    ),
+    (
+        "draw N images of the dataset, with the seed 0 and so the same in all of them. The line "
+        "with the accuracy says so, and JSON in `drawn`. Of `--raw` and `--picture` the first N "
+        "are taken.",
+        draws,
+    ),
+    (
+        "**Runs** remember a digest of their images and labels: `lbq train --resume` with others "
+        "is refused.",
+        runs_remember,
+    ),
+    (
+        "A run of a shipped configuration on data of one's own, and its network, have the name of "
+        "the run's folder, which is that of the data unless `--out` says it.",
+        runs_are_named,
+    ),
+    (
+        "The dataset `digits` comes with scikit-learn, and `--data` with it is refused.",
+        digits_have_no_data,
+    ),
+)
+
+
+@pytest.mark.parametrize(("sentence", "check"), SENTENCES)
+def test_a_sentence_of_the_page_is_so(
+    sentence: str,
+    check: Callable[[Path, pytest.CaptureFixture[str]], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert sentence in " ".join(PAGE.read_text("utf-8").split())
+    check(tmp_path, capsys)
