@@ -28,7 +28,7 @@ from lbq_hw.network import HeldOut
 from lbq_hw.sim.board import main as board
 from lbq_hw.train import command, config
 from lbq_hw.train.data import Origin, held_out, unseen
-from lbq_hw.train.data.origin import held_out_of
+from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.run_folder import check_data
 from tests.lbq_hw.test_evaluate import small
 
@@ -186,7 +186,7 @@ def held_out_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert np.bincount(whole.labels[chosen]).tolist() == [5] * 10
     held = HeldOut(data=whole.digest(), count=len(whole), indices=tuple(chosen.tolist()))
     Origin(digest="", held_out=held).write(folder)
-    assert held_out_of(folder) == held
+    assert read_origin(folder).held_out == held
     digits = file.load(zoo.find("digits"))
     mine = {**digits.meta, "dataset": "npz", "float_split": "validation"}
     for network, split, count in (
@@ -219,6 +219,9 @@ def draws(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(folder / "raw.npy", raw)
     found = load_samples(digits, raw=str(folder / "raw.npy"), limit=20)
     np.testing.assert_array_equal(found.images, raw[:20])
+    options = replace(options, raw=str(folder / "raw.npy"))
+    job = Job(options, boards.find("sim"), folder)
+    np.testing.assert_array_equal(job.images.raw, drawn)
 
 
 def digits_have_no_data(_: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,7 +296,7 @@ SENTENCES = (
     (
         "draw N images of the dataset, with the seed 0 and so the same in all of them. The line "
         "with the accuracy says so, and JSON in `drawn`. Of `--raw` and `--picture` the first N "
-        "are taken.",
+        "are taken, but `lbq build` draws from `--raw` too.",
         draws,
     ),
     (
