@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, fx, nn
 
 from lbq_hw.train.frameworks import snntorch, spikingjelly
-from lbq_hw.train.graph import GraphError, RefusalError, Violation, modes
+from lbq_hw.train.graph import GraphError, RefusalError, Violation
 from lbq_hw.train.graph.modes import evaluating
 from lbq_hw.train.graph.plain import LAYERS, hooks, plain
-from lbq_hw.train.graph.trace import Traced
+from lbq_hw.train.graph.trace import Traced, differs, graph_of
 from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
 _FRAMEWORKS: tuple[ModuleType, ...] = (snntorch, spikingjelly)
@@ -35,13 +35,9 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
     with `model`, but for weights that a layer computes, which are those of now. GraphError with
     every place that has no exact form. Export compares the network's layers with `model` itself.
     """
-    graph = _traced(model, training=False)
-    other = modes.difference(_traced(model, training=True), graph)
-    name = type(model).__name__
-    note = (
-        f"{name}: its forward differs between training and evaluation: {other}; the network does "
-        "what the model does in evaluation"
-    )
+    graph = graph_of(model, _Tracer(), training=False)
+    other = differs(model, _Tracer, graph)
+    note = f"{type(model).__name__}: {other}; the network does what the model does in evaluation"
     given = _given(model, timesteps, static=static)
     root = Traced(model, graph, given=given, notes=[note] if other else [])
     violations = [*hooks(model), *_take_up(root, timesteps)]
@@ -52,11 +48,6 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
     _add_time(root, timesteps, static=static)
     root.recompile()
     return root.eval()  # pyright: ignore[reportReturnType]
-
-
-def _traced(model: nn.Module, *, training: bool) -> fx.Graph:
-    with modes.mode(model, training=training):
-        return _Tracer().trace(model)
 
 
 def _take_up(root: Traced, timesteps: int) -> Iterator[Violation]:

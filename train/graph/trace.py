@@ -73,10 +73,7 @@ class Traced(fx.GraphModule):
 class _Tracer(fx.Tracer):
     """Neurons, time layers and torch's own stay whole, and subclasses of those that are read."""
 
-    path = ""
-
-    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        self.path = module_qualified_name
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
         if isinstance(m, (*_OURS, *LAYERS)):
             return True
         torchs = type(m).forward.__module__.startswith("torch.nn.")
@@ -95,7 +92,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
     refused = [*hooks(model)]
     if isinstance(model, fx.GraphModule):
         root = Traced(model, copy.deepcopy(model.graph), given=None)
-        root.refused = (*refused, *_replace_layers(root, refused, training=False))
+        root.refused = (*refused, *_replace_layers(root, refused, training=training))
         return root
     name = type(model).__name__
     if "forward" in vars(model):
@@ -107,18 +104,16 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
                 trainable=False,
             )
         )
-    graph = _traced(model, training=False)
-    trained = _traced(model, training=True) if training else _in_training(model)
-    other = modes.difference(trained, graph)
-    reason = f"its forward differs between training and evaluation: {other}"
+    graph = graph_of(model, _Tracer(), training=False)
+    reason = differs(model, _Tracer, graph)
     notes = []
-    if other and training:
+    if reason and training:
         mend = "write one forward for both, with layers that know their mode (nn.Dropout)"
         refused.append(Violation(path=name, reason=reason, mend=mend, trainable=False))
-    elif other:
+    elif reason:
         notes.append(f"{name}: {reason}; the network does what the model does in evaluation")
-    if training and not other:
-        graph = trained  # functions that are told their mode differ
+    elif training:  # functions that are told their mode differ
+        graph = graph_of(model, _Tracer(), training=True)
     root = Traced(model, graph, given=_evaluated(model), notes=notes)
     root.refused = (*refused, *_replace_layers(root, refused, training=training))
     return root
@@ -132,12 +127,13 @@ def _evaluated(model: nn.Module) -> Callable[[Tensor], Tensor]:
     return run
 
 
-def _in_training(model: nn.Module) -> fx.Graph:
-    """The forward of training, an empty one where it depends on values."""
+def differs(model: nn.Module, tracer: type[fx.Tracer], evaluation: fx.Graph) -> str:
+    """What a forward does otherwise in training than in `evaluation`; empty where nothing."""
     try:
-        return _traced(model, training=True)
+        other = modes.difference(graph_of(model, tracer(), training=True), evaluation)
     except GraphError:
-        return fx.Graph()
+        other = "it depends on values in training"
+    return f"its forward differs between training and evaluation: {other}" if other else ""
 
 
 def _replace_layers(
@@ -163,14 +159,14 @@ def _replace_layers(
             )
 
 
-def _traced(model: nn.Module, *, training: bool) -> fx.Graph:
-    tracer = _Tracer()
+def graph_of(model: nn.Module, tracer: fx.Tracer, *, training: bool) -> fx.Graph:
+    """The graph of a forward in a mode; `GraphError` where it depends on values."""
     try:
         with modes.mode(model, training=training):
             return tracer.trace(model)
     except (TraceError, TypeError) as error:
         frames = [frame for frame in extract_tb(error.__traceback__) if not _foreign(frame)]
-        place = tracer.path or "forward"
+        place = "forward"
         if frames:
             place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
         raise GraphError(

@@ -202,6 +202,36 @@ def test_comparing_leaves_membranes_as_they_were() -> None:
         assert getattr(net[2], membrane) is before
 
 
+class Decides(nn.Sequential):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) if x.sum() > 0 else x
+
+
+class DecidesInTraining(nn.Sequential):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return -x if self.training and x.sum() > 0 else super().forward(x)
+
+
+def test_a_forward_that_depends_on_values_is_refused_with_its_line() -> None:
+    with pytest.raises(GraphError) as caught:
+        adopt(Decides(neuron.IFNode()), timesteps=2, static=True)
+    line = Decides.forward.__code__.co_firstlineno + 1
+    assert str(caught.value) == (
+        "the model has no integer form (1 violation):\n"
+        f"  Decides (test_adopt.py:{line}): its forward depends on the values of a tensor "
+        "(symbolically traced variables cannot be used as inputs to control flow); decide by sizes "
+        "and settings that are known beforehand"
+    )
+
+
+def test_a_forward_that_depends_on_values_in_training_alone_is_noted() -> None:
+    model = adopt(DecidesInTraining(neuron.IFNode()), timesteps=2, static=True)
+    assert model.notes == (
+        "DecidesInTraining: its forward differs between training and evaluation: it depends on "
+        "values in training; the network does what the model does in evaluation",
+    )
+
+
 def test_a_membrane_that_is_read_is_refused() -> None:
     class Reads(nn.Module):
         def __init__(self) -> None:
