@@ -15,7 +15,7 @@ FIGURES = ("gamma.png", "selectivity.png", "levels.png")
 BLUE, ORANGE = "#2456a6", "#d9701e"
 
 
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -31,7 +31,7 @@ _STYLE: dict[Any, Any] = {
 def draw(facts: Mapping[str, Any], folder: Path) -> None:
     """The three figures, one file each."""
     matplotlib.use("Agg")
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         for name, figure in zip(FIGURES, (_gamma, _selectivity, _levels), strict=True):
             canvas, axes = plt.subplots(figsize=(5.2, 3.2), layout="constrained")
             axes.set_axisbelow(True)
@@ -43,7 +43,7 @@ def draw(facts: Mapping[str, Any], folder: Path) -> None:
 def draw_row(facts: Mapping[str, Any], path: Path, *, note: str) -> None:
     """The three figures side by side in one SVG file, which carries `note` as its description."""
     matplotlib.use("Agg")
-    with plt.rc_context(_STYLE):
+    with plt.rc_context(STYLE):
         canvas, row = plt.subplots(1, 3, figsize=(13, 3.4), layout="constrained")
         for axes, figure in zip(row, (_gamma, _selectivity, _levels), strict=True):
             axes.set_axisbelow(True)

@@ -12,6 +12,7 @@ from networks import random_images
 from lbq_hw import file, zoo
 from lbq_hw.datasets.fitting import Samples
 from lbq_hw.train import config, measure
+from lbq_hw.train.results import ablation as ablations
 from lbq_hw.train.results import events, layers, page, runs, store
 from lbq_hw.train.results.command import figure_note, main
 from lbq_hw.train.results.runs import recipes
@@ -32,8 +33,16 @@ def test_the_figure_is_of_the_network_that_the_page_describes():
         assert figure_note(net) in figure.read_text(encoding="utf-8")
 
 
+def test_the_dots_are_the_runs_of_the_page():
+    drawn = ablations.facts(store.load(DOCS))
+    assert sum(len(same) for row in drawn for same in row["accuracy"].values()) == len(
+        list((DOCS / "ablation-60").glob("*.json"))
+    )
+    assert figure_note(drawn) in (DOCS / ablations.FIGURE).read_text(encoding="utf-8")
+
+
 def test_the_files_of_the_page_are_small():
-    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 800_000
+    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 900_000
 
 
 RUN = store.Run(
@@ -341,34 +350,91 @@ def ablation(folder, **accuracies):
     return page.SECTIONS["ablation"].make(store.load(folder))
 
 
-def test_an_ablation_in_the_papers_order_is_confirmed(folder):
+def test_an_ablation_has_a_row_per_neuron_and_the_papers_four_variants(folder):
     text = ablation(folder, v1=95.0, v2=95.5, v3=96.0, lbq=96.25, quantized_ann=97.0)
-    assert rows_of(text)[2:] == [
-        ["V1: fixed step, box", "2", "1", "0.020 to 0.200", "95.00", "96.44"],
-        ["V2: fixed step, ReLSG-ET", "2", "1", "0.020 to 0.200", "95.50", "96.74"],
-        ["V3: learned step, box", "2", "1", "0.020 to 0.200", "96.00", "97.30"],
-        ["LBQ: learned step, ReLSG-ET", "2", "1", "0.020 to 0.200", "96.25", "97.45"],
-        ["Quantized ANN, N + 1 levels", "2", "1", "", "97.00", ""],
+    rows = rows_of(text)
+    gamma = "0.020 to 0.200"
+    size = ["2", "5", "0.5", "1"]
+    assert rows[2:7] == [
+        ["V1: fixed step, box on [1, N]", *size, gamma, "1", "95.00", "", "", "96.44"],
+        ["V2: fixed step, ReLSG-ET", *size, gamma, "1", "95.50", "", "", "96.74"],
+        ["V3: learned step, box on [1, N]", *size, gamma, "1", "96.00", "", "", "97.30"],
+        ["LBQ: learned step, ReLSG-ET", *size, gamma, "1", "96.25", "", "", "97.45"],
+        ["Quantized ANN, N + 1 levels", *size, "", "1", "97.00", "", "", ""],
     ]
-    assert text.startswith("60 epochs each, batch 256, lr 0.1, seed 0; the last epoch, in fp32.")
-    assert text.endswith("\nOf the pairs of rows that the paper has, 6 of 6 are in its order.\n")
-
-
-def test_an_ablation_in_another_order_names_the_pairs(folder):
-    text = ablation(folder, v1=95.0, v2=94.5, v3=96.5, lbq=96.5)
-    assert unwrapped(text).endswith(
-        "Of the pairs of rows that the paper has, 4 of 6 are in its order; turned round: V1 "
-        "against V2 (+0.50 here, -0.30 there) and V3 against LBQ (+0.00 here, -0.15 there). "
+    theirs = ["96.44", "96.74", "97.30", "97.45", "+0.86", "+0.71", "+0.30", "+0.15", ""]
+    ours = ["95.00", "95.50", "96.00", "96.25", "+1.00", "+0.75", "+0.50", "+0.25", "6 of 6"]
+    assert rows[9:] == [["paper", "", *theirs], ["box on [1, N]", "1", *ours]]
+    assert unwrapped(text).startswith(
+        "From a first step of 1, LBQ's learned step ends at 96.25 %, V2's fixed step at 95.50 %: "
+        "+0.75 (1 and 1 seeds). "
     )
+    assert "\n60 epochs each, batch 256, lr 0.1, seed 0; the last epoch, in fp32." in text
 
 
-def test_several_seeds_are_averaged(folder):
+def test_pairs_that_are_turned_round_or_equal_are_not_in_order(folder):
+    text = ablation(folder, v1=95.0, v2=94.5, v3=96.5, lbq=96.5)
+    row = ["95.00", "94.50", "96.50", "96.50", "+1.50", "+2.00", "-0.50", "+0.00", "4 of 6"]
+    assert rows_of(text)[-1][2:] == row
+
+
+def test_each_reading_of_the_box_is_compared_with_the_rows_that_have_none(folder):
+    tails = ["neuron.surrogate=relsg", "neuron.learn_lambda=false"]
+    rows = {
+        "v1": replace(RUN, method="v1", accuracy=90.0),
+        "wide": replace(RUN, method="v1", accuracy=91.0, changes=["neuron.low=0.0"]),
+        "tails": replace(RUN, method="v1", accuracy=92.0, changes=tails),
+        "v2": replace(RUN, method="v2", accuracy=93.0),
+        "scaled": replace(
+            RUN,
+            method="v3",
+            accuracy=94.0,
+            changes=["neuron.low=0.0", "neuron.scale_step=true", "neuron.gamma0=0.25"],
+        ),
+        "one": replace(RUN, timesteps=1, accuracy=96.0),
+        "lm-ht": replace(RUN, method="lm-ht", capacity=2, accuracy=92.5),
+    }
+    for name, row in rows.items():
+        changes = [c for c in row.changes if c.startswith("neuron.")]
+        store.save(replace(row, changes=changes), folder / "ablation" / f"{name}.json")
+    found = rows_of(page.SECTIONS["ablation"].make(store.load(folder)))
+    assert [(row[0], row[1], row[4], row[7]) for row in found[2:9]] == [
+        ("LM-HT: learned mixing of timesteps, full reset", "2", "1", "92.50"),
+        ("V1: fixed step, box on [1, N]", "2", "1", "90.00"),
+        ("V1: fixed step, box on [0, N]", "2", "1", "91.00"),
+        ("V1: fixed step, box with fixed tails", "2", "1", "92.00"),
+        ("V2: fixed step, ReLSG-ET", "2", "1", "93.00"),
+        ("V3: learned step, box on [0, N], scaled step gradient", "2", "0.25", "94.00"),
+        ("LBQ: learned step, ReLSG-ET, T = 1", "1", "1", "96.00"),
+    ]
+    assert [(row[0], row[1], row[2], row[8], row[10]) for row in found[12:]] == [
+        ("box on [1, N]", "1", "90.00", "+3.00", "2 of 3"),
+        ("box on [0, N]", "1", "91.00", "+2.00", "2 of 3"),
+        ("box with fixed tails", "1", "92.00", "+1.00", "2 of 3"),
+    ]
+
+
+def test_several_seeds_are_one_row_with_their_range(folder):
     store.save(replace(RUN, accuracy=96.0), folder / "ablation" / "a.json")
     store.save(replace(RUN, accuracy=97.0, seed=1), folder / "ablation" / "b.json")
-    text = page.SECTIONS["ablation"].make(store.load(folder))
-    row = ["LBQ: learned step, ReLSG-ET", "2", "2", "0.020 to 0.200", "96.50", "97.45"]
-    assert rows_of(text)[2] == row
+    results = store.load(folder)
+    text = page.SECTIONS["ablation"].make(results)
+    assert rows_of(text)[2][6:] == ["2", "96.50", "96.00", "97.00", "97.45"]
     assert "seeds 0 and 1;" in text
+    label = "LBQ: learned step, ReLSG-ET"
+    assert ablations.facts(results) == [{"row": label, "accuracy": {"1": [96.0, 97.0]}}]
+
+
+def test_every_run_of_the_figure_is_drawn(folder, capsys):
+    store.save(replace(RUN, accuracy=96.0), folder / "ablation" / "a.json")
+    store.save(replace(RUN, accuracy=80.0, method="v1"), folder / "ablation" / "b.json")
+    assert main([str(folder)]) == 0
+    assert capsys.readouterr().out.endswith(f"wrote {folder / ablations.FIGURE}\n")
+    drawn = (folder / ablations.FIGURE).read_text(encoding="utf-8")
+    assert figure_note(ablations.facts(store.load(folder))) in drawn
+    for text in ("V1: fixed step, box on [1, N]", "LBQ: learned step, ReLSG-ET", "first step 1"):
+        assert f">{text}</text>" in drawn
+    assert "results/ablation.svg" in page.page(store.load(folder))
 
 
 def test_another_budget_is_another_table(folder):
@@ -378,9 +444,12 @@ def test_another_budget_is_another_table(folder):
     store.save(other, folder / "ablation-60" / "t2.json")
     store.save(replace(other, method="lm-ht", capacity=2), folder / "ablation-60" / "lmht.json")
     text = page.SECTIONS["ablation"].make(store.load(folder))
-    assert text.count("| gamma, by layer |") == 2
+    assert text.count("| gamma, by layer |") == text.count("| Box-ET read as |") == 2
+    assert text.count("The paper's four variants") == 1
     assert text.index(f"{RUN.epochs} epochs each") < text.index("64/128/256, 60 epochs each")
-    assert [row[-1] for row in rows_of(text)[-2:]] == ["96.40", "97.45"]
+    named = {row[0]: row[-1] for row in rows_of(text)}
+    assert named["LM-HT: learned mixing of timesteps, full reset"] == "96.40"
+    assert named["LBQ: learned step, ReLSG-ET"] == "97.45"
     commands = page.SECTIONS["commands"]
     store.save(RUN, folder / "runs" / "t2.json")
     shown = commands.make(store.load(folder))
@@ -399,25 +468,19 @@ def test_other_neurons_of_a_method_are_rows_of_their_own(folder):
     finer = ["train.ema=0.999", "neuron.gamma0=0.25"]
     rows = {
         "v1": replace(RUN, method="v1", accuracy=90.0),
-        "v2": replace(RUN, method="v2", accuracy=91.0),
         "lbq2": replace(RUN, capacity=2, accuracy=95.0),
         "v1-finer": replace(RUN, method="v1", accuracy=94.0, changes=finer),
-        "v3-finer": replace(RUN, method="v3", accuracy=93.0, changes=finer),
+        "slow": replace(RUN, accuracy=93.0, changes=[*finer, "neuron.beta=0.9"]),
     }
     for name, row in rows.items():
         store.save(row, folder / "ablation" / f"{name}.json")
     text = page.SECTIONS["ablation"].make(store.load(folder))
-    assert [(row[0], *row[4:]) for row in rows_of(text)[2:]] == [
-        ("V1: fixed step, box", "90.00", "96.44"),
-        ("V2: fixed step, ReLSG-ET", "91.00", "96.74"),
-        ("LBQ: learned step, ReLSG-ET, N = 2", "95.00", "96.73"),
-        ("V1: fixed step, box, gamma0=0.25", "94.00", "96.44"),
-        ("V3: learned step, box, gamma0=0.25", "93.00", "97.30"),
+    assert [(row[0], *row[3:5], row[7], row[-1]) for row in rows_of(text)[2:6]] == [
+        ("V1: fixed step, box on [1, N]", "0.5", "0.25", "94.00", "96.44"),
+        ("V1: fixed step, box on [1, N]", "0.5", "1", "90.00", "96.44"),
+        ("LBQ: learned step, ReLSG-ET, N = 2", "0.5", "1", "95.00", "96.73"),
+        ("LBQ: learned step, ReLSG-ET, beta=0.9", "0.9", "0.25", "93.00", "97.45"),
     ]
-    assert unwrapped(text).endswith(
-        "Of the pairs of rows that the paper has, 1 of 1 are in its order. With gamma0=0.25, 0 "
-        "of 1 are in its order; turned round: V1 against V3 (+1.00 here, -0.86 there). "
-    )
 
 
 @pytest.mark.parametrize(
@@ -515,8 +578,10 @@ def test_commands_name_the_folder_of_each_dataset(folder):
 
 
 def test_a_note_stands_under_its_section(folder):
-    write(folder / "notes.json", {"ablation": "Why so."})
-    assert "\nWhy so.\n\n## Recipes\n" in page.page(store.load(folder))
+    write(folder / "notes.json", {"recipes": "Why so.", "ablation": "In short."})
+    text = page.page(store.load(folder))
+    assert "\nWhy so.\n\n## Training steps\n" in text
+    assert "\n## Ablation\n\nIn short.\n" in text
     write(folder / "notes.json", {"other": "Why so."})
     with pytest.raises(ValueError, match=r"^notes\.json must have keys of accuracy, .*'other'"):
         page.page(store.load(folder))

@@ -8,12 +8,12 @@ import json
 import sys
 from pathlib import Path
 
-from lbq_hw.train.results import layers, page, store
+from lbq_hw.train.results import ablation, layers, page, store
 
 _EPILOG = """\
 examples:
   python -m train.results docs/results
-      write docs/results.md and the figure docs/results/layers.svg
+      write docs/results.md and the figures docs/results/layers.svg and ablation.svg
   python -m train.results docs/results/ablation --collect runs/v1 runs/v2 runs/v3
       add a row a run: docs/results/ablation/v1.json and so on
   python -m train.results docs/results/validation --collect runs/a runs/b
@@ -60,9 +60,9 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def figure_note(net: object) -> str:
-    """What the figure says of its data, so that a stale one is known."""
-    digest = hashlib.sha256(json.dumps(net, sort_keys=True).encode()).hexdigest()
+def figure_note(data: object) -> str:
+    """What a figure says of its data, so that a stale one is known."""
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return f"made by python -m train.results from data of SHA-256 {digest}"
 
 
@@ -70,10 +70,16 @@ def _write_page(folder: Path, out: Path) -> None:
     results = store.load(folder)
     out.write_text(page.page(results), encoding="utf-8")
     print(f"wrote {out}")
-    net = layers.described(results)
+    net, rows = layers.described(results), ablation.facts(results)
     if net is not None:
         from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
 
         path = folder / layers.FIGURE
         figures.draw_row(layers.facts(net), path, note=figure_note(net))
+        print(f"wrote {path}")
+    if rows:
+        from lbq_hw.train.results import dots  # likewise
+
+        path = folder / ablation.FIGURE
+        dots.draw(rows, path, note=figure_note(rows))
         print(f"wrote {path}")

@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from lbq_hw import zoo
 from lbq_hw.markdown import table
 from lbq_hw.train.bench_gpu.profile import table as kinds
-from lbq_hw.train.results import costs, events, layers, runs
+from lbq_hw.train.results import ablation, costs, events, layers, runs
 from lbq_hw.train.results.store import Results, Run
 from lbq_hw.train.results.text import join, paragraph
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page: `make` gives None without its files, and `missing` then says why."""
+    """A part of the page: `make` gives None without its files, and `missing` then says why. Its
+    note follows, unless `note_first`.
+    """
 
     title: str
     make: Callable[[Results], str | None]
     missing: str
+    note_first: bool = False
 
 
 def page(results: Results) -> str:
@@ -39,9 +42,10 @@ def page(results: Results) -> str:
     ]
     for key, section in SECTIONS.items():
         parts.append(f"## {section.title}\n")
-        parts.append(section.make(results) or paragraph(section.missing))
+        made = [section.make(results) or paragraph(section.missing)]
         if key in results.notes:
-            parts.append(paragraph(results.notes[key]))
+            made.insert(0 if section.note_first else 1, paragraph(results.notes[key]))
+        parts += made
     return "\n".join(parts)
 
 
@@ -113,17 +117,17 @@ def _commands(results: Results) -> str | None:
         f"--compare-golden 50 --out {folder}/measured/NAME.json",
         f"python -m train.results {folder}/runs --collect runs/NAME",
     ]
-    for ablation, rows in results.ablations.items():
-        made = ablation == "ablation"  # by one command, but for neurons that it does not have
+    for kind, rows in results.ablations.items():
+        made = kind == "ablation"  # by one command, but for neurons that it does not have
         if made and rows:
             epochs = next(iter(rows.values())).epochs
             lines.append(f"make ablation DATA=DIR ARGS='--set train.epochs={epochs}'")
         lines += [
-            _command(run, f"runs/{ablation}/{name}")
+            _command(run, f"runs/{kind}/{name}")
             for name, run in rows.items()
             if run.neuron_changes or not made
         ]
-        lines.append(f"python -m train.results {folder}/{ablation} --collect runs/{ablation}/*")
+        lines.append(f"python -m train.results {folder}/{kind} --collect runs/{kind}/*")
     lines += [f"make bench-gpu ARGS='--json {folder}/bench-gpu.json'"] if results.bench else []
     profile = f"make bench-gpu ARGS='--profile --json {folder}/profile-gpu.json'"
     lines += [profile] if results.profile else []
@@ -164,7 +168,8 @@ SECTIONS = {
     ),
     "ablation": Section(
         title="Ablation",
-        make=runs.ablation,
+        make=ablation.section,
+        note_first=True,
         missing="Left out: no run was collected with `python -m train.results`.",
     ),
     "recipes": Section(

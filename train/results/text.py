@@ -18,7 +18,7 @@ def percent(value: float | None) -> str:
 
 def points(value: float) -> str:
     """A difference of percentages, with its sign."""
-    return f"{value:+.2f}"
+    return f"{round(value, 2) + 0.0:+.2f}"  # never -0.00
 
 
 def millions(value: float) -> str:
