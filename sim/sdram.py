@@ -17,7 +17,7 @@ from lbq_hw.external.chips import Chip
 
 MODEL = Path(__file__).with_name("sdram.v")
 _TIMES = ("rcd", "rp", "ras", "rc", "rfc", "rrd", "wr", "mrd", "refresh", "power_up",
-          "period_2", "period_3", "access", "hold", "release")  # fmt: skip
+          "access", "hold", "release")  # fmt: skip
 
 
 def parameters(chip: Chip, clock_hz: int) -> dict[str, int]:
@@ -26,6 +26,7 @@ def parameters(chip: Chip, clock_hz: int) -> dict[str, int]:
     return {
         **{name.upper(): getattr(chip, name) for name in (*geometry, *_TIMES)},
         "PERIOD": 10**12 // clock_hz,
+        "PERIOD_3": chip.period,
     }
 
 

@@ -18,7 +18,8 @@
 // Delays of the board and of the other side's pads are part of these two. A word that nobody asked
 // for is the last one, inverted. This needs no delays in the simulator.
 //
-// +sdram_access=PS and +sdram_hold=PS replace the parameters, +sdram_file=NAME fills the memory from a
+// +sdram_access=PS and +sdram_hold=PS replace the parameters. +sdram_drift=PS moves both later (earlier,
+// if it is negative) from edge +sdram_drift_begin=N to edge +sdram_drift_end=N, evenly. +sdram_file=NAME fills the memory from a
 // file of words, highest byte first, in the order of column, bank, row. It is read again at an edge
 // with `reload`.
 module sdram #(
@@ -86,7 +87,9 @@ module sdram #(
     reg [DATA_BITS-1:0] launched_word [0:KEPT-1];
     reg [DATA_BITS-1:0] last;
 
-    integer access, hold;
+    integer access, hold, period;  // signed, as a parameter need not be
+    integer drift, drifted;  // at the end, and so far
+    reg [63:0] drift_begin, drift_end;
     integer at_rise, at_fall;  // which launched word is right at the next such edge; KEPT for none
     integer i, file, got;
     reg [8*256-1:0] name;
@@ -143,20 +146,45 @@ module sdram #(
         hold = HOLD;
         got = $value$plusargs("sdram_access=%d", access);
         got = $value$plusargs("sdram_hold=%d", hold);
+        period = PERIOD;
+        drift = 0;
+        drifted = 0;
+        drift_begin = 0;
+        drift_end = 0;
+        got = $value$plusargs("sdram_drift=%d", drift);
+        got = $value$plusargs("sdram_drift_begin=%d", drift_begin);
+        got = $value$plusargs("sdram_drift_end=%d", drift_end);
         if (hold >= access || 2 * access > 2 * KEPT * PERIOD) begin
             $display("sdram: access must be more than hold and at most %0d ps", KEPT * PERIOD);
             $finish;
         end
-        // A word launched i rising edges ago is 2 i + 1 half periods old at the next falling edge,
-        // and 2 i + 2 at the next rising one.
-        at_rise = KEPT;
-        at_fall = KEPT;
-        for (i = 0; i < KEPT; i = i + 1) begin
-            if (2 * access <= (2 * i + 1) * PERIOD && 2 * i * PERIOD <= 2 * hold + PERIOD) at_fall = i;
-            if (2 * access <= (2 * i + 2) * PERIOD && 2 * i * PERIOD <= 2 * hold) at_rise = i;
-        end
+        aim;
         fill;
     end
+
+    // A word launched i rising edges ago is 2 i + 1 half periods old at the next falling edge, and
+    // 2 i + 2 at the next rising one.
+    task aim;
+        begin
+            at_rise = KEPT;
+            at_fall = KEPT;
+            for (i = 0; i < KEPT; i = i + 1) begin
+                if (2 * (access + drifted) <= (2 * i + 1) * period
+                    && 2 * i * period <= 2 * (hold + drifted) + period) at_fall = i;
+                if (2 * (access + drifted) <= (2 * i + 2) * period
+                    && 2 * i * period <= 2 * (hold + drifted)) at_rise = i;
+            end
+        end
+    endtask
+
+    task wander;
+        begin
+            if (edges >= drift_end) drifted = drift;
+            else if (edges > drift_begin)
+                drifted = drift * $signed(edges - drift_begin) / $signed(drift_end - drift_begin);
+            aim;
+        end
+    endtask
 
     task fill;
         if ($value$plusargs("sdram_file=%s", name)) begin
@@ -296,6 +324,7 @@ module sdram #(
     task rise;
         begin
             edges = edges + 1;
+            if (drift != drifted) wander;
             if (reload === 1) fill;
             // The word before is on the pins until RELEASE after this edge.
             if (launched[0] && dq_driven) fail("bus turnaround", burst_bank);

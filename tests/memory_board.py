@@ -43,6 +43,8 @@ class RandomMemory(wiring.Component):
         m.d.comb += [
             tape.calibrated.eq(noise != 0),
             tape.aligned.eq(lucky),
+            host.captures.passed.eq(0b110),
+            host.captures.used.eq(1),
             read.addr.eq(address),
             came.eq(read.data),
             write.addr.eq(address),

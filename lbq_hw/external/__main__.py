@@ -21,7 +21,7 @@ from lbq_hw.compiler.places import place_over
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
-from lbq_hw.external import ReaderTiming, Room, plan, reader_timing
+from lbq_hw.external import ReaderTiming, Room, captures, plan, reader_timing
 from lbq_hw.external.narrow import narrowed, narrowed_levels
 from lbq_hw.external.rams import block_rams
 from lbq_hw.network import INPUT, Network
@@ -33,6 +33,8 @@ examples:
   python -m lbq_hw.external --data DIR --weight-bits 4 --weight-rows 1024 --partial-bits 17
   python -m lbq_hw.external --data DIR --board tang-nano-20k --narrow 2 --timesteps 1 --lanes 32 \\
       --units 2 --weight-bits 4 --partial-bits 17
+  python -m lbq_hw.external --captures
+      when each board takes words from its memory, and what they may drift
 
 columns of the table:
   bands     of output rows; a band's partial sums fit in --partial-words
@@ -51,6 +53,9 @@ not rounded.
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
+    if args.captures:
+        print(json.dumps(captures.facts()) if args.json else captures.markdown().rstrip())
+        return 0
     try:
         facts = _budget(args)
     except (DatasetError, OSError, OverflowError, TypeError, ValueError) as error:
@@ -87,6 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--halves", action="store_true", help="a weight memory of two halves, for comparison")
     add("--dataset", help="default: the one the model was trained on")
     add_data(parser)
+    add(
+        "--captures",
+        action="store_true",
+        help="print when all boards take words from their memories, as a table, and end",
+    )
     add("--json", action="store_true", help="one JSON object instead of a table")
     return parser
 

@@ -8,9 +8,16 @@ of them.
 from dataclasses import dataclass, fields
 
 __all__ = [
-    "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual"
+    "CALIBRATION_WORDS", "CAS_LATENCY", "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "TANG_NANO_20K",
+    "ULX3S", "Chip", "Cycles", "usual",
 ]  # fmt: skip
 
+CAS_LATENCY = 3
+"""Cycles from a read to its first word. Every chip allows 3 at every clock. With 2 some of them
+bring their words 2 ns later after the edge (MT48LC16M16A2-6A: tAC of 7.5 instead of 5.4 ns), and no
+run would be shorter: words are shown as late as the last capture would bring them."""
+CALIBRATION_WORDS = 16
+"""The last words of a memory, which calibration overwrites."""
 _SECOND = 10**12
 _LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
 _CONTROL = 32  # cycles of a write, or that it waits for words on their way, at most
@@ -22,8 +29,6 @@ class Cycles:
 
     Members
     -------
-    cas : int
-        Latency of reads, 2 or 3.
     rcd, rp, rfc, mrd, wr : int
         As in `Chip`.
     ras : int
@@ -36,7 +41,6 @@ class Cycles:
         Before the first command.
     """
 
-    cas: int
     rcd: int
     rp: int
     ras: int
@@ -65,12 +69,16 @@ class Chip:
         Longest time in ps from a refresh to the next, on average over all rows.
     power_up : int
         Time in ps before the first command.
-    period_2, period_3 : int
-        Shortest clock period in ps with a CAS latency of 2 and of 3.
+    period : int
+        Shortest clock period in ps with a CAS latency of 3.
     access, hold, release : int
         Times in ps after a clock edge at which the data that it launches are valid at the latest
         (tAC), those of the edge before are valid at least (tOH), and the chip has ceased to drive
         at the latest (tHZ).
+    delay_least, delay_most : int
+        Least and most time in ps that the pads and wires of the board add to both: from an edge of
+        the core's clock to the same edge at the chip, and from the chip's data pins to the register
+        that takes them, its set-up time included and its hold time deducted.
     """
 
     name: str
@@ -88,11 +96,12 @@ class Chip:
     mrd: int
     refresh: int
     power_up: int
-    period_2: int
-    period_3: int
+    period: int
     access: int
     hold: int
     release: int
+    delay_least: int
+    delay_most: int
 
     def __post_init__(self):
         for field in fields(self):
@@ -105,6 +114,11 @@ class Chip:
             raise ValueError(f"column_bits must be at most 10, not {self.column_bits!r}")
         if self.hold >= self.access:
             raise ValueError(f"hold must be less than access ({self.access}), not {self.hold!r}")
+        if self.delay_least > self.delay_most:
+            raise ValueError(
+                f"delay_least must be at most delay_most ({self.delay_most}), not "
+                f"{self.delay_least!r}"
+            )
 
     @property
     def address_bits(self) -> int:
@@ -120,6 +134,11 @@ class Chip:
     def size_bytes(self) -> int:
         """Bytes of the memory."""
         return self.words * self.data_bits // 8
+
+    @property
+    def tape_bytes(self) -> int:
+        """The longest tape, which ends before what calibration overwrites."""
+        return (self.words - CALIBRATION_WORDS) * self.data_bits // 8
 
     @property
     def page_words(self) -> int:
@@ -139,12 +158,8 @@ class Chip:
         def up(time: int) -> int:
             return -(-time * clock_hz // _SECOND)
 
-        if self.period_2 * clock_hz <= _SECOND:
-            cas = 2
-        elif self.period_3 * clock_hz <= _SECOND:
-            cas = 3
-        else:
-            most = _SECOND // self.period_3
+        if self.period * clock_hz > _SECOND:
+            most = _SECOND // self.period
             raise ValueError(f"clock_hz must be at most {most} for {self.name}, not {clock_hz!r}")
         rp, wr = up(self.rp), max(_LEAST_CYCLES, up(self.wr))
         ras = max(up(self.ras), up(self.rc) - rp)
@@ -156,7 +171,6 @@ class Chip:
                 f"clock_hz must leave {self.name} time between refreshes, not be {clock_hz!r}"
             )
         return Cycles(
-            cas=cas,
             rcd=rcd,
             rp=rp,
             ras=ras,
@@ -168,6 +182,14 @@ class Chip:
         )
 
 
+# Pads of an ECP5 of speed grade 6 with LVCMOS33, from the timing database of Project Trellis
+# (ECP5/timing/speed_6/cells.json, ps): ODDRX1F from clock to output 983 to 987, output pad 1,988 to
+# 2,674, input pad 990 to 1,140, IDDRX1F with a set-up time of 401 and a hold time of 235. The
+# database has slow chips only: a fast one is taken as twice as fast. Wires of 1 to 2 cm, there and
+# back, are an estimate: 100 to 300 ps.
+_PADS_LEAST = (983 + 1_988 + 990) // 2 - 235
+_PADS_MOST = 987 + 2_674 + 1_140 + 401
+_WIRES_LEAST, _WIRES_MOST = 100, 300
 # Data sheets of IS42S16160G-7, IS42S16160B-7, MT48LC16M16A2-75 and -6A, AS4C32M16SB-7 (of whose
 # 1,024 columns half are used).
 _SLOWEST_16 = {
@@ -185,25 +207,33 @@ _SLOWEST_16 = {
     "mrd": 15_000,
     "refresh": 7_812_500,
     "power_up": 200_000_000,
-    "period_2": 10_000,
-    "period_3": 7_500,
-    "access": 6_500,
+    "period": 7_500,
+    "access": 5_400,
     "hold": 2_500,
     "release": 6_500,
+    "delay_least": _PADS_LEAST + _WIRES_LEAST,
+    "delay_most": _PADS_MOST + _WIRES_MOST,
 }
 ULX3S = Chip(name="ULX3S", **_SLOWEST_16)
 ICESUGAR_PRO = Chip(name="iCESugar-pro", **_SLOWEST_16)
-# In the package of a GW2AR-18. Its maker gives no more than the clock and the geometry: timings are
-# those of chips of that geometry in their slower grade (AS4C2M32SA-7, M12L64322A).
+# Chips of 2 M words of 32 bits in their slower grades (AS4C2M32SA-7, M12L64322A-7). tAC is that of
+# the slowest, rounded up, and tRFC that of the chips of 16 bits.
 _SLOWEST_32 = _SLOWEST_16 | {
     "data_bits": 32,
     "row_bits": 11,
     "column_bits": 8,
     "refresh": 15_625_000,
     "rc": 66_000,
-    "rfc": 66_000,
+    "access": 6_000,
 }
-TANG_NANO_20K = Chip(name="Tang Nano 20K", **_SLOWEST_32)
+# In the package of a GW2AR-18, with wires of some millimetres. Its maker gives no more than the
+# geometry and a clock of up to 166 MHz: other timings are those of chips of that geometry, and tAC
+# that of their grade for 166 MHz. No source has the times of the FPGA's pads: those of an ECP5 are
+# assumed.
+TANG_NANO_20K = Chip(
+    name="Tang Nano 20K",
+    **_SLOWEST_32 | {"access": 5_500, "delay_least": _PADS_LEAST, "delay_most": _PADS_MOST},
+)
 # EM638325BK-6H on the i5, M12L64322A on the i9: the same geometry, and no slower.
 COLORLIGHT = Chip(name="Colorlight", **_SLOWEST_32)
 CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K, COLORLIGHT)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbq_hw.external.chips import Chip, usual
+from lbq_hw.external.chips import CAS_LATENCY, Chip, usual
 
-DELAYS = 8
+DELAYS = 7
 """Delays, in cycles, with which words can be taken from the pins of a chip: calibration chooses."""
 
 
@@ -69,7 +69,7 @@ def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
     and words are shown as late as the last of the `DELAYS` would bring them.
     """
     cycles = chip.cycles(clock_hz)
-    first = cycles.rcd + cycles.cas + DELAYS + 7
+    first = cycles.rcd + CAS_LATENCY + DELAYS + 7
     return ReaderTiming(
         word_bits=chip.data_bits,
         page_words=chip.page_words,

@@ -65,9 +65,9 @@ def compile_program(job: Job, work: Path) -> str:
     (work / "program.txt").write_text(listing.text(job.program), encoding="utf-8")
     _write(work / "program.json", listing.summary(job.program))
     chip, size = job.board.chip, len(job.program.tape)
-    if chip is not None and size > chip.size_bytes:
+    if chip is not None and size > chip.tape_bytes:
         raise FlowError(
-            f"the tape has {size:,} bytes, the memory of {job.board.title} {chip.size_bytes:,}: "
+            f"the tape has {size:,} bytes, the memory of {job.board.title} {chip.tape_bytes:,}: "
             "take a board with more of it, or train with fewer weight_bits"
         )
     used = job.program.usage

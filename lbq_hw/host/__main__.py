@@ -20,7 +20,7 @@ from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.host import ports
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import LinkError, SerialTransport
-from lbq_hw.host.results import Measured, report, show
+from lbq_hw.host.results import Measured, report, show, spoken_captures
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.host.upload import Upload, upload_tape
 from lbq_hw.isa import regions
@@ -41,6 +41,8 @@ examples:
       the classes that the board takes these pictures for
   python -m lbq_hw.host --package DIR --memory-test
       a test of the board's external memory by its own core; exit code 1 if a word differs
+  python -m lbq_hw.host --package DIR --selftest --recalibrate
+      the self-test, once the core has found out anew when words of its memory are there
 The program is uploaded unless the bitstream has brought it or the external memory holds it; an
 upload that was interrupted goes on where it was. Latency comes from the cycles that the
 core counted, at the package's clock; throughput from the time that passed, the link included. With
@@ -60,6 +62,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
         if args.package is None:
             raise ValueError("give --package, or --ports")
         packed = package.read(args.package)
+        if args.recalibrate and not packed.config.external:
+            raise ValueError(f"the core of {packed.folder} has no external memory to calibrate")
         if args.memory_test:
             return _test_memory(args, packed)
         samples, wanted = _samples(args, packed)
@@ -142,6 +146,8 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
     with _opened(args, packed) as line, image_bar() as bar:
         task = bar.add_task("upload", total=None)
         device = Device(line, program)
+        if args.recalibrate:
+            device.recalibrate()
         began = line.now()
         tape, uploaded = None, False
         if program.tape:
@@ -173,6 +179,7 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
             uploaded=uploaded,
             upload_seconds=ready - began,
             tape=tape,
+            captures=device.captures(),
             repeats=line.repeats,
         )
 
@@ -209,18 +216,23 @@ def _test_memory(args: argparse.Namespace, packed: Package) -> int:
     with _opened(args, packed) as line, image_bar() as bar:
         bar.add_task("memory test", total=None)
         device = Device(line, _program(packed))
+        if args.recalibrate:
+            device.recalibrate()
         memory = device.memory()
+        captures = memory.captures().facts()
         began = line.now()
         differing = memory.test()
         device.check()
         seconds = line.now() - began
     if args.json:
-        facts = {"board": packed.board, "config": packed.config.digest}
+        facts = {"board": packed.board, "config": packed.config.digest, "captures": captures}
         print(json.dumps(facts | {"differing_words": differing, "seconds": seconds}))
     elif differing:
         print(f"memory test: {differing} words DIFFER, {units.seconds(seconds)}")
     else:
         print(f"memory test: no word differs, {units.seconds(seconds)}")
+    if not args.json:
+        print(f"captures: {spoken_captures(captures)}")
     return 1 if differing else 0
 
 
@@ -266,6 +278,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--memory-test",
         action="store_true",
         help="let the core test its external memory, which overwrites it, and end",
+    )
+    parser.add_argument(
+        "--recalibrate",
+        action="store_true",
+        help="first let the core find out anew when words of its external memory are there: for a "
+        "board that has become warmer or colder",
     )
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")

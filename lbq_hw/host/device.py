@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles import most_cycles
-from lbq_hw.host.memory import ExternalMemory, Tick, nothing, pieces
+from lbq_hw.host.memory import Captures, ExternalMemory, Tick, nothing, pieces, recalibrated
 from lbq_hw.host.transport import DeviceError, Transport
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
@@ -23,9 +23,11 @@ START, CLEAR = 1, 2
 
 
 _ADVICE = {
-    Error.TAPE: "the tape in its memory is not this package's: upload it with --reload",
-    Error.CRC: "the tape in its memory was altered: upload it with --reload, and if that does not "
-    "help, test the memory with --memory-test",
+    Error.TAPE: "the tape in its memory is not this package's, or is read wrongly: upload it with "
+    "--reload --recalibrate",
+    Error.CRC: "the tape in its memory was altered, or the board has become warmer or colder since "
+    "its memory was calibrated: run with --recalibrate, and if that does not help, test the memory "
+    "with --memory-test",
     Error.ORDER: "its tape waits for itself: build the package again",
     Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
     "package is for this board",
@@ -64,6 +66,25 @@ class Device:
         """The external memory, once it works; of a core that has one."""
         self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
         return ExternalMemory(self.transport)
+
+    def recalibrate(self) -> Captures:
+        """Let the core find out anew when words of its external memory are there.
+
+        For a board that has become warmer or colder, and after an error CRC. Tapes end before the
+        words that this overwrites.
+        """
+        if not self.config.external:
+            raise ValueError("a core without external memory has none to calibrate")
+        self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
+        memory = recalibrated(self.transport)
+        self.check()
+        return memory.captures()
+
+    def captures(self) -> Captures | None:
+        """What the last calibration of the external memory has found; None without one."""
+        if not self.config.external:
+            return None
+        return ExternalMemory(self.transport).captures()
 
     def load(self, tick: Tick = nothing) -> None:
         """Write the tables, weights and parameters, or what the external memory lacks of the tape.

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lbq_hw.host.transport import DeviceError, Transport
 from lbq_hw.isa import regions
@@ -60,6 +61,29 @@ def pieces(tape: bytes) -> list[Piece]:
     return [Piece(first=at // 4, data=whole[at : at + step]) for at in range(0, len(whole), step)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Captures:
+    """Which captures `passed` in the core's calibration, and the one that is `used`.
+
+    A capture is a moment at which words are taken from the pins of the memory: each number is half
+    a cycle of the clock later.
+    """
+
+    passed: tuple[int, ...]
+    used: int
+
+    @classmethod
+    def decode(cls, register: int) -> Captures:
+        """From the register `captures`."""
+        numbers = range(regions.CAPTURES)
+        passed = tuple(number for number in numbers if register >> number & 1)
+        return cls(passed=passed, used=register >> regions.CAPTURES & regions.CAPTURES - 1)
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {"passed": list(self.passed), "used": self.used}
+
+
 class ExternalMemory:
     """The memory behind a core, which is idle.
 
@@ -83,6 +107,10 @@ class ExternalMemory:
             "the board"
         )
 
+    def captures(self) -> Captures:
+        """What the last calibration has found."""
+        return Captures.decode(self._transport.read(_NUMBER["captures"], 1)[0])
+
     def digest(self, first: int, slices: int) -> int:
         """CRC-32 of slices from `first` on, as the core reads them."""
         self._transport.write(_NUMBER["digest_first"], [first, slices])
@@ -104,7 +132,8 @@ class ExternalMemory:
             if not any(self._put(piece) for _ in range(2)):
                 raise DeviceError(
                     f"the external memory does not keep what is written to slices {piece.first} to "
-                    f"{piece.first + piece.slices - 1}: test it with --memory-test"
+                    f"{piece.first + piece.slices - 1}: run with --recalibrate, and if that does "
+                    "not help, test it with --memory-test"
                 )
             tick()
 
@@ -134,3 +163,9 @@ class ExternalMemory:
             f"the external memory does not end its {what}: reset the board, and if that does not "
             "help, load its bitstream again"
         )
+
+
+def recalibrated(transport: Transport) -> ExternalMemory:
+    """The memory, once its core has calibrated it anew; one that did not work may work then."""
+    transport.write(_NUMBER["captures"], [0])
+    return ExternalMemory(transport)

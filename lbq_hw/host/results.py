@@ -14,6 +14,7 @@ from rich.table import Table
 from lbq_hw import units
 from lbq_hw.datasets import meaning
 from lbq_hw.datasets.fitting import Samples, described
+from lbq_hw.host.memory import Captures
 from lbq_hw.host.upload import Upload
 from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
@@ -30,6 +31,7 @@ class Measured:
     uploaded: bool
     upload_seconds: float
     tape: Upload | None
+    captures: Captures | None
     repeats: int
 
 
@@ -68,6 +70,7 @@ def report(
         "uploaded": measured.uploaded,
         "upload_seconds": measured.upload_seconds,
         "tape": None if measured.tape is None else measured.tape.facts(),
+        "captures": None if measured.captures is None else measured.captures.facts(),
         "repeated_frames": measured.repeats,
     }
 
@@ -94,6 +97,14 @@ def show(facts: dict[str, Any]) -> None:
     if not facts["uploaded"]:
         upload = "none: the model is baked in" if tape is None else "none: the memory holds it"
     table.add_row("upload", upload)
+    if facts["captures"] is not None:
+        table.add_row("captures", spoken_captures(facts["captures"]))
     if facts["repeated_frames"]:
         table.add_row("repeated frames", str(facts["repeated_frames"]))
     Console().print(table)
+
+
+def spoken_captures(facts: dict[str, Any]) -> str:
+    """What calibration has found, for people."""
+    passed = " and ".join(map(str, facts["passed"]))
+    return f"{passed} passed, {facts['used']} in use"

@@ -45,6 +45,8 @@ ACCESS = {
 memory, a tape writes tables, weights and parameters, and the host cannot."""
 MEMORY_SLICES = 1 << 24
 """Slices of external memory that can be addressed: 64 MB."""
+CAPTURES = 16
+"""Bits of the register `captures` that tell which captures have passed; the one in use is above."""
 MAGIC = 0x4C425131  # "LBQ1"
 
 
@@ -108,6 +110,12 @@ _MEMORY_REGISTERS = (
     ("wait_cycles", "r", "cycles in which no pass ran, because the tape did not allow one yet"),
     ("test_last", "w", "last slice of a self-test; starts it, and all up to there is overwritten"),
     ("test_differing", "r", "memory words that differed in the self-test"),
+    (
+        "captures",
+        "rw",
+        "bits 15:0: captures that passed in the calibration, by their numbers; bits 19:16: the one "
+        "in use; writing anything calibrates again, which overwrites the last 16 memory words",
+    ),
 )
 
 

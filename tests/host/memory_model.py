@@ -17,7 +17,9 @@ NUMBER = {
 FIRST = Region.MEMORY << regions.SHIFT
 CALIBRATED, DIGESTS, FAILED, TESTS = 1, 2, 4, 8
 LOOKS = 3
-"""Looks at the state during which a digest or a test goes on."""
+"""Looks at the state during which a digest, a test or a calibration goes on."""
+CAPTURES = 1 << 16 | 0b110
+"""Of the register: 1 and 2 have passed, 1 is used."""
 
 
 class CoreMemory(dict[int, int]):
@@ -29,13 +31,18 @@ class CoreMemory(dict[int, int]):
 
     def __init__(self, config: CoreConfig, *, state: int = CALIBRATED) -> None:
         super().__init__(
-            {NUMBER["id"]: regions.MAGIC, NUMBER["digest"]: int(config.digest[:8], 16)}
+            {
+                NUMBER["id"]: regions.MAGIC,
+                NUMBER["digest"]: int(config.digest[:8], 16),
+                NUMBER["captures"]: CAPTURES,
+            }
         )
         self.state = state
         self.stuck: dict[int, int] = {}
         self.digests: list[tuple[int, int]] = []
         self.written: list[int] = []
         self.tests: list[int] = []
+        self.calibrations = 0
         self.ends = True
         self._left = 0
 
@@ -50,11 +57,16 @@ class CoreMemory(dict[int, int]):
             self._left -= self.ends and self._left > 0
             if not self._left:
                 self.state &= ~(DIGESTS | TESTS)
+                self.state |= CALIBRATED if self.calibrations else 0
             return self.state
         return 0 if address < 32 and address not in self else super().get(address, default)
 
     def update(self, pairs: Iterable[tuple[int, int]]) -> None:  # type: ignore[override]
         for address, word in pairs:
+            if address == NUMBER["captures"]:
+                self.calibrations += 1
+                self.state, self._left = self.state & ~(CALIBRATED | FAILED), LOOKS
+                continue
             self[address] = word
             if address >= FIRST:
                 self.written.append(address - FIRST)

@@ -15,6 +15,7 @@ from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles import most_cycles
 from lbq_hw.host import Counters, Device, DeviceError
+from lbq_hw.host.memory import Captures
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT, Network
@@ -254,9 +255,11 @@ def test_another_core_is_refused(register: str, value: int) -> None:
 
 
 ADVICE = {
-    Error.TAPE: "the tape in its memory is not this package's: upload it with --reload",
-    Error.CRC: "the tape in its memory was altered: upload it with --reload, and if that does not "
-    "help, test the memory with --memory-test",
+    Error.TAPE: "the tape in its memory is not this package's, or is read wrongly: upload it with "
+    "--reload --recalibrate",
+    Error.CRC: "the tape in its memory was altered, or the board has become warmer or colder since "
+    "its memory was calibrated: run with --recalibrate, and if that does not help, test the memory "
+    "with --memory-test",
     Error.ORDER: "its tape waits for itself: build the package again",
     Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
     "package is for this board",
@@ -338,6 +341,20 @@ def test_a_layer_of_a_tape_does_not_run_alone() -> None:
     with pytest.raises(ValueError, match=text):
         device.run_layer(0)
     assert CONTROL not in cells
+
+
+def test_the_memory_is_calibrated_again_and_tells_its_captures() -> None:
+    _, cells, device = on_tape()
+    assert device.captures() == Captures(passed=(1, 2), used=1)
+    assert cells.calibrations == 0
+    assert device.recalibrate() == Captures(passed=(1, 2), used=1)
+    assert (cells.calibrations, cells[CONTROL]) == (1, 2)
+    _, program, memory = prepared()
+    without = Device(memory, program)
+    assert without.captures() is None
+    text = r"^a core without external memory has none to calibrate$"
+    with pytest.raises(ValueError, match=text):
+        without.recalibrate()
 
 
 def test_waits_are_those_of_a_tape() -> None:

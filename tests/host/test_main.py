@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from host.memory_model import CoreMemory, MemoryTransport
+from host.memory_model import FAILED, CoreMemory, MemoryTransport
 from tapes import drawn
 
 from lbq_hw import file, package, zoo
@@ -59,13 +59,26 @@ def test_a_memory_test_says_how_many_words_differ(
 ) -> None:
     arguments = ["--port", "any", "--package", str(packed.folder), "--memory-test"]
     assert main(arguments) == 0
-    assert capsys.readouterr() == ("memory test: no word differs, 0.00 ns\n", "")
+    captures = "captures: 1 and 2 passed, 1 in use\n"
+    assert capsys.readouterr() == (f"memory test: no word differs, 0.00 ns\n{captures}", "")
     cells.stuck = {5: 1, 6: 1}
     assert main(arguments) == 1
-    assert capsys.readouterr() == ("memory test: 4 words DIFFER, 0.00 ns\n", "")
+    assert capsys.readouterr() == (f"memory test: 4 words DIFFER, 0.00 ns\n{captures}", "")
     assert main([*arguments, "--json"]) == 1
     facts = {"board": "sim", "config": packed.config.digest, "differing_words": 4, "seconds": 0.0}
+    facts["captures"] = {"passed": [1, 2], "used": 1}
     assert json.loads(capsys.readouterr().out) == facts
+    assert cells.calibrations == 0
+
+
+def test_a_memory_that_did_not_work_is_calibrated_again_if_asked_for(
+    packed: Package, cells: CoreMemory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells.state = FAILED
+    arguments = ["--port", "any", "--package", str(packed.folder), "--memory-test", "--recalibrate"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == ""
+    assert cells.calibrations == 1
 
 
 def test_a_memory_test_needs_a_memory_and_no_inputs(
@@ -77,6 +90,9 @@ def test_a_memory_test_needs_a_memory_and_no_inputs(
     without = write(tmp_path, CoreConfig(lanes=8), zoo.find("digits"))
     assert main(["--package", str(without.folder), "--memory-test"]) == 2
     text = f"host: the core of {without.folder} has no external memory to test\n"
+    assert capsys.readouterr().err == text
+    assert main(["--package", str(without.folder), "--selftest", "--recalibrate"]) == 2
+    text = f"host: the core of {without.folder} has no external memory to calibrate\n"
     assert capsys.readouterr().err == text
 
 

@@ -6,11 +6,11 @@ import random
 import re
 
 import pytest
-from host.memory_model import CALIBRATED, DIGESTS, FAILED, CoreMemory, MemoryTransport
+from host.memory_model import CALIBRATED, DIGESTS, FAILED, LOOKS, CoreMemory, MemoryTransport
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.host import DeviceError, ExternalMemory
-from lbq_hw.host.memory import PIECE, pieces
+from lbq_hw.host.memory import PIECE, Captures, pieces, recalibrated
 from lbq_hw.isa import regions
 
 CORE = CoreConfig(lanes=16, word=16, external=16)
@@ -74,8 +74,8 @@ def test_a_memory_that_does_not_keep_a_piece_is_told_after_a_second_try() -> Non
     data = bytes(4 * (PIECE + 5))
     cells.stuck[PIECE + 3] = 1 << 9
     text = (
-        f"the external memory does not keep what is written to slices {PIECE} to {PIECE + 4}: test "
-        "it with --memory-test"
+        f"the external memory does not keep what is written to slices {PIECE} to {PIECE + 4}: run "
+        "with --recalibrate, and if that does not help, test it with --memory-test"
     )
     with pytest.raises(DeviceError, match=f"^{re.escape(text)}$"):
         memory.upload(pieces(data))
@@ -114,6 +114,27 @@ def test_a_memory_that_cannot_be_calibrated_is_told() -> None:
     )
     with pytest.raises(DeviceError, match=text):
         opened(state=FAILED)
+
+
+@pytest.mark.parametrize("state", [CALIBRATED, FAILED])
+def test_a_calibration_is_waited_for_and_tells_what_passed(state: int) -> None:
+    class Looking(MemoryTransport):
+        looks = 0
+
+        def read(self, address: int, count: int) -> list[int]:
+            self.looks += 1
+            return super().read(address, count)
+
+    line = Looking(CoreMemory(CORE, state=state))
+    memory = recalibrated(line)
+    assert (line.looks, line.cells.calibrations) == (LOOKS, 1)
+    assert memory.captures() == Captures(passed=(1, 2), used=1)
+    assert memory.captures().facts() == {"passed": [1, 2], "used": 1}
+
+
+@pytest.mark.parametrize("used", range(14))
+def test_captures_are_read_from_their_register(used: int) -> None:
+    assert Captures.decode(used << 16 | 1 << 13 | 1) == Captures(passed=(0, 13), used=used)
 
 
 @pytest.mark.parametrize("state", [0, CALIBRATED | DIGESTS])

@@ -27,6 +27,7 @@ def measured(_args: Any, packed: package.Package, samples: Samples) -> Measured:
         uploaded=False,
         upload_seconds=0.0,
         tape=None,
+        captures=None,
         repeats=0,
     )
 

@@ -127,7 +127,8 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
     ("changes", "text"),
     [
         ({"format": "zip"}, "{} does not describe a package: build it again"),
-        ({"version": 2}, "{} must have version 1, not 2: build it again"),
+        ({"version": 3}, "{} must have version 2, not 3: build it again"),
+        ({"version": 0}, "{} must have version 2, not 0: build it again"),
         ({"size": 1}, "{}: package has the unknown key 'size': build it again"),
         ({"baud": "9"}, "{}: package.baud must be an integer, not '9': build it again"),
         ({"clock_hz": True}, "{}: package.clock_hz must be an integer, not True: build it again"),
@@ -175,6 +176,32 @@ def taped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Program]:
     model = tmp_path_factory.mktemp("model") / "net.lbq"
     file.save(drawn(3)[0], model)
     return model, program
+
+
+OLD_PLL = "in bitstreams of that time the PLL of an ECP5 does not start"
+OLD_CORE = "cores of that time do not tell how they read their external memory"
+
+
+@pytest.mark.parametrize(
+    ("bitstream", "tape", "why"),
+    [
+        ("top.bin", False, ""), (None, True, ""), (None, False, ""),
+        ("top.bit", False, OLD_PLL), ("top.bit", True, OLD_PLL), ("top.fs", True, OLD_CORE),
+    ],
+)  # fmt: skip
+def test_a_package_of_version_1_is_read_unless_its_bitstream_is_of_no_use(
+    tmp_path: Path, taped: tuple[Path, Program], bitstream: str | None, tape: bool, why: str
+) -> None:
+    folder, file = tmp_path / "a", tmp_path / str(bitstream)
+    file.write_bytes(b"bits")
+    changes = {"bitstream": file if bitstream else None}
+    written = on_tape(folder, taped, **changes) if tape else packed(folder, **changes)
+    edit(folder, version=1)
+    if why:
+        manifest = folder / "package.json"
+        refused(folder, f"{manifest} has version 1, and {why}: build it again")
+    else:
+        assert package.read(folder).config == written.config
 
 
 def on_tape(folder: Path, taped: tuple[Path, Program], **changes: Any) -> Package:

@@ -24,7 +24,8 @@ from lbq_hw import file, golden
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.external import chips
-from lbq_hw.host import Device
+from lbq_hw.host import Device, DeviceError
+from lbq_hw.host.memory import Captures
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.network import Network
 from lbq_hw.sim import command
@@ -210,6 +211,40 @@ def test_the_command_runs_a_core_with_external_memory(
     assert command.main([*arguments, "--board", "icebreaker"]) == 2
     told = f"sim: board icebreaker has no external memory of {config.external} bits\n"
     assert capsys.readouterr().err == told
+
+
+@pytest.mark.parametrize("drift", [4_000, -8_000])
+def test_words_that_drift_end_in_an_error_and_another_calibration_helps(drift: int) -> None:
+    """The eye begins at 9 ns, and 12.5 is in it; in the end 18.75 is, or 6.25, and no other."""
+    config, memory = core_of(0)
+    assert memory.clock_hz == 80_000_000
+    network = network_of(0, 1)
+    program = compile_network(network, config, timing=memory.timing)
+    [image] = random_images(network, 1, 1)
+    wanted = golden.run(network, image[None]).logits[0]
+    options = ["+sdram_access=9000", "+sdram_hold=6100", f"+sdram_drift={drift}"]
+    options += ["+sdram_drift_begin=20000", "+sdram_drift_end=60000"]
+    ends: list[str] = []
+    with Verilated(bench(config, memory), memory_options=options) as core:
+        core.load_tape(program.tape, config.external)
+        device = Device(core, program)
+        before = device.captures()
+        for _ in range(40):  # many of which are short
+            try:
+                assert np.array_equal(device.run(image), wanted)
+                ends.append("right")
+            except DeviceError as error:
+                ends.append(str(error).partition(" at ")[0])
+        after = device.recalibrate()
+        assert np.array_equal(device.run(image), wanted)
+        right = ends.count("right")
+        assert ends[: right + 1] == ["right"] * right + ["the core stopped with error CRC"]
+        assert right > 0
+        assert set(ends[right + 1 :]) == {"the core stopped with error TAPE"}  # at its HEAD
+        assert (before, after) == (
+            Captures(passed=(1,), used=1),
+            Captures(passed=(2,), used=2) if drift > 0 else Captures(passed=(0,), used=0),
+        )
 
 
 def test_a_memory_whose_words_are_never_right_is_an_error() -> None:

@@ -151,8 +151,9 @@ def test_a_tape_that_was_altered_ends_in_an_error_that_says_what_to_do(
         assert word == int.from_bytes(packed.tape[4 * PAYLOAD :][:4], "little")
         line.write(place, [word ^ 0x00010000])
         text = (
-            r"^the core stopped with error CRC at 0: the tape in its memory was altered: upload it "
-            r"with --reload, and if that does not help, test the memory with --memory-test$"
+            r"^the core stopped with error CRC at 0: the tape in its memory was altered, or the "
+            r"board has become warmer or colder since its memory was calibrated: run with "
+            r"--recalibrate, and if that does not help, test the memory with --memory-test$"
         )
         with pytest.raises(DeviceError, match=text):
             device.start()
@@ -182,8 +183,8 @@ def test_a_memory_test_finds_the_slice_that_is_broken(
 def test_a_slice_that_keeps_nothing_ends_the_upload(running: Board, packed: Package) -> None:
     last = slices(packed) - 1
     text = (
-        f"^the external memory does not keep what is written to slices 0 to {last}: test it with "
-        "--memory-test$"
+        f"^the external memory does not keep what is written to slices 0 to {last}: run with "
+        "--recalibrate, and if that does not help, test it with --memory-test$"
     )
     with SerialTransport.open(running.name, baud=BAUD) as line:
         memory = ExternalMemory(line)

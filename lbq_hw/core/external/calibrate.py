@@ -1,28 +1,33 @@
 """Finds out when words are to be taken from the pins of an SDRAM."""
 
-from amaranth import Module, Signal
+from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.external.pattern import pattern
 from lbq_hw.core.external.port import Capture, MemoryPort
-from lbq_hw.external.chips import Chip
+from lbq_hw.external.chips import CALIBRATION_WORDS, Chip
+from lbq_hw.external.eye import Sampling
 
 __all__ = ["Calibrate"]
 
 
 class Calibrate(wiring.Component):
-    """Chooses the capture in the middle of those that work.
+    """Tries every capture, and chooses the one nearest to the middle of a word.
 
-    Once after reset it writes a pattern to the last `WORDS` words of the memory and reads it back
-    with every capture in turn. Of the first captures side by side with which all words are right it
-    chooses the middle one, of two middle ones the earlier.
+    After reset, and whenever it is asked to, it writes a pattern to the last `WORDS` words of the
+    memory and reads it back `TRIES` times with every capture in turn. A capture has passed if all
+    words of all tries were right. At most two pass, side by side: one at each edge of the clock.
+    The one at the edge that `lbq_hw.external.eye` has for the chip and the clock is chosen, else
+    the first.
 
-    Errors. Where no capture works, ``failed`` is 1 from the end on.
+    Errors. Where no capture passes, ``failed`` is 1 from the end on.
 
     Parameters
     ----------
     chip : `Chip`
+    clock_hz : int
+        Of the domain ``sync``.
 
     Members
     -------
@@ -30,21 +35,30 @@ class Calibrate(wiring.Component):
         Used until ``done`` or ``failed``.
     empty : in
         Of the memory.
+    again : in
+        Calibrate once more; not looked at while a calibration is under way. In the next cycle
+        ``done`` and ``failed`` are 0.
     capture : `Capture`, out
         Changes while ``empty`` only; the chosen one once ``done``.
+    passed : out, a bit for each capture
+        Of the last calibration, once it has ended.
     done, failed : out
-        At the end one of them becomes 1, and stays.
+        At the end one of them becomes 1, and stays until ``again``.
     """
 
-    WORDS = 64
+    WORDS = CALIBRATION_WORDS
+    TRIES = 4  # a power of two, as the number of words is
 
-    def __init__(self, *, chip: Chip):
+    def __init__(self, *, chip: Chip, clock_hz: int):
         self._chip = chip
+        self._falling = int(Sampling(chip=chip, clock_hz=clock_hz).falling)
         super().__init__(
             {
                 "port": Out(MemoryPort(chip)),
                 "empty": In(1),
+                "again": In(1),
                 "capture": Out(Capture()),
+                "passed": Out(Capture.SETTINGS),
                 "done": Out(1),
                 "failed": Out(1),
             }
@@ -53,63 +67,58 @@ class Calibrate(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         port = self.port
-        begin = self._chip.words - self.WORDS
-        address = Signal(self._chip.address_bits, init=begin)
+        number = Signal(range(self.WORDS))  # of a word, of the last ones
+        address = Cat(number, Const(-1, self._chip.address_bits - len(number)))
         expected = pattern(address, self._chip.data_bits)
-        setting = Signal(range(Capture.SETTINGS))
-        first, last = Signal.like(setting), Signal.like(setting)
-        found, over, right = Signal(), Signal(), Signal()
-        chosen = Signal.like(setting)
+        setting, chosen = Signal(Capture()), Signal(Capture())
+        tries, right, found = Signal(range(self.TRIES)), Signal(), Signal()
         word, came = Signal(self._chip.data_bits), Signal()
+        nearer = (setting.falling == self._falling) & (chosen.falling != self._falling)
 
         m.d.sync += [word.eq(port.words.payload), came.eq(port.words.valid & port.words.ready)]
         m.d.comb += [
             port.access.payload.address.eq(address),
             port.access.payload.data.eq(expected),
             port.access.payload.more.eq(self.WORDS - 1),
-            chosen.eq((first + last) >> 1),
             self.capture.eq(setting),
         ]
-
-        def count():
-            m.d.sync += address.eq(address + 1)
-            with m.If(address.all()):
-                m.d.sync += address.eq(begin)
 
         with m.FSM():
             with m.State("WRITE"):
                 m.d.comb += [port.access.valid.eq(1), port.access.payload.write.eq(1)]
+                m.d.sync += [found.eq(0), right.eq(1)]
                 with m.If(port.access.ready):
-                    count()
-                    with m.If(address.all()):
+                    m.d.sync += number.eq(number + 1)
+                    with m.If(number.all()):
+                        m.d.sync += setting.eq(0)
                         m.next = "REQUEST"
             with m.State("REQUEST"):
                 m.d.comb += port.access.valid.eq(1)
-                m.d.sync += right.eq(1)
                 with m.If(port.access.ready):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
                 with m.If(came):
-                    count()
+                    m.d.sync += number.eq(number + 1)
                     with m.If(word != expected):
                         m.d.sync += right.eq(0)
-                    with m.If(address.all()):
-                        m.next = "JUDGE"
+                    with m.If(number.all()):
+                        m.d.sync += tries.eq(tries + 1)
+                        m.next = "REQUEST"
+                        with m.If(tries.all()):
+                            m.next = "JUDGE"
             with m.State("JUDGE"), m.If(self.empty):
-                with m.If(right & ~over):
-                    m.d.sync += [found.eq(1), last.eq(setting)]
-                    with m.If(~found):
-                        m.d.sync += first.eq(setting)
-                with m.If(~right & found):
-                    m.d.sync += over.eq(1)
-                m.d.sync += setting.eq(setting + 1)
+                m.d.sync += [right.eq(1), self.passed.eq(Cat(self.passed[1:], right))]
+                with m.If(right & (~found | nearer)):
+                    m.d.sync += [found.eq(1), chosen.eq(setting)]
+                m.d.sync += setting.eq(setting.as_value() + 1)
                 m.next = "REQUEST"
-                with m.If(setting == Capture.SETTINGS - 1):
+                with m.If(setting.as_value() == Capture.SETTINGS - 1):
                     m.next = "CHOOSE"
             with m.State("CHOOSE"):
                 m.d.sync += [setting.eq(chosen), self.done.eq(found), self.failed.eq(~found)]
                 m.next = "OVER"
-            with m.State("OVER"):
-                pass
+            with m.State("OVER"), m.If(self.again):
+                m.d.sync += [self.done.eq(0), self.failed.eq(0)]
+                m.next = "WRITE"
         return m

@@ -22,7 +22,9 @@ __all__ = ["ExternalMemory"]
 class ExternalMemory(wiring.Component):
     """An SDRAM with its controller, calibrated after reset: gives the tape, and serves the host.
 
-    Calibration overwrites the last `Calibrate.WORDS` words, a self-test all that it goes over.
+    The host may ask for another calibration. It waits until the words of the last run are
+    forgotten, and ``calibrated`` is 0 until its end. A calibration overwrites the last
+    `Calibrate.WORDS` words, a self-test all that it goes over.
 
     Blocks: `Calibrate`, `SelfTest`, `TapePages` and `Slices`, of which one at a time uses `Sdram`.
 
@@ -31,7 +33,7 @@ class ExternalMemory(wiring.Component):
     between refreshes, if nothing is under way.
 
     Errors. Where calibration finds no capture that works, ``failed`` is 1, ``calibrated`` stays 0
-    and no request is ever taken.
+    and no request is taken until a later calibration finds one.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ class ExternalMemory(wiring.Component):
         m = Module()
         chip, tape, host = self._chip, self.tape, self.host
         m.submodules.sdram = sdram = Sdram(chip=chip, clock_hz=self._clock_hz)
-        m.submodules.calibrate = calibrate = Calibrate(chip=chip)
+        m.submodules.calibrate = calibrate = Calibrate(chip=chip, clock_hz=self._clock_hz)
         m.submodules.selftest = selftest = SelfTest(chip=chip)
         m.submodules.pages = pages = TapePages(chip=chip)
         m.submodules.slices = slices = Slices(chip=chip)
@@ -88,14 +90,17 @@ class ExternalMemory(wiring.Component):
                 & ~pages.active & ~selftest.busy
             ),
             host.failed.eq(calibrate.failed),
+            host.captures.passed.eq(calibrate.passed),
+            host.captures.used.eq(calibrate.capture),
+            calibrate.again.eq(host.calibrate),
             selftest.start.eq(host.test_start),
             selftest.last.eq(Cat(upper, host.test_last)),
             host.test_busy.eq(selftest.busy),
             host.test_differing.eq(selftest.differing),
         ]  # fmt: skip
         users = (
-            (calibrate.port, ~calibrate.done),
             (pages.port, pages.active),  # until all of a run is forgotten
+            (calibrate.port, ~calibrate.done),
             (selftest.port, selftest.busy),
             (slices.port, 1),
         )

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 
-__all__ = ["SLICE_ADDRESS_BITS", "HostMemoryPort", "SliceRequest"]
+__all__ = ["SLICE_ADDRESS_BITS", "Captures", "HostMemoryPort", "SliceRequest"]
 
 SLICE_ADDRESS_BITS = (regions.MEMORY_SLICES - 1).bit_length()
 """Of the address of a slice."""
@@ -29,6 +29,21 @@ class SliceRequest(data.StructLayout):
         super().__init__({"write": 1, "address": SLICE_ADDRESS_BITS, "data": SLICE})
 
 
+class Captures(data.StructLayout):
+    """What calibration found, as the register ``captures`` has it.
+
+    Members
+    -------
+    passed : a bit for each capture
+        1 where it has passed.
+    used : 4 bits
+        Number of the capture in use.
+    """
+
+    def __init__(self):
+        super().__init__({"passed": regions.CAPTURES, "used": regions.CAPTURES.bit_length() - 1})
+
+
 class HostMemoryPort(wiring.Signature):
     """What a core has for its host; the memory has it flipped.
 
@@ -41,7 +56,12 @@ class HostMemoryPort(wiring.Signature):
     answer : stream of 32 bits, in
         Of each read, before the next request is taken.
     failed : in
-        Calibration has found no capture that works; stays.
+        Calibration has found no capture that works; stays until the next one.
+    captures : `Captures`, in
+        Once ``calibrated`` of `TapePort` or ``failed`` is 1.
+    calibrate : out
+        One cycle: calibrate again, unless a calibration is under way. ``calibrated`` and ``failed``
+        are 0 from the next cycle on until its end.
     test_start : out
         One cycle, only while ``calibrated`` of `TapePort` is 1 and ``test_busy`` is 0: begins the
         self-test, which overwrites what it goes over.
@@ -59,6 +79,8 @@ class HostMemoryPort(wiring.Signature):
                 "request": Out(stream.Signature(SliceRequest())),
                 "answer": In(stream.Signature(SLICE, always_ready=True)),
                 "failed": In(1),
+                "captures": In(Captures()),
+                "calibrate": Out(1),
                 "test_start": Out(1),
                 "test_last": Out(SLICE_ADDRESS_BITS),
                 "test_busy": In(1),

@@ -1,4 +1,4 @@
-"""The host's way into external memory: slices, digests, the self-test."""
+"""The host's way into external memory: slices, digests, the self-test, calibration."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw.core.external.digest import COUNT_BITS, Digest
 from lbq_hw.core.external.host_memory_port import (
     SLICE_ADDRESS_BITS,
+    Captures,
     HostMemoryPort,
     SliceRequest,
 )
@@ -22,20 +23,21 @@ class MemoryAccess(wiring.Component):
     """Passes the host's requests on to the external memory, or those of a `Digest`.
 
     What is asked of it must not overlap: a slice only while neither ``pending`` nor ``in_use``, a
-    digest and a self-test likewise, and all of them only while ``calibrated``.
+    digest, a self-test and a calibration likewise, and all but the latter only while
+    ``calibrated``.
 
     Timing. A request is offered to the memory in the cycle after ``read`` or ``write``; a slice
     that the memory answers with in cycle c is in ``answer`` in cycle c + 1. A self-test is started
-    in the cycle after ``test_last`` is written. ``in_use`` is 1 from the cycle after a register is
-    written that starts something.
+    in the cycle after ``test_last`` is written, a calibration in the cycle after ``captures`` is.
+    ``in_use`` is 1 from the cycle after a register is written that starts a digest or a self-test.
 
     Members
     -------
     read, write : in
         One slice is to be read, or written.
     set : in
-        A register is written: ``digest_first``, ``digest_slices`` and ``test_last`` are of this
-        block.
+        A register is written: ``digest_first``, ``digest_slices``, ``test_last`` and ``captures``
+        are of this block.
     addr, data : in
         Of what is read or written.
     calibrated : in
@@ -46,7 +48,7 @@ class MemoryAccess(wiring.Component):
     in_use : out
         A digest or a self-test is under way.
     values : out
-        The registers ``memory``, ``digest_crc`` and ``test_differing``.
+        The registers ``memory``, ``digest_crc``, ``test_differing`` and ``captures``.
     memory : `HostMemoryPort`
     """
 
@@ -60,7 +62,11 @@ class MemoryAccess(wiring.Component):
     answered: Out(1)
     answer: Out(SLICE)
     in_use: Out(1)
-    values: Out(data.StructLayout({"memory": 4, "digest_crc": SLICE, "test_differing": SLICE}))
+    values: Out(
+        data.StructLayout(
+            {"memory": 4, "digest_crc": SLICE, "test_differing": SLICE, "captures": Captures()}
+        )
+    )
     memory: Out(HostMemoryPort())
 
     def elaborate(self, _platform):
@@ -69,9 +75,9 @@ class MemoryAccess(wiring.Component):
         memory, first = self.memory, Signal(SLICE_ADDRESS_BITS)
         own, offered, awaited, came = Signal(SliceRequest()), Signal(), Signal(), Signal()
         testing = Signal()
-        sets_first, begins_digest, begins_test = (
+        sets_first, begins_digest, begins_test, calibrates = (
             self.set & (self.addr[:_REGISTER_BITS] == regions.MEMORY_REGISTERS[name].address)
-            for name in ("digest_first", "digest_slices", "test_last")
+            for name in ("digest_first", "digest_slices", "test_last", "captures")
         )
         m.d.comb += [
             memory.request.valid.eq(offered | digest.request.valid),
@@ -93,11 +99,13 @@ class MemoryAccess(wiring.Component):
             self.values.memory.eq(Cat(self.calibrated, digest.busy, memory.failed, testing)),
             self.values.digest_crc.eq(digest.crc),
             self.values.test_differing.eq(memory.test_differing),
+            self.values.captures.eq(memory.captures),
         ]
         m.d.sync += [
             came.eq(memory.answer.valid),
             self.answer.eq(memory.answer.payload),
             memory.test_start.eq(begins_test),
+            memory.calibrate.eq(calibrates),
         ]
         with m.If(memory.request.ready):
             m.d.sync += offered.eq(0)

@@ -1,6 +1,6 @@
 """Words that tell addresses apart, for calibration and the memory test."""
 
-from amaranth import Cat, Const, Signal, Value
+from amaranth import Cat, Const, Value
 
 __all__ = ["compute", "pattern"]
 
@@ -28,7 +28,7 @@ def compute(address: int, bits: int) -> int:
     return low if bits == _HALF else low | (low ^ 0xFFFF) << _HALF
 
 
-def pattern(address: Signal, bits: int) -> Value:
+def pattern(address: Value, bits: int) -> Value:
     """The word of an address, in logic."""
     turned = [Const(0, 1)] * _HALF
     for bit in range(len(address)):

@@ -4,6 +4,7 @@ from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import data, io, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.external.data_pins import data_pins
 from lbq_hw.core.sizes import check_size
 from lbq_hw.external.chips import Chip
 
@@ -49,8 +50,8 @@ class SdramPins(wiring.Component):
 
     Every pin is a double data rate buffer of the platform, with the same data in both halves of a
     cycle, so that all outputs have the registers, the latency and the delay of the clock's pin. The
-    clock falls where they change and rises half a cycle later. Data pins are read at both edges,
-    and the controller chooses.
+    clock falls where they change and rises half a cycle later. Data pins (`data_pins`) are read at
+    both edges, and the controller chooses. They start released.
 
     Timing. Latencies are those of the platform's buffers, the same one for all outputs.
 
@@ -70,7 +71,7 @@ class SdramPins(wiring.Component):
         self._port = port
         super().__init__({"bus": In(PinBus(chip))})
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.clk = clock = io.DDRBuffer("o", self._port.clk)
         m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
@@ -78,7 +79,7 @@ class SdramPins(wiring.Component):
             if hasattr(self._port, name):
                 m.submodules[name] = buffer = io.DDRBuffer("o", getattr(self._port, name))
                 m.d.comb += [half.eq(getattr(self.bus, name)) for half in buffer.o]
-        m.submodules.dq = pads = io.DDRBuffer("io", self._port.dq)
+        m.submodules.dq = pads = data_pins(platform, self._port.dq)
         m.d.comb += [half.eq(self.bus.dq_o) for half in pads.o]
         m.d.comb += [pads.oe.eq(self.bus.dq_oe), self.bus.dq_i.eq(pads.i)]
         return m

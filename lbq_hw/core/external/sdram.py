@@ -8,7 +8,7 @@ from lbq_hw.core.external.page_queue import PageQueue
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.external.port import Capture, MemoryPort
 from lbq_hw.core.external.sequencer import Sequencer
-from lbq_hw.external.chips import Chip
+from lbq_hw.external.chips import CAS_LATENCY, Chip
 from lbq_hw.external.reader import DELAYS, reader_timing
 
 __all__ = ["Sdram"]
@@ -94,7 +94,7 @@ class Sdram(wiring.Component):
         Returns whether no word is on its way. Between the words of two reads there is a gap.
         """
         cycles = self._chip.cycles(self._clock_hz)
-        least = cycles.cas + 2  # cycles from the bus to the chip and back, at pins of one
+        least = CAS_LATENCY + 2  # cycles from the bus to the chip and back, at pins of one
         show = self._timing.first - cycles.rcd - 5
         tokens = Signal(show + 1)
         quiet = Signal(init=1)

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.external.port import Access
 from lbq_hw.core.external.refresh_timer import RefreshTimer
-from lbq_hw.external.chips import Chip
+from lbq_hw.external.chips import CAS_LATENCY, Chip
 from lbq_hw.external.reader import reader_timing
 
 __all__ = ["Command", "Sequencer"]
@@ -120,7 +120,7 @@ class Sequencer(wiring.Component):
             m.d.sync += [self.command.eq(Command.REFRESH), rest.eq(cycles.rfc - 1)]
 
         def set_mode():
-            mode = Const(_FULL_PAGE | cycles.cas << 4 | _SINGLE_WRITES, chip.pin_bits)
+            mode = Const(_FULL_PAGE | CAS_LATENCY << 4 | _SINGLE_WRITES, chip.pin_bits)
             m.d.sync += [self.command.eq(Command.MODE), self.a.eq(mode), self.ba.eq(0)]
             m.d.sync += [rest.eq(cycles.mrd - 1), ready.eq(1)]
 

@@ -60,8 +60,8 @@ class HostPort(wiring.Component):
     first stays until it is cleared.
 
     What needs the external memory (its slices, a digest, a self-test) is refused with MEMORY while
-    it is not calibrated. While a digest or a self-test is under way, these and a start are refused
-    with BUSY.
+    it is not calibrated. While a digest or a self-test is under way, these, a calibration and a
+    start are refused with BUSY.
 
     Timing. A request every other cycle, each taken in its second cycle; in its third where a run
     ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
@@ -158,11 +158,14 @@ class HostPort(wiring.Component):
         takes = request & known & ~locked & allowed
         commands = written[Region.REGISTERS]
         if self._access:
-            commanded, absent = Signal(), Signal()
-            m.d.sync += commanded.eq(settable["control"])
+            commanded, calibrates, absent = Signal(), Signal(), Signal()
+            m.d.sync += [
+                commanded.eq(settable["control"]),
+                calibrates.eq(settable["captures"] & named[Region.REGISTERS]),
+            ]
             sets = here[Region.REGISTERS] & port.write
             uses = here[Region.MEMORY] | (sets & ~commanded)
-            m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated)
+            m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated & ~calibrates)
             answers &= ~read[Region.MEMORY]
             locks |= self._access.in_use & (uses | (sets & port.w_data[0]))
             takes &= ~absent

@@ -3,12 +3,13 @@
 //   0 X    wait X cycles                 3 X    run: start, take X words, stop
 //   1 X Y  write Y to slice X            4 X    self-test up to slice X
 //   2 X    read slice X                  5 X    take words at once in about X of 256 cases
+//   6      calibrate again
 //
-// "ready CYCLE CAPTURE", "wrote CYCLE", "slice CYCLE DATA", "start CYCLE", "word CYCLE DATA EARLIEST"
+// "ready CYCLE CAPTURE PASSED", "wrote CYCLE", "slice CYCLE DATA", "start CYCLE", "word CYCLE DATA EARLIEST"
 // with the cycle from which on the word would have been taken, "stop CYCLE", "differing N", "failed".
 module bench #(parameter DATA_BITS = 16);
     reg clk = 0, rst = 1;
-    reg request_valid = 0, test_start = 0, running = 0, starting = 0;
+    reg request_valid = 0, test_start = 0, running = 0, starting = 0, calibrate = 0;
     reg request_write = 0;
     reg [23:0] address = 0;
     reg [31:0] data = 0;
@@ -16,6 +17,7 @@ module bench #(parameter DATA_BITS = 16);
     wire [31:0] answer, differing;
     wire [DATA_BITS-1:0] word;
     wire [3:0] capture;
+    wire [19:0] captures;
     integer cycle = 0, script, op, x, y, got, rate = 256, seed, left = 0, limit, earliest = 0;
     reg [8*256-1:0] name;
     reg active = 0;
@@ -32,6 +34,7 @@ module bench #(parameter DATA_BITS = 16);
         .host__answer__valid(answer_valid), .host__answer__payload(answer),
         .host__failed(failed), .host__test_start(test_start), .host__test_last(address),
         .host__test_busy(test_busy), .host__test_differing(differing),
+        .host__captures(captures), .host__calibrate(calibrate),
         .capture(capture), .reload(1'b0), .violated(violated)
     );
 
@@ -50,6 +53,7 @@ module bench #(parameter DATA_BITS = 16);
                 2: begin request_valid <= 1; request_write <= 0; address <= x; end
                 3: begin starting <= 1; left <= x; end
                 4: begin test_start <= 1; address <= x; end
+                6: begin calibrate <= 1; active <= 0; end
                 default: rate <= x;
             endcase
         end
@@ -66,6 +70,7 @@ module bench #(parameter DATA_BITS = 16);
         cycle <= cycle + 1;
         rst <= cycle < 2;
         test_start <= 0;
+        calibrate <= 0;
         if (start) begin
             $display("start %0d", cycle);
             starting <= 0;
@@ -86,8 +91,8 @@ module bench #(parameter DATA_BITS = 16);
         if (answer_valid) $display("slice %0d %h", cycle, answer);
         if (failed) begin $display("failed"); $finish; end
         if (cycle == limit) begin $display("late"); $finish; end
-        if (calibrated && !active && !rst) begin
-            $display("ready %0d %0d", cycle, capture);
+        if (calibrated && !active && !rst && !calibrate) begin
+            $display("ready %0d %0d %0d", cycle, capture, captures[15:0]);
             active <= 1;
             next;
         end

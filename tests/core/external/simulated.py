@@ -51,9 +51,16 @@ class Run:
         return [int(line[2], 16) for line in self.lines if line[0] == "slice"]
 
     @property
+    def calibrations(self) -> list[tuple[int, list[int]]]:
+        """Of each calibration the capture that was chosen, and those that passed."""
+        found = [(int(line[2]), int(line[3])) for line in self.lines if line[0] == "ready"]
+        return [(used, [n for n in range(16) if passed >> n & 1]) for used, passed in found]
+
+    @property
     def capture(self) -> int:
-        (line,) = [line for line in self.lines if line[0] == "ready"]
-        return int(line[2])
+        """The one that was chosen, of a single calibration."""
+        ((used, _),) = self.calibrations
+        return used
 
     @property
     def differing(self) -> list[int]:
@@ -93,10 +100,14 @@ def run(
     latency: int = 1,
     access: int | None = None,
     hold: int | None = None,
+    drift: tuple[int, int, int] | None = None,
     seed: int = 1,
     words: Sequence[int] = (),
 ) -> Run:
-    """Run a script, see bench.v; `words` are in the memory at the beginning."""
+    """Run a script, see bench.v; `words` are in the memory at the beginning.
+
+    `drift`: what the access and hold times gain, in ps, and from which edge to which.
+    """
     program = compiled(chip, clock_hz, latency)
     with tempfile.TemporaryDirectory() as name:
         lines = [(*line, 0, 0)[:3] for line in script]
@@ -107,6 +118,9 @@ def run(
             arguments.append(f"+sdram_access={access}")
         if hold is not None:
             arguments.append(f"+sdram_hold={hold}")
+        if drift is not None:
+            names = ("sdram_drift", "sdram_drift_begin", "sdram_drift_end")
+            arguments += [f"+{name}={value}" for name, value in zip(names, drift, strict=True)]
         if words:
             memory.write_bytes(contents(words, chip))
             arguments.append(f"+sdram_file={memory}")
@@ -120,5 +134,5 @@ def run(
     return Run([line.split() for line in done.stdout.splitlines() if line.strip()])
 
 
-WAIT, WRITE, READ, RUN, TEST, RATE = range(6)
-assert Capture.SETTINGS == 16  # bench.v has the bits of a capture
+WAIT, WRITE, READ, RUN, TEST, RATE, CALIBRATE = range(7)
+assert Capture.SETTINGS <= 16  # bench.v has the bits of a capture

@@ -30,10 +30,12 @@ class SliceMemory:
             port.request.payload,
             port.test_start,
             port.test_last,
+            port.calibrate,
         ]
         self.done = True
         self.requests: list[tuple[int, int, int]] = []
         self.tests: list[tuple[int, int]] = []
+        self.calibrations: list[int] = []
         self.ready = True
         self._left: int | None = None
         self._word = 0
@@ -49,7 +51,11 @@ class SliceMemory:
         ctx.set(self.port.test_busy, self._testing > 0)
         ctx.set(self.port.test_differing, self._differing)
 
-    def see(self, cycle: int, valid: int, payload: Any, start: int, last: int) -> None:
+    def see(
+        self, cycle: int, valid: int, payload: Any, start: int, last: int, calibrate: int
+    ) -> None:
+        if calibrate:
+            self.calibrations.append(cycle)
         if self._left is not None:
             self._left = self._left - 1 if self._left else None
         self._testing = max(self._testing - 1, 0)

@@ -13,9 +13,9 @@ from core.harness import Bench, ones
 from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.isa import regions
 
-FIRST, COUNT, LAST = (
+FIRST, COUNT, LAST, CAPTURES = (
     regions.MEMORY_REGISTERS[name].address
-    for name in ("digest_first", "digest_slices", "test_last")
+    for name in ("digest_first", "digest_slices", "test_last", "captures")
 )
 IN = ("read", "write", "set", "addr", "data")
 CALIBRATED, DIGESTS, FAILED, TESTS = 1, 2, 4, 8
@@ -98,14 +98,25 @@ def test_what_the_memory_tells_of_itself_is_in_the_registers() -> None:
     access = MemoryAccess()
     bench = Bench(access)
     bench.hold((access.memory.failed, 1), (access.memory.test_differing, 0xFFFFFFF0))
-    seen = bench.probe(**{name: access.values[name] for name in ("memory", "test_differing")})
+    bench.hold((access.memory.captures.passed, 0x3001), (access.memory.captures.used, 13))
+    seen = bench.probe(
+        captures=access.values.captures.as_value(),
+        **{name: access.values[name] for name in ("memory", "test_differing")},
+    )
     bench.run()
-    assert seen == {"memory": [FAILED], "test_differing": [0xFFFFFFF0]}
+    assert seen == {"memory": [FAILED], "test_differing": [0xFFFFFFF0], "captures": [0xD3001]}
+
+
+def test_a_calibration_is_started_in_the_next_cycle() -> None:
+    memory, seen = run([{}, {}, {"set": 1, "addr": CAPTURES, "data": 0}], {})
+    assert memory.calibrations == [3]
+    assert not any(seen["in_use"])
 
 
 def test_writes_of_other_registers_start_nothing() -> None:
-    others = [n for n in range(24) if n not in (FIRST, COUNT, LAST)]
+    others = [n for n in range(25) if n not in (FIRST, COUNT, LAST, CAPTURES)]
     memory, seen = run([{"set": 1, "addr": number, "data": 3} for number in others], {})
     assert not memory.requests
     assert not memory.tests
+    assert not memory.calibrations
     assert not any(seen["in_use"])

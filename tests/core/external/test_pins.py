@@ -81,9 +81,14 @@ def test_every_pin_of_a_board_has_a_double_data_rate_buffer(platform: str, chip:
     made = getattr(importlib.import_module(module), name)()
     pins = SdramPins(chip=chip, port=made.request("sdram", 0, dir="-"))
     text = rtlil.convert(pins, platform=made, ports=ports(pins))
-    counts = {kind: text.count(f"cell \\{kind} ") for kind in ("ODDRX1F", "IDDRX1F", "OFS1P3DX")}
-    pads = sum(PINS.values()) + DATA
-    assert counts == {"ODDRX1F": pads, "IDDRX1F": DATA, "OFS1P3DX": pads}
+    kinds = ("ODDRX1F", "IDDRX1F", "OFS1P3DX", "OFS1P3BX", "FD1S3AX", "FD1S3AY")
+    counts = {kind: text.count(f"cell \\{kind} ") for kind in kinds}
+    others = sum(PINS.values())
+    # Registers of output enables: those of the data pins start with 1, released.
+    assert counts == {
+        "ODDRX1F": others + DATA, "IDDRX1F": DATA, "OFS1P3DX": others, "OFS1P3BX": DATA,
+        "FD1S3AX": 2 * len(PINS), "FD1S3AY": 2,
+    }  # fmt: skip
 
 
 @pytest.mark.slow
@@ -102,6 +107,7 @@ def test_all_registers_of_the_pins_of_a_ulx3s_are_in_io_cells(
     pads = sum(PINS.values()) + DATA
     assert config.count("MODE IDDRX1_ODDRX1") == pads  # data out, and in
     assert config.count("TSREG.OUTREGMODE FF") == pads  # output enable
+    assert config.count("TSREG.REGSET SET") == DATA  # which start released
     assert config.count("LSRIMUX LSRMUX") == DATA  # of those with an input register
     assert used(report, "IOLOGIC") == pads == 39
     (clock,) = report["fmax"].values()

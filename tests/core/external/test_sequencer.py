@@ -59,7 +59,7 @@ def test_the_chip_is_brought_up_in_the_order_of_its_data_sheet() -> None:
     assert times[1] - times[0] == cycles.rp
     assert {after - before for before, after in itertools.pairwise(times[1:])} == {cycles.rfc}
     assert history["a"][times[0]] == 1 << 10
-    assert history["a"][times[9]] == 1 << 9 | cycles.cas << 4 | 7
+    assert history["a"][times[9]] == 1 << 9 | 3 << 4 | 7
     assert history["ba"][times[9]] == 0
     enabled = history["clk_en"].index(1)
     assert 0.3 * times[0] < enabled < 0.7 * times[0]

@@ -114,8 +114,9 @@ def test_a_digest_and_its_registers() -> None:
         (NUMBER["digest_first"], 1),
         (NUMBER["digest_slices"], 1),
         (NUMBER["test_last"], 1),
+        (NUMBER["captures"], 1),
     ],
-    ids=["read", "write", "start", "first", "slices", "last"],
+    ids=["read", "write", "start", "first", "slices", "last", "captures"],
 )
 def test_while_the_memory_is_in_use_nothing_else_may_use_it(
     test: bool, busy: tuple[int, int | None]
@@ -129,6 +130,7 @@ def test_while_the_memory_is_in_use_nothing_else_may_use_it(
     assert not any(run.seen["start"])
     assert not any(write for _, _, write in run.memory.requests)
     assert len(run.memory.tests) == test
+    assert not run.memory.calibrations
 
 
 def test_while_the_memory_is_in_use_the_rest_can_be_done() -> None:
@@ -152,15 +154,26 @@ def test_a_memory_that_is_not_calibrated_is_not_reached(request_: tuple[int, int
 
 @pytest.mark.parametrize(
     "request_",
-    [(MEMORY, None), (MEMORY, 1), (NUMBER["digest_slices"], 1), (NUMBER["test_last"], 1)],
-    ids=["read", "write", "digest", "test"],
-)
+    [
+        (MEMORY, None), (MEMORY, 1), (NUMBER["digest_slices"], 1), (NUMBER["test_last"], 1),
+        (NUMBER["captures"], 1),
+    ],
+    ids=["read", "write", "digest", "test", "captures"],
+)  # fmt: skip
 def test_while_a_program_runs_the_memory_is_its_own(request_: tuple[int, int | None]) -> None:
     run = Run([(CONTROL, START), request_, (ERROR, None), (NUMBER["memory"], None)], finished=30)
     assert run.answers[-2:] == [Error.BUSY, 1]
     assert not run.memory.requests
     assert not run.memory.tests
+    assert not run.memory.calibrations
     assert ones(run.seen["busy"]) == list(range(2, 31))
+
+
+@pytest.mark.parametrize("calibrated", [0, 1])
+def test_a_memory_may_always_be_calibrated_again(calibrated: int) -> None:
+    run = Run([(NUMBER["captures"], 0), (ERROR, None)], calibrated=calibrated)
+    assert run.answers == [Error.NONE]
+    assert run.memory.calibrations == [run.requests.taken[0] + 1]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -174,7 +187,7 @@ def test_a_start_waits_for_the_slice_before_it(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    [MEMORY | regions.MEMORY_SLICES, len(NUMBER), *(0x100 | number for number in range(16, 24))],
+    [MEMORY | regions.MEMORY_SLICES, len(NUMBER), *(0x100 | number for number in range(16, 25))],
 )
 def test_what_lies_behind_the_memory_and_its_registers_does_not_exist(address: int) -> None:
     run = Run([(address, None), (ERROR, None), (CONTROL, CLEAR), (address, 1), (ERROR, None)])
@@ -185,10 +198,10 @@ def test_what_lies_behind_the_memory_and_its_registers_does_not_exist(address: i
 def test_a_register_of_the_memory_is_written_as_the_map_says(name: str) -> None:
     run = Run([(NUMBER[name], 0), (ERROR, None)])
     access = regions.MEMORY_REGISTERS[name].access
-    assert run.answers == [Error.NONE if access == "w" else Error.ADDRESS]
+    assert run.answers == [Error.NONE if "w" in access else Error.ADDRESS]
 
 
-@pytest.mark.parametrize("number", [*range(16, 24), MEMORY])
+@pytest.mark.parametrize("number", [*range(16, 25), MEMORY])
 def test_a_core_without_external_memory_has_neither(number: int) -> None:
     host = HostPort(SMALL)
     assert "host_memory" not in host.signature.members

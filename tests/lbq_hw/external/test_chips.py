@@ -22,28 +22,27 @@ def test_cycles_last_at_least_as_long_as_the_chip_needs(chip: Chip, clock_hz: in
     assert cycles.mrd >= 2
     rows, late = 1 << chip.row_bits, chip.page_words + cycles.rcd + cycles.ras + cycles.rp
     assert (rows * cycles.refresh + late) * 10**12 < rows * chip.refresh * clock_hz
-    shortest = chip.period_2 if cycles.cas == 2 else chip.period_3
-    assert shortest * clock_hz <= 10**12
+    assert chip.period * clock_hz <= 10**12
 
 
 def test_no_cycle_is_wasted_at_80_mhz() -> None:
     cycles = ULX3S.cycles(80_000_000)
-    assert (cycles.cas, cycles.rcd, cycles.rp, cycles.ras) == (2, 2, 2, 4)
+    assert (cycles.rcd, cycles.rp, cycles.ras) == (2, 2, 4)
     assert (cycles.rfc, cycles.wr, cycles.mrd, cycles.refresh) == (6, 2, 2, 624)
     assert cycles.power_up == 16_000
 
 
-@pytest.mark.parametrize(
-    ("clock_hz", "cas"), [(100_000_000, 2), (100_000_001, 3), (133_333_333, 3)]
-)
-def test_the_latency_is_the_least_that_the_clock_allows(clock_hz: int, cas: int) -> None:
-    assert ULX3S.cycles(clock_hz).cas == cas
+def test_a_refresh_of_every_chip_has_70_ns() -> None:
+    assert {chip.rfc for chip in CHIPS} == {70_000}
+    assert TANG_NANO_20K.cycles(60_000_000).rfc == 5
 
 
 def test_boards_have_the_memory_of_their_data_sheets() -> None:
     sizes = {chip.name: chip.size_bytes >> 20 for chip in CHIPS}
     assert sizes == {"ULX3S": 32, "iCESugar-pro": 32, "Tang Nano 20K": 8, "Colorlight": 8}
     assert (ULX3S.pin_bits, TANG_NANO_20K.pin_bits) == (13, 11)
+    assert ULX3S.tape_bytes == (32 << 20) - 32
+    assert TANG_NANO_20K.tape_bytes == (8 << 20) - 64
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,11 @@ def test_boards_have_the_memory_of_their_data_sheets() -> None:
         ({"rp": 20.5}, "rp must be a positive integer, not 20.5"),
         ({"data_bits": 8}, "data_bits must be 16 or 32, not 8"),
         ({"column_bits": 11}, "column_bits must be at most 10, not 11"),
-        ({"hold": 6500}, "hold must be less than access (6500), not 6500"),
+        ({"hold": 5400}, "hold must be less than access (5400), not 5400"),
+        (
+            {"delay_least": 6000, "delay_most": 5999},
+            "delay_least must be at most delay_most (5999), not 6000",
+        ),
     ],
 )
 def test_a_chip_that_cannot_be_is_refused(change: dict[str, object], message: str) -> None:

@@ -94,7 +94,7 @@ def test_the_timing_of_a_chip_follows_from_its_cycles() -> None:
         word_bits=16, page_words=512, first=19, rest=-15, refresh=6, interval=624, elapsed=7
     )
     slow = reader_timing(chips.ULX3S, 133_000_000)
-    assert (slow.first, slow.rest, slow.refresh) == (3 + 3 + 15, -15, 10)
+    assert (slow.first, slow.rest, slow.refresh) == (3 + 3 + 14, -14, 10)
 
 
 def test_numbers_that_no_memory_has_are_refused() -> None:
