@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
             return 0
         job = _job(args)
         if args.dry_run:
-            _show_plan(job, as_json=args.json)
+            _show_plan(job, prove=args.prove, as_json=args.json)
             return 0
         return _build(job, args)
     except (ValueError, DatasetError) as error:  # of the model, the board, the options, the data
@@ -101,6 +101,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     names = {"metavar": "STEP", "choices": flow.names()}
     steps.add_argument("--from", dest="first", help="run anew from this step on", **names)
     steps.add_argument("--until", dest="last", help="stop after this step", **names)
+    steps.add_argument(
+        "--prove",
+        choices=list(flow.PROOFS),
+        help="bitstream: turn the packed file into a netlist again, and run it as a board, pins "
+        "included, against the golden model",
+    )
     steps.add_argument("--dry-run", action="store_true", help="print what would be done, and end")
     steps.add_argument(
         "--seed",
@@ -152,7 +158,7 @@ def _build(job: flow.Job, args: argparse.Namespace) -> int:
         try:
             flow.run(
                 job,
-                flow.STEPS,
+                flow.with_proof(flow.STEPS, args.prove),
                 display,
                 first=args.first or flow.names()[0],
                 last=args.last or flow.names()[-1],
@@ -233,10 +239,10 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _show_plan(job: flow.Job, *, as_json: bool) -> None:
+def _show_plan(job: flow.Job, *, prove: str | None, as_json: bool) -> None:
     lines = [
         {"step": step.name, "does": step.meaning, "state": state}
-        for step, state in flow.plan(job, flow.STEPS)
+        for step, state in flow.plan(job, flow.with_proof(flow.STEPS, prove))
     ]
     if as_json:
         print(json.dumps({"folder": str(job.folder), "steps": lines}))

@@ -29,7 +29,7 @@
 #endif
 
 static VerilatedContext context;
-static Vsystem top(&context);
+static Vsystem* top;
 static int line;
 static uint64_t clock_hz;
 static double bit;  // clock cycles, as the host counts them: not a whole number
@@ -45,8 +45,8 @@ static VerilatedFstC waves;
 static void end(int) { ended = 1; }
 
 static void edge(bool level) {
-    top.clk = level;
-    top.eval();
+    top->clk = level;
+    top->eval();
 #if VM_TRACE
     if (waves.isOpen()) waves.dump(context.time());
 #endif
@@ -96,7 +96,7 @@ struct Sender {
             due = 0;
             return;
         }
-        top.rx = shift & 1;
+        top->rx = shift & 1;
         shift >>= 1;
         --left;
         due += bit;
@@ -113,17 +113,17 @@ struct Receiver {
 
     void step() {
         if (!left) {
-            if (!top.tx) left = 10, due = bit / 2, shift = 0;
+            if (!top->tx) left = 10, due = bit / 2, shift = 0;
             return;
         }
         due -= 1;
         if (due > 0) return;
         due += bit;
-        if (left == 10 && top.tx) {
+        if (left == 10 && top->tx) {
             left = 0;
             return;
         }
-        shift |= unsigned(top.tx) << (10 - left);
+        shift |= unsigned(top->tx) << (10 - left);
         if (--left) return;
         if (shift & 0x200) queue[size++] = uint8_t(shift >> 1);
         if (size == sizeof queue) flush();
@@ -142,6 +142,7 @@ struct Receiver {
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     context.commandArgs(argc, argv);
+    top = new Vsystem(&context);  // after the arguments, which may say what unknown values are
     line = atoi(argv[1]);
     clock_hz = strtoull(argv[2], nullptr, 10);
     const bool once = atoi(argv[3]);
@@ -153,22 +154,22 @@ int main(int argc, char** argv) {
     const std::string file = context.commandArgsPlusMatch("waves=");
     if (!file.empty()) {
         context.traceEverOn(true);
-        top.trace(&waves, 99);
+        top->trace(&waves, 99);
         waves.open(file.c_str() + sizeof("+waves=") - 1);
     }
 #endif
     set_rate();
     ioctl(line, TIOCGWINSZ, &window);
-    top.rx = 1;
-    top.rst = 1;
+    top->rx = 1;
+    top->rst = 1;
     cycle();
     cycle();
-    top.rst = 0;
+    top->rst = 0;
     for (uint64_t quiet = 0; !ended; ++quiet) {
         sender.step();
         cycle();
         receiver.step();
-        if (!sender.idle() || receiver.left || top.busy) quiet = 0;
+        if (!sender.idle() || receiver.left || top->busy) quiet = 0;
         // Look at the terminal now and then; for longer where nothing else can happen, which is once
         // the longest frame must have been executed and its answer begun.
         const bool still = quiet > 4096 + uint64_t(64 * bit);
@@ -196,6 +197,7 @@ int main(int argc, char** argv) {
 #if VM_TRACE
     if (waves.isOpen()) waves.close();
 #endif
-    top.final();
+    top->final();
+    delete top;
     return 0;
 }

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lbq_hw import boards, package
@@ -80,7 +80,8 @@ class Board:
     """A running simulation; `name` is the terminal to open as a serial port.
 
     `memory` is what the external memory holds when it begins, as the model's file has it. `waves`
-    go to a file, if the program was built with them.
+    go to a file, if the program was built with them. `options` are further arguments of the
+    program.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Board:
         once: bool = False,
         memory: bytes = b"",
         waves: Path | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         master, slave = os.openpty()
         try:
@@ -108,6 +110,7 @@ class Board:
             self._file.flush()
             command.append(f"+sdram_file={self._file.name}")
         command += [] if waves is None else [f"+waves={waves.resolve()}"]
+        command += options
         self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
         os.close(master)
 
@@ -133,9 +136,11 @@ class Board:
 
 
 @contextlib.contextmanager
-def running(program: Path, *, clock_hz: int, memory: bytes = b"") -> Iterator[Board]:
+def running(
+    program: Path, *, clock_hz: int, memory: bytes = b"", options: Sequence[str] = ()
+) -> Iterator[Board]:
     """A simulation that ends with the block."""
-    board = Board(program, clock_hz=clock_hz, memory=memory)
+    board = Board(program, clock_hz=clock_hz, memory=memory, options=options)
     try:
         yield board
     finally:

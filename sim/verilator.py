@@ -27,7 +27,10 @@ CACHE = Path("build/sim")
 FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal",
          "-Wno-lint", "-CFLAGS", "-march=native", "-MAKEFLAGS", "OPT_FAST=-O2",
          "-MAKEFLAGS", "OPT_SLOW=-O0", "-MAKEFLAGS", "OPT_GLOBAL=-O1")  # fmt: skip
-
+UNKNOWN = ("-O3", "--x-assign", "unique", "--x-initial", "unique", "--noassert", "-Wno-fatal",
+           "-Wno-lint", "-MAKEFLAGS", "OPT_FAST=-O1", "-MAKEFLAGS", "OPT_SLOW=-O0",
+           "-MAKEFLAGS", "OPT_GLOBAL=-O1")  # fmt: skip
+"""Flags for a program in which what begins unknown is drawn from a seed of its command line."""
 
 # Statements that set rows of memory to 0, which they are anyway here: without them a build takes
 # seconds. Statements of logic look the same, so that only initial blocks are searched.
@@ -50,24 +53,30 @@ def build(
 
 
 def build_bench(
-    rtl: str, bench: Path, *, top: str, waves: bool = False, cache: Path = CACHE
+    rtl: str,
+    bench: Path,
+    *,
+    top: str,
+    waves: bool = False,
+    cache: Path = CACHE,
+    flags: Sequence[str] = FLAGS,
 ) -> Path:
     """Compile Verilog and its C++ testbench; a build of the same texts is used again."""
     verilator = shutil.which("verilator")
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
     text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), rtl)
-    parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves))
+    parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves, flags))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     program = cache / digest / "bench"
     if program.is_file():
         return program
     cache.mkdir(parents=True, exist_ok=True)
-    runtime = cache / _runtime(verilator, waves)
+    runtime = cache / _runtime(verilator, waves, flags)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         source, work = Path(folder) / f"{top}.v", Path(folder) / "obj"
         source.write_text(text, encoding="utf-8")
-        command = [verilator, "--cc", "--exe", "--build", *FLAGS]
+        command = [verilator, "--cc", "--exe", "--build", *flags]
         command += ["--top-module", top, "-o", "bench"]
         command += ["--Mdir", str(work), str(source), str(bench.resolve())]
         command += ["--trace-fst"] if waves else []
@@ -95,11 +104,11 @@ def build_bench(
     return program
 
 
-def _runtime(verilator: str, waves: bool) -> str:
+def _runtime(verilator: str, waves: bool, flags: Sequence[str]) -> str:
     """Name of the folder of Verilator's own object files, which are the same for all designs."""
     programs = (verilator, shutil.which("g++"))
     made = [f"{path} {Path(path).stat().st_mtime_ns}" for path in programs if path is not None]
-    parts = (*made, str(waves), *FLAGS)
+    parts = (*made, str(waves), *flags)
     return "runtime-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -8,14 +8,23 @@ what is decoded.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
-from lbq_hw.bitstream import ecp5, gowin, ice40
-from lbq_hw.bitstream.base import Asked, BitsError, Decoded, Files, UndecodedError, compare
+from lbq_hw.bitstream import ecp5, ecp5_netlist, gowin, ice40, ice40_netlist
+from lbq_hw.bitstream.base import (
+    Asked,
+    BitsError,
+    Decoded,
+    Files,
+    MissingError,
+    UndecodedError,
+    compare,
+)  # fmt: skip
 from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
 
-__all__ = ["BitsError", "Decoded", "Files", "UndecodedError", "check"]
+__all__ = ["BitsError", "Decoded", "Files", "MissingError", "UndecodedError", "check", "netlist"]
 
 
 class Family(Protocol):
@@ -27,6 +36,18 @@ class Family(Protocol):
 
 
 _FAMILIES: dict[str, Family] = {"ice40": ice40, "ecp5": ecp5, "gowin": gowin}
+
+
+_NETLISTS = {"ice40": ice40_netlist.netlist, "ecp5": ecp5_netlist.netlist}
+
+
+def netlist(files: Files, board: Board, folder: Path) -> str:
+    """The packed file as Verilog: a module ``chip`` with a port per pin, made in `folder`.
+
+    MissingError if a tool is not here that reads the family's bits.
+    """
+    assert board.family is not None
+    return _NETLISTS[board.family](files, board, folder)
 
 
 def check(files: Files, board: Board, setting: Setting | None) -> dict[str, Any]:

@@ -87,12 +87,16 @@ def _code(idcode: int | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The files of a build: pins, the synthesised netlist, the routed design, the packed bits."""
+    """The files of a build: pins, the synthesised netlist, the routed design, the packed bits.
+
+    `routed` is the routed design as a netlist, for a family whose bits do not give one.
+    """
 
     constraints: Path
     netlist: Path
     placed: Path
     packed: Path
+    routed: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

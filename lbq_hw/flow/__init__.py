@@ -8,7 +8,9 @@ place it.
 
 from __future__ import annotations
 
-from lbq_hw.flow import closing, families, steps
+from collections.abc import Sequence
+
+from lbq_hw.flow import closing, families, proofs, steps
 from lbq_hw.flow.closing import FMAX, next_commands, results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
 from lbq_hw.flow.runner import Step, plan, run
@@ -16,8 +18,8 @@ from lbq_hw.tools import MissingToolError
 from lbq_hw.tools.process import ToolError
 
 __all__ = [
-    "FMAX", "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step",
-    "ToolError", "names", "next_commands", "plan", "results", "run",
+    "FMAX", "PROOFS", "STEPS", "FlowError", "Job", "MissingToolError", "Options", "Outcome", "Step",
+    "ToolError", "names", "next_commands", "plan", "results", "run", "with_proof",
 ]  # fmt: skip
 
 _SOURCE = ("dataset", "data", "raw", "reading")
@@ -157,6 +159,29 @@ STEPS = (
         seconds=5,
     ),
 )
+
+PROOFS = {
+    "bitstream": Step(
+        name="prove",
+        run=proofs.prove_bitstream,
+        needs=(
+            "top.{constraints}", "netlist.json", "placed.{placed}", "top.{bitstream}",
+            "seeds.json", "config.json", "clock.json", "images.npy", "package",
+        ),
+        makes=("prove.json",),
+        options=("images",),
+        optional_tools=("verilator", "g++"),
+        sources=("lbq_hw", "boards", "sim"),
+        fabric=True,
+        seconds=300,
+    ),
+}  # fmt: skip
+"""Steps that prove what was made, by what is asked for; each comes before the report."""
+
+
+def with_proof(steps: Sequence[Step], name: str | None) -> tuple[Step, ...]:
+    """The steps of a build, with a proof of `PROOFS` if one is asked for."""
+    return (*steps[:-1], PROOFS[name], steps[-1]) if name is not None else tuple(steps)
 
 
 def names() -> list[str]:

@@ -156,14 +156,17 @@ def _fit(job: Job) -> facts.Fit:
 
 
 def _bitstream(job: Job) -> tuple[str, ...]:
-    """What the step `bits` found, in sentences."""
+    """What the steps `bits` and `prove` found, in sentences."""
     if job.board.family is None:
         return ()
     found = job.json("bits.json")
     if "skipped" in found:
         return (f"The bitstream was not decoded, for {found['skipped']}.",)
     undecoded = [f"Not decoded: {part}." for part in found["undecoded"]]
-    return (f"The bitstream, decoded: {found['summary']}.", *undecoded)
+    proofs = [
+        f"The bitstream, simulated: {done.note}." for done in job.outcomes if done.step == "prove"
+    ]
+    return (f"The bitstream, decoded: {found['summary']}.", *undecoded, *proofs)
 
 
 def _build(job: Job) -> facts.Build:

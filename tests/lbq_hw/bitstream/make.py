@@ -27,6 +27,9 @@ HERE = Path(__file__).parent
 NAMES = ("icebreaker", "ice40-hx8k", "ulx3s-12f", "tang-nano-9k")
 
 
+WORDS = [int(word) for word in np.random.default_rng(28).integers(0, 1 << 16, 256)]
+
+
 class Speaker(wiring.Component):
     """Says words of a memory, bit by bit, at edges of the line: a block RAM with contents."""
 
@@ -36,8 +39,7 @@ class Speaker(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        words = [int(word) for word in np.random.default_rng(28).integers(0, 1 << 16, 256)]
-        m.submodules.words = words = memory.Memory(shape=16, depth=256, init=words)
+        m.submodules.words = words = memory.Memory(shape=16, depth=256, init=WORDS)
         read, write = words.read_port(), words.write_port()
         before, count = Signal(), Signal(12)
         m.d.sync += before.eq(self.rx)
@@ -70,6 +72,8 @@ def make(board: Board, folder: Path, *, clock_hz: int | None = None) -> None:
     logs = {"folder": folder, "log": folder / "log"}
     call(need("yosys"), ["-p", families.script(board)], **logs)
     arguments = families.place_arguments(board, clock_hz=clock_hz, seed=1)
+    if board.family == "ecp5":
+        arguments += ["--write", "routed.json"]
     call(need(family.placer), arguments, **logs)
     call(need(family.packer), families.pack_arguments(board), **logs)
 
@@ -80,8 +84,9 @@ def main() -> int:
         family = families.of(board)
         folder = Path("build/golden-bits") / name
         make(board, folder)
-        files = (f"top.{family.bitstream}", f"placed.{family.placed}", "netlist.json",
-                 f"top.{family.constraints}", "setting.json")  # fmt: skip
+        files = [f"top.{family.bitstream}", f"placed.{family.placed}", "netlist.json",
+                 f"top.{family.constraints}", "setting.json"]  # fmt: skip
+        files += ["routed.json"] if board.family == "ecp5" else []
         with tarfile.open(HERE / f"{name}.tar.xz", "w:xz") as archive:
             for file in files:
                 entry = tarfile.TarInfo(file)

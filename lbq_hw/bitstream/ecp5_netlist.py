@@ -1,0 +1,220 @@
+"""An ECP5's routed netlist as Verilog.
+
+No tool gives a netlist of an ECP5's bits. nextpnr writes the design that it has routed as JSON,
+together with the configuration that `ecp5.decode` finds in the bits, bit for bit. Logic becomes
+expressions here, other cells stay instances. An input that no wire leads to is high.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lbq_hw.bitstream.base import BitsError, Files
+from lbq_hw.boards import Board
+
+Cell = dict[str, Any]
+_BUSES = re.compile(r"([A-Z]+?)(\d+)")
+
+
+def netlist(files: Files, board: Board, folder: Path) -> str:
+    """The module ``chip`` of a routed design. A pin that is an input and an output has three
+    ports: what it drives (``_o``), whether it does not (``_t``), and what is there (``_i``).
+    """
+    del board, folder
+    assert files.routed is not None
+    top = json.loads(files.routed.read_text(encoding="utf-8"))["modules"]["top"]
+    pins, body = _ports(top), []
+    for number, cell in enumerate(top["cells"].values()):
+        body += _CELLS.get(cell["type"], _instance)(cell, f"u{number}", pins)
+    ports = ", ".join(sorted(_declared(top, pins)))
+    wires = {bit for cell in top["cells"].values() for net in cell["connections"].values()
+             for bit in net if isinstance(bit, int)}  # fmt: skip
+    named = [f"wire n{bit};" for bit in sorted(wires - _registers(top))]
+    return "\n".join([f"module chip ({ports});", *named, *body, "endmodule", ""])
+
+
+def _ports(top: dict[str, Any]) -> dict[int, str]:
+    """Names of pins by the bits that lead to them."""
+    found = {}
+    for name, port in top["ports"].items():
+        for index, bit in enumerate(port["bits"]):
+            full = name if len(port["bits"]) == 1 else f"{name}_{index}"
+            found[bit] = full.replace("[", "_").replace("]", "")
+    return found
+
+
+def _declared(top: dict[str, Any], pins: dict[int, str]) -> Iterator[str]:
+    for cell in top["cells"].values():
+        if cell["type"] == "TRELLIS_IO":
+            pin = pins[cell["connections"]["B"][0]]
+            match cell["parameters"]["DIR"]:
+                case "INPUT":
+                    yield f"input {pin}"
+                case "OUTPUT":
+                    yield f"output {pin}"
+                case _:
+                    yield from (f"output {pin}_o", f"output {pin}_t", f"input {pin}_i")
+
+
+def _registers(top: dict[str, Any]) -> set[int]:
+    return {
+        cell["connections"]["Q"][0]
+        for cell in top["cells"].values()
+        if cell["type"] == "TRELLIS_FF" and cell["connections"].get("Q")
+    }
+
+
+def _text(cell: Cell, name: str, default: str) -> str:
+    """A parameter that is a text; nextpnr adds a space to one that looks like a number."""
+    return str(cell["parameters"].get(name, default)).strip()
+
+
+def _input(cell: Cell, port: str, none: str = "1'b1") -> str:
+    """What an input gets, behind its multiplexer."""
+    bits = cell["connections"].get(port) or []
+    wire = f"n{bits[0]}" if bits else none
+    match _text(cell, f"{port}MUX", port):
+        case "0":
+            return "1'b0"
+        case "1":
+            return "1'b1"
+        case "INV":
+            return f"~{wire}"
+        case _:
+            return wire
+
+
+def _output(cell: Cell, port: str) -> str | None:
+    bits = cell["connections"].get(port) or []
+    return f"n{bits[0]}" if bits else None
+
+
+def _number(cell: Cell, name: str) -> int:
+    return int(cell["parameters"].get(name, "0").replace("x", "0"), 2)
+
+
+def _comb(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
+    """A LUT with its carry, its place in a wider LUT, or as memory."""
+    mode, init = _text(cell, "MODE", "LOGIC"), _number(cell, "INITVAL")
+    a, b, c, d = (_input(cell, port) for port in "ABCD")
+    function = f"{label}_f"
+    yield f"wire {function};"
+    if mode == "DPRAM":
+        yield f"reg [15:0] {label}_ram = 16'h{init:04x};"
+        address = ", ".join(_input(cell, f"WAD{index}") for index in (3, 2, 1, 0))
+        clock, enable = _input(cell, "WCK"), _input(cell, "WRE")
+        yield (
+            f"always @(posedge {clock}) if ({enable}) {label}_ram[{{{address}}}] <= "
+            f"{_input(cell, 'WD')};"
+        )
+        yield f"assign {function} = {label}_ram[{{{a}, {c}, {b}, {d}}}];"
+    elif mode in ("LOGIC", "CCU2"):
+        look = f"16'h{init:04x} >> {{{d}, {c}, {b}, {a}}}"
+        if mode == "LOGIC":
+            yield f"assign {function} = {look};"
+        else:
+            carry = _input(cell, "FCI", "1'b0")
+            inject = _text(cell, "CCU2_INJECT1", "NO") == "YES"
+            yield f"wire {label}_4 = {look}, {label}_2 = 4'h{init & 15:x} >> {{{b}, {a}}};"
+            yield f"assign {function} = {label}_4 ^ {_LOW if inject else carry};"
+            if out := _output(cell, "FCO"):
+                kept = _LOW if inject else f"{label}_2"
+                yield f"assign {out} = {label}_4 ? {carry} : {kept};"
+    elif mode != "RAMW":
+        raise BitsError(f"a LUT of the routed design has the unknown mode {mode}")
+    if out := _output(cell, "F"):
+        yield f"assign {out} = {function};"
+    if out := _output(cell, "OFX"):
+        select = _input(cell, "M")
+        if cell["connections"].get("FXA") or cell["connections"].get("FXB"):
+            one, other = _input(cell, "FXB"), _input(cell, "FXA")
+        else:
+            one, other = _input(cell, "F1"), function
+        yield f"assign {out} = {select} ? {one} : {other};"
+
+
+_LOW = "1'b0"
+
+
+def _flip_flop(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
+    out = _output(cell, "Q")
+    if out is None:
+        return
+    value = "1'b1" if _text(cell, "REGSET", "RESET") == "SET" else _LOW
+    data = _input(cell, "DI" if _text(cell, "SD", "0") == "1" else "M")
+    clock, enable = _input(cell, "CLK"), _input(cell, "CE")
+    edge = f"negedge {clock[1:]}" if clock.startswith("~") else f"posedge {clock}"
+    yield f"reg {out} = {value};"
+    if not cell["connections"].get("LSR"):
+        yield f"always @({edge}) if ({enable}) {out} <= {data};"
+        return
+    reset = _input(cell, "LSR")
+    if _text(cell, "SRMODE", "LSR_OVER_CE") == "ASYNC":
+        edge += f" or negedge {reset[1:]}" if reset.startswith("~") else f" or posedge {reset}"
+    yield f"always @({edge}) if ({reset}) {out} <= {value}; else if ({enable}) {out} <= {data};"
+
+
+def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
+    pin, way = pins[cell["connections"]["B"][0]], _text(cell, "DIR", "INPUT")
+    both = way == "BIDIR"
+    if way != "INPUT":
+        yield f"assign {pin}{'_o' if both else ''} = {_input(cell, 'I')};"
+    if both:
+        yield f"assign {pin}_t = {_input(cell, 'T')};"
+    out = _output(cell, "O")
+    if out is not None and way != "OUTPUT":
+        yield f"assign {out} = {pin}{'_i' if both else ''};"
+
+
+def _buffer(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
+    """A clock buffer; one whose enable is used lets the clock through while it is high."""
+    out, clock = _output(cell, "CLKO"), _input(cell, "CLKI")
+    if not cell["connections"].get("CE"):
+        yield f"assign {out} = {clock};"
+    else:
+        yield f"DCCA {label} (.CLKI({clock}), .CE({_input(cell, 'CE')}), .CLKO({out}));"
+
+
+def _instance(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
+    """Any other cell, with its numbered ports as buses."""
+    buses: dict[str, dict[int, str]] = {}
+    ports = []
+    for port, way in cell["port_directions"].items():
+        value = _input(cell, port) if way == "input" else _output(cell, port)
+        if cell["type"] in _BUSED and (numbered := _BUSES.fullmatch(port)):
+            if value is None:
+                value = f"{label}_{port}"
+                yield f"wire {value};"
+            buses.setdefault(numbered[1], {})[int(numbered[2])] = value
+        elif value is not None:
+            ports.append(f".{port}({value})")
+    for bus, wires in buses.items():
+        bits = ", ".join(wires[index] for index in sorted(wires, reverse=True))
+        ports.append(f".{bus}({{{bits}}})")
+    values = []
+    for name, value in cell["parameters"].items():
+        if name.endswith("MUX") or name.startswith("INITVAL_"):
+            continue
+        text = str(value)
+        binary = len(text) > 1 and set(text) <= set("01x")
+        shown = f"{len(text)}'b{text.replace('x', '0')}" if binary else f'"{text.strip()}"'
+        values.append(f".{name}({shown})")
+    if cell["type"] == "DP16KD":
+        rows = (_number(cell, f"INITVAL_{row:02X}") for row in range(_ROWS))
+        contents = sum(row << _ROW_BITS * number for number, row in enumerate(rows))
+        values.append(f".INIT({_ROWS * _ROW_BITS}'h{contents:x})")
+    yield f"{cell['type']} #({', '.join(values)}) {label} ({', '.join(ports)});"
+
+
+_BUSED = ("DP16KD",)
+_ROWS, _ROW_BITS = 64, 320  # of a block RAM's contents
+_CELLS = {
+    "TRELLIS_COMB": _comb,
+    "TRELLIS_FF": _flip_flop,
+    "TRELLIS_IO": _pad,
+    "DCCA": _buffer,
+}

@@ -1,0 +1,192 @@
+"""Netlists from bitstreams, and the cells that they are made of, in a four-state simulator."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lbq_hw import bitstream, boards
+from lbq_hw.bitstream import Files
+from lbq_hw.flow import families
+from lbq_hw.sim.prove import CELLS
+from tests.lbq_hw.bitstream.make import WORDS
+
+GOLDEN = Path(__file__).parents[1] / "lbq_hw" / "bitstream"
+needs_icarus = pytest.mark.skipif(
+    shutil.which("iverilog") is None, reason="needs iverilog: apt install iverilog"
+)
+needs_icebox = pytest.mark.skipif(
+    shutil.which("icebox_vlog") is None, reason="needs icebox: apt install fpga-icestorm"
+)
+START, SETTLE, EDGES = 4000, 12, 300
+
+
+def run(folder: Path, *texts: str) -> list[str]:
+    """Lines that a bench of these texts prints."""
+    (folder / "bench.v").write_text("".join(texts), encoding="utf-8")
+    build = ["iverilog", "-g2012", "-s", "bench", "-o", "bench", "bench.v"]
+    subprocess.run(build, cwd=folder, check=True)
+    done = subprocess.run(
+        ["vvp", "-n", "bench"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return done.stdout.splitlines()
+
+
+@needs_icarus
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("icebreaker", marks=needs_icebox),
+        pytest.param("ice40-hx8k", marks=needs_icebox),
+        "ulx3s-12f",
+    ],
+)
+def test_a_netlist_says_what_its_block_ram_holds(name: str, tmp_path: Path) -> None:
+    """At each edge of the line the design gives the next bit of its memory: pins, PLL, reset, block
+    RAM and logic are those of the golden bitstream, and no bit is unknown.
+    """
+    with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    board = boards.find(name)
+    family = families.of(board)
+    files = Files(
+        constraints=tmp_path / f"top.{family.constraints}",
+        netlist=tmp_path / "netlist.json",
+        placed=tmp_path / f"placed.{family.placed}",
+        packed=tmp_path / f"top.{family.bitstream}",
+        routed=tmp_path / "routed.json",
+    )
+    chip = bitstream.netlist(files, board, tmp_path)
+    bench = f"""
+module bench;
+    reg clk = 0, rx = 1;
+    wire tx;
+    chip chip (.{board.clock}_0__io(clk), .uart_0__rx__io(rx), .uart_0__tx__io(tx));
+    always #5 clk = !clk;
+    integer i;
+    initial begin
+        repeat ({START}) @(negedge clk);
+        for (i = 0; i < {EDGES}; i = i + 1) begin
+            $display("%b", tx);
+            rx = !rx;
+            repeat ({SETTLE}) @(negedge clk);
+        end
+        $finish;
+    end
+endmodule
+"""
+    cells = (CELLS / f"{board.family}.v").read_text(encoding="utf-8")
+    said = "".join(line for line in run(tmp_path, chip, cells, bench) if line in ("0", "1", "x"))
+    # The line is high when reset ends, which is the first edge.
+    wanted = "".join(str(WORDS[at >> 4] >> (at & 15) & 1) for at in range(1, EDGES + 1))
+    assert said == wanted
+
+
+def memory_bench(cell: str, ports: str, steps: list[dict[str, int]], out: str) -> str:
+    """A bench that sets ports before each clock edge and prints an output after it."""
+    names = sorted({name for step in steps for name in step})
+    sets = [
+        "".join(f"{name} = {value}; " for name, value in step.items()) + "#5 clk = 1; #5 clk = 0; "
+        f'$display("%h", {out});'
+        for step in steps
+    ]
+    registers = "".join(f"    reg [31:0] {name} = 0;\n" for name in names)
+    return (
+        f"module bench;\n    reg clk = 0;\n{registers}    wire [31:0] {out};\n"
+        f"    {cell} ({ports});\n"
+        "    initial begin\n" + "\n".join(sets) + "\n    end\nendmodule\n"
+    )
+
+
+@needs_icarus
+@pytest.mark.parametrize("mode", [0, 1, 2, 3])
+def test_an_ice40_block_ram_is_a_memory_in_every_width(mode: int, tmp_path: Path) -> None:
+    """Data lie at one bit of each group of 1, 2, 4 or 8."""
+    rng = np.random.default_rng(mode)
+    group = 1 << mode
+    places = [group * i + max(group // 2 - 1, 0) for i in range(16 // group)]
+    steps, wanted, kept = [], [], {}
+    last = None
+    for _ in range(300):
+        write, read = int(rng.integers(0, 8)), int(rng.integers(0, 8))
+        data, enabled = int(rng.integers(0, 1 << 16)), int(rng.integers(0, 2))
+        steps.append({"WADDR": write << 7, "RADDR": read << 7, "WDATA": data, "WE": enabled})
+        address = {"write": write << 7 & (256 * group - 1), "read": read << 7 & (256 * group - 1)}
+        last = kept.get(address["read"], 0)
+        if enabled:
+            kept[address["write"]] = sum(data & 1 << place for place in places)
+        wanted.append(last)
+    pins = (".RCLK(clk), .WCLK(clk), .RE(1'b1), .RCLKE(1'b1), .WCLKE(1'b1), .MASK(16'h0), "
+            ".WE(WE[0]), .WADDR(WADDR[10:0]), .RADDR(RADDR[10:0]), .WDATA(WDATA[15:0]), "
+            ".RDATA(out[15:0])")  # fmt: skip
+    cell = f"SB_RAM40_4K #(.READ_MODE({mode}), .WRITE_MODE({mode})) ram"
+    cells = (CELLS / "ice40.v").read_text(encoding="utf-8")
+    said = run(tmp_path, cells, memory_bench(cell, pins, steps, "out"))
+    assert [int(line[-4:], 16) for line in said] == wanted
+
+
+@needs_icarus
+def test_an_ice40_single_port_ram_writes_by_nibbles(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    steps, wanted, kept, last = [], [], dict.fromkeys(range(4), 0), "x"
+    for number in range(200):
+        at, data = int(rng.integers(0, 4)), int(rng.integers(0, 1 << 16))
+        mask, write = int(rng.integers(0, 16)), int(rng.integers(0, 2))
+        if number < 4:
+            at, mask, write = number, 15, 1
+        steps.append({"ADDRESS": at, "DATAIN": data, "MASKWREN": mask, "WREN": write})
+        if write:
+            bits = sum(15 << 4 * nibble for nibble in range(4) if mask >> nibble & 1)
+            kept[at] = kept[at] & ~bits | data & bits
+        else:
+            last = f"{kept[at]:04x}"
+        wanted.append(last)
+    pins = (".CLOCK(clk), .CHIPSELECT(1'b1), .STANDBY(1'b0), .SLEEP(1'b0), .POWEROFF(1'b1), "
+            ".WREN(WREN[0]), .ADDRESS(ADDRESS[13:0]), .DATAIN(DATAIN[15:0]), "
+            ".MASKWREN(MASKWREN[3:0]), .DATAOUT(out[15:0])")  # fmt: skip
+    cells = (CELLS / "ice40.v").read_text(encoding="utf-8")
+    said = run(tmp_path, cells, memory_bench("SB_SPRAM256KA ram", pins, steps, "out"))
+    assert [line[-4:] if "x" not in line[-4:] else "x" for line in said] == wanted
+
+
+@needs_icarus
+@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3), (4, 2), (2, 1), (1, 0)])
+def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_path: Path) -> None:
+    """Port A writes, and reads what was there before; port B reads. Both see the contents."""
+    rng = np.random.default_rng(width)
+    words = [int(word) for word in rng.integers(0, 512, 2048)]
+    contents = sum(word << (i // 2 * 20 + i % 2 * 9) for i, word in enumerate(words))
+
+    def held(at: int) -> int:
+        if width == 18:
+            return words[2 * at] | words[2 * at + 1] << 9
+        each = max(8 // width, 1)
+        return words[at // each] >> at % each * width & (1 << width) - 1
+
+    kept: dict[int, int] = {}
+    steps, wanted = [], []
+    for _ in range(300):
+        write, read = int(rng.integers(0, 16)), int(rng.integers(0, 16))
+        data, enabled = int(rng.integers(0, 1 << width)), int(rng.integers(0, 2))
+        enables = 3 if width == 18 else 0
+        steps.append(
+            {"ADA": write << low | enables, "ADB": read << low, "DIA": data, "WEA": enabled}
+        )
+        before = kept.get(write, held(write)), kept.get(read, held(read))
+        if enabled:
+            kept[write] = data
+        wanted.append(before)
+    pins = (".CLKA(clk), .CLKB(clk), .CEA(1'b1), .CEB(1'b1), .OCEA(1'b1), .OCEB(1'b1), "
+            ".RSTA(1'b0), .RSTB(1'b0), .CSA(3'b0), .CSB(3'b0), .WEB(1'b0), .DIB(18'b0), "
+            ".WEA(WEA[0]), .ADA(ADA[13:0]), .ADB(ADB[13:0]), .DIA(DIA[17:0]), "
+            ".DOA(a), .DOB(b)")  # fmt: skip
+    options = f'.DATA_WIDTH_A({width}), .DATA_WIDTH_B({width}), .WRITEMODE_A("READBEFOREWRITE")'
+    cell = f"wire [17:0] a, b;\n    DP16KD #({options}, .INIT(20480'h{contents:x})) ram"
+    bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
+    said = run(tmp_path, (CELLS / "ecp5.v").read_text(encoding="utf-8"), bench)
+    assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
