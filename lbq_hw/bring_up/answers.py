@@ -12,6 +12,7 @@ from lbq_hw import units
 from lbq_hw.bring_up.plug import PAGE
 from lbq_hw.bring_up.walk import Finding, Visit, failed, ok, skipped
 from lbq_hw.host import LinkError, SerialTransport
+from lbq_hw.host.results import spoken_captures
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import link as frames
 from lbq_hw.isa import regions
@@ -53,16 +54,19 @@ def memory(visit: Visit) -> Finding:
         return skipped("the core has no external memory")
     try:
         with visit.device() as (line, device):
+            captures = device.recalibrate().facts()
             began = line.now()
             differing = device.memory().test()
             device.check()
             seconds = line.now() - began
     except DeviceError as error:
         return failed(str(error), f"power the board off and on; if that does not help, {_SLOWER}")
-    facts = {"differing_words": differing, "seconds": seconds}
+    facts = {"differing_words": differing, "seconds": seconds, "captures": captures}
+    said = f"captures {spoken_captures(captures)}"
     if differing:
-        return failed(f"{differing} words differ from what was written", _SLOWER, **facts)
-    return ok(f"no word differs, {units.seconds(seconds)}", **facts)
+        text = f"{differing} words differ from what was written, {said}"
+        return failed(text, _SLOWER, **facts)
+    return ok(f"no word differs, {said}, {units.seconds(seconds)}", **facts)
 
 
 def selftest(visit: Visit) -> Finding:

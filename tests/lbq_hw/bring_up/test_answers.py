@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from first_light import LINK, Core, Fake, pack
-from host.memory_model import CoreMemory
+from host.memory_model import FAILED, NUMBER, CoreMemory
 from numpy.typing import NDArray
 from tapes import drawn
 
@@ -104,13 +104,24 @@ def test_the_memory_keeps_what_is_written(tmp_path: Path) -> None:
     visit = visited(tmp_path, packed, core)
     found = answers.memory(visit)
     assert (found.state, found.facts["differing_words"]) == ("ok", 0)
-    assert found.text.startswith("no word differs, ")
+    assert found.text.startswith("no word differs, captures 1 and 2 passed, 1 in use, ")
+    assert found.facts["captures"] == {"passed": [1, 2], "used": 1}
     cells.stuck = {5: 1, 6: 1}
     assert said(answers.memory(visit)) == (
-        "failed", "4 words differ from what was written", SLOWER,
+        "failed", "4 words differ from what was written, captures 1 and 2 passed, 1 in use", SLOWER,
     )  # fmt: skip
-    cells.state = 4
-    found = answers.memory(visit)
+
+
+def test_a_memory_that_no_calibration_finds(tmp_path: Path) -> None:
+    class Dead(CoreMemory):
+        """It has failed before and after a new calibration."""
+
+        def get(self, address: int, default: int = 0) -> int:  # type: ignore[override]
+            return FAILED if address == NUMBER["memory"] else super().get(address, default)
+
+    packed, core, _ = on_tape(tmp_path)
+    core.model.memory = Dead(packed.config)
+    found = answers.memory(visited(tmp_path, packed, core))
     assert found.state == "failed"
     assert found.text.startswith("the external memory does not work: its calibration found ")
     assert found.mend == f"power the board off and on; if that does not help, {SLOWER}"
