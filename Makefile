@@ -63,10 +63,10 @@ ablation: $(STAMP) ## train each row of the ablation table for 60 epochs (a GPU;
 zoo: $(STAMP) ## train, export and evaluate the zoo's small networks (DATA=folder with mnist/, nmnist/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
 	for name in digits mnist mnist-4bit nmnist; do \
-	  folder=$(DATA)/$${name%-4bit}; \
-	  $(VENV)/python -m train --config $$name --data $$folder --out runs/zoo-$$name --resume && \
+	  data="--data $(DATA)/$${name%-4bit}"; [ $$name != digits ] || data=; \
+	  $(VENV)/python -m train --config $$name $$data --out runs/zoo-$$name --resume && \
 	  $(VENV)/python -m train.export runs/zoo-$$name --out lbq_hw/zoo/$$name.lbq && \
-	  $(VENV)/python -m lbq_hw.evaluate --model $$name --data $$folder --json \
+	  $(VENV)/python -m lbq_hw.evaluate --model $$name $$data --json \
 	    > lbq_hw/zoo/$$name.json || exit 1; \
 	done
 

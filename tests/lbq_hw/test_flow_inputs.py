@@ -63,9 +63,10 @@ def append(path: Path) -> Callable[[], object]:
         ("lbq_hw/resources/measured.json", OWN),
         ("lbq_hw/report/style.css", OWN),
         ("lbq_hw/zoo/digits.json", OWN),
-        ("boards/ulx3s_45f.py", OWN),
+        ("boards/ulx3s_45f.py", OWN | {"bits"}),
+        ("lbq_hw/bitstream/ecp5.py", OWN | {"bits"}),
         ("lbq_hw/flow/families.py", OWN | TOOLS),
-        ("lbq_hw/flow/steps.py", OWN | TOOLS),
+        ("lbq_hw/flow/steps.py", OWN | TOOLS | {"bits"}),
         ("lbq_hw/tools/logs.py", OWN | TOOLS),
         ("sim/check.py", {"simulate"}),
         ("sim/bench.cpp", {"simulate"}),
@@ -105,22 +106,22 @@ def test_another_version_of_a_library_concerns_all_but_the_tools(
             inputs, "_version", lambda name: "99" if name == library else asked(name)
         )
 
-    assert changed(tmp_path, upgrade) == OWN
+    assert changed(tmp_path, upgrade) == (OWN | {"bits"} if library == "numpy" else OWN)
 
 
 @pytest.mark.parametrize(
-    ("tool", "step"),
+    ("tool", "steps"),
     [
-        ("yosys", "synth"),
-        ("nextpnr-ecp5", "place"),
-        ("ecppack", "pack"),
-        ("verilator", "simulate"),
-        ("g++", "simulate"),
+        ("yosys", {"synth"}),
+        ("nextpnr-ecp5", {"place"}),
+        ("ecppack", {"pack", "bits"}),
+        ("verilator", {"simulate"}),
+        ("g++", {"simulate"}),
     ],
 )
 @pytest.mark.usefixtures("project")
-def test_another_version_of_a_tool_concerns_the_step_that_calls_it(
-    tool: str, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_another_version_of_a_tool_concerns_the_steps_that_call_it(
+    tool: str, steps: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
     def found(version: str) -> Callable[[str], Found]:
@@ -132,7 +133,7 @@ def test_another_version_of_a_tool_concerns_the_step_that_calls_it(
 
     monkeypatch.setattr(inputs, "locate", found("1.0"))
     upgrade = partial(monkeypatch.setattr, inputs, "locate", found("2.0"))
-    assert changed(tmp_path, upgrade) == {step}
+    assert changed(tmp_path, upgrade) == steps
 
 
 @pytest.mark.usefixtures("project")
@@ -147,7 +148,7 @@ def test_a_tool_that_does_not_tell_its_version_is_known_by_its_file(
         lambda name: Found(tool=tools.TOOLS[name], path=str(program), version=""),
     )
     replaced = partial(program.write_text, "another", encoding="utf-8")
-    assert changed(tmp_path, replaced) == {"synth", "place", "pack", "simulate"}
+    assert changed(tmp_path, replaced) == {"synth", "place", "pack", "bits", "simulate"}
 
 
 @pytest.mark.usefixtures("project")
@@ -155,7 +156,7 @@ def test_another_python_concerns_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upgrade = partial(monkeypatch.setattr, "platform.python_version", lambda: "3.99")
-    assert changed(tmp_path, upgrade) == OWN | TOOLS
+    assert changed(tmp_path, upgrade) == OWN | TOOLS | {"bits"}
 
 
 @pytest.mark.usefixtures("project")
