@@ -9,7 +9,7 @@ import os
 import pkgutil
 import re
 import shlex
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -19,9 +19,18 @@ if TYPE_CHECKING:
     from lbq_hw.external.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
-_HELPERS = ("__main__", "clocks", "command", "pages", "pins", "platforms", "plls", "top")
+_HELPERS = (
+    "__main__", "checks", "clocks", "command", "packages", "pages", "pins", "platforms", "plls",
+    "top",
+)  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
+_TEXTS = ("name", "title", "device", "platform", "clock", "pll", "program", "usb", "light", "file")
+_PLATFORMS = {
+    "ice40": "LatticeICE40Platform",
+    "ecp5": "LatticeECP5Platform",
+    "gowin": "GowinPlatform",
+}
 
 
 class BoardError(ValueError):
@@ -43,8 +52,9 @@ class Board:
     Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
     `target_hz` of it, what a build aims at unless told otherwise.
 
-    Memory: `sdram` names a chip of `lbq_hw.external.chips`, at the resource ``sdram``; empty: there
-    is none that a core can read.
+    Memory: `sdram` is the chip at the resource ``sdram``: a name or a part number that
+    `lbq_hw.external.chips` has, or a `Chip` of one's own; empty: there is none that a core can
+    read.
 
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy; None: there is no
     light, or its pin has another use. `hold` are resources that are driven to a constant value,
@@ -68,7 +78,7 @@ class Board:
     clock_hz: int
     pll: str = ""
     target_hz: int
-    sdram: str = ""
+    sdram: str | Chip = ""
     uart: tuple[str, int] = ("uart", 0)
     led: tuple[str, int] | None = ("led", 0)
     hold: tuple[tuple[str, int, int], ...] = ()
@@ -81,6 +91,7 @@ class Board:
     file: str = ""
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         if not _NAME.fullmatch(self.name):
             raise ValueError(
                 f"name must be letters, digits and . _ + -, and not begin with one of these, "
@@ -88,14 +99,53 @@ class Board:
             )
         if self.family is not None and self.family not in FAMILIES:
             raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {self.family!r}")
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if type(value) is not int or value < 0:
-                raise ValueError(f"{name} must be a non-negative integer, not {value!r}")
+        for name in ("clock_hz", "target_hz", "baud"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must be a positive integer, not 0")
         if self.family is not None:
             for name in ("platform", "luts", "block_rams", "clock", "pll", "place", "program"):
                 if not getattr(self, name):
                     raise ValueError(f"{name} must be given for a board with a fabric")
+            self._check_program()
+
+    def _check_kinds(self) -> None:
+        """Every field is of its type."""
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name} must be a non-negative integer, not {value!r}")
+        for name in _TEXTS:
+            if not isinstance(value := getattr(self, name), str):
+                raise ValueError(f"{name} must be a string, not {value!r}")
+        for name in ("place", "pack"):
+            value = getattr(self, name)
+            if not (isinstance(value, tuple) and all(isinstance(word, str) for word in value)):
+                raise ValueError(f"{name} must be a tuple of strings, not {value!r}")
+        for name in ("uart", "led"):
+            value = getattr(self, name)
+            if not (_is_resource(value) or (name == "led" and value is None)):
+                wanted = "a name and a number, or None" if name == "led" else "a name and a number"
+                raise ValueError(f"{name} must be {wanted}, such as ({name!r}, 0), not {value!r}")
+        if not (
+            isinstance(self.hold, tuple)
+            and all(isinstance(one, tuple) and one and one[-1] in (0, 1) for one in self.hold)
+            and all(_is_resource(one[:-1]) for one in self.hold)
+        ):
+            wanted = "a tuple of names, numbers and values, such as (('wifi_gpio0', 0, 1),)"
+            raise ValueError(f"hold must be {wanted}, not {self.hold!r}")
+
+    def _check_program(self) -> None:
+        """The command has a place for the bitstream, and none for anything else."""
+        places, svf = ("{} or {svf}", {"svf": "\0"}) if self.family == "ecp5" else ("{}", {})
+        try:
+            named = "\0" in self.program.format("\0", **svf)
+        except (IndexError, KeyError, ValueError, AttributeError):
+            named = False
+        if not named:
+            raise ValueError(
+                f"program must have {places} where the bitstream's name goes, and no other braces, "
+                f"not {self.program!r}"
+            )
 
     @property
     def spelled(self) -> str:
@@ -105,25 +155,63 @@ class Board:
     @property
     def chip(self) -> Chip | None:
         """The external memory, if there is one."""
-        from lbq_hw.external.chips import CHIPS
+        from lbq_hw.external.chips import CHIPS, PARTS, Chip
 
-        if not self.sdram:
-            return None
-        chips = {chip.name: chip for chip in CHIPS}
-        if self.sdram not in chips:
-            raise BoardError(f"sdram must be one of {', '.join(chips)}, not {self.sdram!r}")
+        if isinstance(self.sdram, Chip) or not self.sdram:
+            return self.sdram or None
+        chips = {chip.name: chip for chip in CHIPS} | PARTS
+        if not isinstance(self.sdram, str) or self.sdram not in chips:
+            raise BoardError(
+                f"sdram must be one of {', '.join(chips)}, or a Chip of your own, "
+                f"not {self.sdram!r}"
+            )
         return chips[self.sdram]
 
     def make_platform(self) -> Any:
-        """A fresh Amaranth platform; it serves one build."""
+        """A fresh Amaranth platform; it serves one build. BoardError if there is none."""
+        from amaranth import vendor
+
         if self.family is None:
             raise ValueError(f"board {self.name!r} has no platform: it is only simulated")
-        module, _, kind = self.platform.partition(":")
-        made = getattr(
-            importlib.import_module(module) if module else _module(self.file, _version(self.file)),
-            kind,
-        )
-        return made(toolchain="Apicula") if self.family == "gowin" else made()
+        kind = getattr(vendor, _PLATFORMS[self.family])
+        made = self._platform_class()
+        if not (isinstance(made, type) and issubclass(made, kind)):
+            raise BoardError(
+                f"platform must be a {_PLATFORMS[self.family]} for the family {self.family}, "
+                f"not {self.platform!r}"
+            )
+        try:
+            return made(toolchain="Apicula") if self.family == "gowin" else made()
+        except Exception as error:  # whatever a user's platform does
+            raise BoardError(
+                f"platform {self.platform!r} cannot be made: {type(error).__name__}: {error}"
+            ) from error
+
+    def _platform_class(self) -> Any:
+        module, colon, name = self.platform.partition(":")
+        if not colon or not name or not (module or self.file):
+            raise BoardError(
+                f"platform must be 'module:Class', or ':Class' in the board's own file, "
+                f"not {self.platform!r}"
+            )
+        if module and importlib.util.find_spec(module.partition(".")[0]) is None:
+            if module.startswith("amaranth_boards"):
+                importlib.import_module(module)  # tells how to install it
+            raise BoardError(f"platform {self.platform!r} needs a module that is not installed")
+        try:
+            found = (
+                importlib.import_module(module)
+                if module
+                else _module(self.file, _version(self.file))
+            )
+        except (Exception, SystemExit) as error:  # whatever a user's module does
+            raise BoardError(
+                f"platform {self.platform!r} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+        if not hasattr(found, name):
+            where = f"the module {module}" if module else "the board's own file"
+            raise BoardError(f"platform {self.platform!r} is not there: {where} has no {name}")
+        return getattr(found, name)
 
     def command(self, bitstream: str) -> str:
         """The line for a shell that loads a bitstream, or the SVF beside it."""
@@ -132,7 +220,14 @@ class Board:
 
     def facts(self) -> dict[str, Any]:
         """Every field, for JSON."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return found if isinstance(self.sdram, str) else found | {"sdram": asdict(self.sdram)}
+
+
+def _is_resource(value: Any) -> bool:
+    """Whether a value is the name and the number of a resource."""
+    kinds = [type(part) for part in value] if isinstance(value, tuple) else []
+    return kinds == [str, int]
 
 
 @cache
@@ -176,8 +271,8 @@ def _version(path: str) -> tuple[str, int, int]:
 
 @cache
 def _load(path: str, version: tuple[str, int, int]) -> Board:
-    """The board of a file of one's own, whose pins are looked up at once."""
-    from lbq_hw.boards import pins
+    """The board of a file of one's own, all of which is checked at once."""
+    from lbq_hw.boards import checks
 
     if not Path(path).is_file():
         raise BoardError(f"no board {path!r}: there is no such file")
@@ -188,9 +283,7 @@ def _load(path: str, version: tuple[str, int, int]) -> Board:
         raise BoardError(f"{path} must give its board another name: {board.name} is one that ships")
     board = replace(board, file=os.path.abspath(path))
     try:
-        _ = board.chip
-        if board.family is not None:
-            pins.check(board)
+        checks.check(board)
     except ValueError as error:
         raise BoardError(f"{path}: {error}") from error
     return board
@@ -203,13 +296,19 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    if re.search(r"^from boards import .*\bBoard\b", Path(path).read_text("utf-8"), re.M):
-        raise BoardError(f"{path} must say `from lbq_hw.boards import Board`")
     try:
+        if re.search(r"^from boards import .*\bBoard\b", Path(path).read_text("utf-8"), re.M):
+            raise BoardError(f"{path} must say `from lbq_hw.boards import Board`")
         spec.loader.exec_module(module)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("amaranth"):
+            raise  # tells how to install it
+        raise BoardError(f"{path} needs the module {error.name}, which is not installed") from error
+    except SystemExit as error:
+        raise BoardError(f"{path} must set BOARD and no more, but it ends the program") from error
+    except (BoardError, KeyboardInterrupt):
         raise
-    except Exception as error:  # whatever a user's file does
+    except BaseException as error:  # whatever a user's file does
         kind = type(error).__name__
         raise BoardError(f"{path} cannot be read as a board: {kind}: {error}") from error
     return module

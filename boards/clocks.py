@@ -39,31 +39,35 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class PLL:
-    """A kind of PLL: its primitive's `kind` and its limits."""
+    """A kind of PLL: its primitive's `kind`, the `family` that has it, and its limits."""
 
     kind: str
+    family: str
     limits: Limits
 
 
 _ICE40 = Limits(input=(10, 133), detector=(10, 133), oscillator=(533, 1066), output=(16, 275))
 PLLS = {
     # A pin that belongs to the PLL can feed nothing else: only the PLL's primitive may use it.
-    "sb_pll40_pad": PLL(kind="sb_pll40", limits=_ICE40),
-    "sb_pll40_core": PLL(kind="sb_pll40", limits=_ICE40),
+    "sb_pll40_pad": PLL(kind="sb_pll40", family="ice40", limits=_ICE40),
+    "sb_pll40_core": PLL(kind="sb_pll40", family="ice40", limits=_ICE40),
     "ehxplll": PLL(
         kind="ehxplll",
+        family="ecp5",
         limits=Limits(
             input=(8, 400), detector=(10, 400), oscillator=(400, 800), output=(3.125, 400)
         ),
     ),
     "rpll_gw1nr": PLL(
         kind="rpll",
+        family="gowin",
         limits=Limits(
             input=(3, 400), detector=(3, 400), oscillator=(400, 1200), output=(3.125, 600)
         ),
     ),
     "rpll_gw2ar": PLL(
         kind="rpll",
+        family="gowin",
         limits=Limits(
             input=(3, 500), detector=(3, 500), oscillator=(500, 1250), output=(3.90625, 625)
         ),

@@ -55,12 +55,23 @@ class PackageError(ValueError):
 @dataclass(frozen=True, kw_only=True)
 class ExternalMemory:
     """The memory that a tape lies in: its chip, by the name that `lbq_hw.external.chips` has for
-    it, and its size, of which the tape takes the first `tape_bytes`.
+    it, and its size, of which the tape takes the first `tape_bytes`. `own` are the members of a
+    chip that a board of one's own describes.
     """
 
     chip: str
     bytes: int
     tape_bytes: int
+    own: dict[str, Any] | None = None
+
+    def described(self) -> Chip:
+        """The chip; ValueError or TypeError if there is none of that name, or it cannot be one."""
+        if self.own is not None:
+            return Chip(**self.own)
+        for chip in CHIPS:
+            if chip.name == self.chip:
+                return chip
+        raise ValueError(f"there is no chip {self.chip!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +242,8 @@ def write(
 def _memory(tape: bytes, chip: Chip | None) -> dict[str, Any] | None:
     if not tape or chip is None:
         return None
-    return {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
+    found = {"chip": chip.name, "bytes": chip.size_bytes, "tape_bytes": len(tape)}
+    return found if chip in CHIPS else found | {"own": asdict(chip)}
 
 
 def _network(model: Path) -> Network:
@@ -286,8 +298,10 @@ def _description(path: Path) -> _Description:
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
     if (memory := described.memory) is not None:
-        if memory.chip not in {chip.name for chip in CHIPS}:
-            raise _cannot_be(path, "memory.chip", memory.chip)
+        try:
+            memory.described()
+        except (TypeError, ValueError) as error:
+            raise _cannot_be(path, "memory.chip", memory.chip) from error
         if not 1 <= memory.tape_bytes <= memory.bytes:
             raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
     for key in ("board", "model", "bitstream", "selftest", "tape"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from lbq_hw import boards, package
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
-from lbq_hw.external.chips import CHIPS, Chip
+from lbq_hw.external.chips import Chip
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
 from lbq_hw.package import Package
@@ -64,7 +64,7 @@ def build(packed: Package, *, waves: bool = False, cache: Path = CACHE) -> Path:
 def _chip(packed: Package) -> Chip:
     """The external memory of a package's board, which may be one of the user's own."""
     if packed.memory is not None:
-        return next(chip for chip in CHIPS if chip.name == packed.memory.chip)
+        return packed.memory.described()
     chip = boards.find(packed.board).chip
     if chip is None:
         raise ValueError(f"board {packed.board} has no external memory")

@@ -8,8 +8,8 @@ of them.
 from dataclasses import dataclass, fields
 
 __all__ = [
-    "CALIBRATION_WORDS", "CAS_LATENCY", "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "TANG_NANO_20K",
-    "ULX3S", "Chip", "Cycles", "usual",
+    "CALIBRATION_WORDS", "CAS_LATENCY", "CHIPS", "COLORLIGHT", "ICESUGAR_PRO", "PARTS",
+    "TANG_NANO_20K", "ULX3S", "Chip", "Cycles", "usual",
 ]  # fmt: skip
 
 CAS_LATENCY = 3
@@ -238,6 +238,11 @@ TANG_NANO_20K = Chip(
 COLORLIGHT = Chip(name="Colorlight", **_SLOWEST_32)
 CHIPS = (ULX3S, ICESUGAR_PRO, TANG_NANO_20K, COLORLIGHT)
 """The chips of every board."""
+PARTS = {
+    **dict.fromkeys(("IS42S16160B", "IS42S16160G", "MT48LC16M16A2", "AS4C32M16SB"), ULX3S),
+    **dict.fromkeys(("AS4C2M32SA", "EM638325BK", "M12L64322A"), COLORLIGHT),
+}
+"""The same by part numbers, in any speed grade: the timings are those of the slowest."""
 
 
 def usual(word_bits: int) -> tuple[Chip, int]:

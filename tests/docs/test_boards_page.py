@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from lbq_hw import boards
 from lbq_hw.__main__ import main as lbq
-from lbq_hw.boards import pages
+from lbq_hw.boards import Board, pages
+from lbq_hw.boards.clocks import PLLS
 from lbq_hw.boards.command import main as write_tables
+from lbq_hw.external.chips import CHIPS, PARTS, ULX3S
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "boards.md").read_text("utf-8")
@@ -98,11 +101,31 @@ def test_a_page_without_marks_is_refused(
     )
 
 
-def test_the_chips_and_plls_that_the_page_names_exist() -> None:
-    assert "`lbq_hw.boards.clocks.PLLS`" in PAGE
-    assert "`lbq_hw.external.chips.CHIPS`" in PAGE
-    from lbq_hw.boards.clocks import PLLS
-    from lbq_hw.external.chips import CHIPS
+def rows(head: str) -> list[list[str]]:
+    """The cells of the table that begins with this column."""
+    lines = PAGE[PAGE.index(f"\n| {head} |") + 1 :].partition("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
-    assert PLLS
-    assert CHIPS
+
+def test_the_page_explains_every_field_in_its_order() -> None:
+    named = [row[0].strip("`") for row in rows("field")]
+    assert named == [field.name for field in fields(Board)]
+
+
+def test_the_page_has_every_chip_with_its_parts_and_its_shape() -> None:
+    wanted = []
+    for chip in CHIPS:
+        parts = ", ".join(f"`{part}`" for part, found in PARTS.items() if found is chip)
+        shape = (1 << bits for bits in (chip.row_bits, chip.column_bits, chip.bank_bits))
+        size = f"{chip.size_bytes >> 20} MB"
+        wanted.append(
+            [f"`{chip.name}`", parts, str(chip.data_bits), " x ".join(map(str, shape)), size]
+        )
+    assert rows("name") == wanted
+
+
+def test_the_plls_and_the_chip_that_the_page_names_exist() -> None:
+    assert "`lbq_hw.boards.clocks.PLLS`" in PAGE
+    assert "`lbq_hw.external.chips.Chip`" in PAGE
+    assert {"sb_pll40_pad", "sb_pll40_core"} <= set(PLLS)
+    assert replace(ULX3S, name="W9825G6KH", rfc=60_000).rfc == 60_000

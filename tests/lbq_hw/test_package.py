@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,21 @@ def test_a_package_says_which_memory_its_tape_is_for_and_how_large(
     assert json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))["memory"] == wanted
     assert written.memory == ExternalMemory(**wanted)
     assert on_tape(tmp_path / "b", taped).memory is None
+
+
+def test_a_package_describes_a_chip_of_ones_own(
+    tmp_path: Path, taped: tuple[Path, Program]
+) -> None:
+    chip = replace(ULX3S, name="W9825G6KH", rfc=60_000)
+    on_tape(tmp_path / "a", taped, chip=chip)
+    memory = package.read(tmp_path / "a").memory
+    assert memory is not None
+    assert memory.described() == chip
+    facts = json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))["memory"]
+    edit(tmp_path / "a", memory=facts | {"own": facts["own"] | {"rfc": 0}})
+    manifest = tmp_path / "a" / "package.json"
+    what = "memory.chip = 'W9825G6KH', which it cannot be: build it again"
+    refused(tmp_path / "a", f"{manifest} has {what}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""A board of one's own, checked at once: what would otherwise fail after minutes, or never.
+
+Every mistake is a `BoardError` of one sentence. What is compared: the fields with the platform
+(device, options of nextpnr, clock, resources), the clocks with the PLL and the link, the pins with
+each other and with the package, and the SDRAM's pins with its chip.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lbq_hw.boards import Board, BoardError, clocks, packages, pins
+from lbq_hw.isa.link import divisor
+
+__all__ = ["check"]
+
+_SITE = re.compile(r"IO[LRTB]\d+[A-Z]")
+"""A pad of a Gowin by its place: one that leads to a memory in the package has no pin."""
+
+
+def check(board: Board) -> None:
+    """BoardError, in one sentence, for the first thing that is wrong."""
+    _ = board.chip
+    if board.family is None:
+        return
+    platform = board.make_platform()
+    _device(board, platform)
+    _clock(board, platform)
+    pins.check(board)
+    _memory(board)
+    _package(board, platform)
+
+
+def _device(board: Board, platform: Any) -> None:
+    """The device and nextpnr's options are those of the platform."""
+    try:
+        device, options = _named(board.family, platform)
+    except (KeyError, AttributeError) as error:
+        raise BoardError(
+            f"platform {board.platform!r} must be of a device and a package that Amaranth knows: "
+            f"it does not know {error}"
+        ) from error
+    if not board.device.upper().startswith(device.upper()):
+        raise BoardError(f"device must begin with {device}, its platform's, not {board.device!r}")
+    given = " ".join(board.place)
+    if not f" {given} ".upper().startswith(f" {options} ".upper()):
+        raise BoardError(f"place must begin with the words of {options!r}, not be {given!r}")
+    if board.family == "gowin" and not re.search(r" --vopt family=\S+", given):
+        raise BoardError(f"place must name the family (--vopt family=GW1N-9C), not be {given!r}")
+
+
+def _named(family: str | None, platform: Any) -> tuple[str, str]:
+    """A platform's device with its package, and nextpnr's words for it."""
+    if family == "gowin":
+        return platform.part, f"--device {platform.part}"
+    device, package = platform.device, platform.package
+    option = platform._nextpnr_device_options[device]
+    if family == "ice40":
+        suffix = platform._nextpnr_package_options.get(device, "")
+        return f"{device}-{package}", f"{option} --package {package.lower()}{suffix}"
+    words = platform._nextpnr_package_options[package].upper()
+    speed = platform.speed
+    return f"{device}-{speed}{package}", f"{option} --package {words} --speed {speed}"
+
+
+def _clock(board: Board, platform: Any) -> None:
+    """The PLL is the family's, its input the platform's clock, and its output serves the link."""
+    known = [name for name, pll in clocks.PLLS.items() if pll.family == board.family]
+    if board.pll not in known:
+        raise BoardError(
+            f"pll must be one of {', '.join(known)} for the family {board.family}, "
+            f"not {board.pll!r}"
+        )
+    pins.pins(board, "clock")
+    clock = platform.lookup(board.clock).clock
+    if clock is not None and round(clock.frequency) != board.clock_hz:
+        raise BoardError(
+            f"clock_hz must be {round(clock.frequency):_}, the frequency of {board.clock} in its "
+            f"platform, not {board.clock_hz:_}"
+        )
+    setting = clocks.solve(board.pll, board.clock_hz, board.target_hz)
+    divisor(clock_hz=board.clock_hz if setting is None else setting.output_hz, baud=board.baud)
+
+
+def _memory(board: Board) -> None:
+    """The SDRAM's resource has the pins of its chip."""
+    chip = board.chip
+    if chip is None:
+        return
+    widths = pins.widths(board, "sdram")
+    wanted = {
+        "clk": 1,
+        "ras": 1,
+        "cas": 1,
+        "we": 1,
+        "ba": chip.bank_bits,
+        "a": chip.pin_bits,
+        "dq": chip.data_bits,
+    }
+    for name, width in wanted.items():
+        found = widths.get(name, 0)
+        if found < width or (found > width and name != "a"):
+            raise BoardError(
+                f"sdram must have {width} pins {name} for the chip {chip.name}, not {found}"
+            )
+
+
+def _package(board: Board, platform: Any) -> None:
+    """Every pin is one of the package's."""
+    known = packages.pins(board, platform)
+    if known is None:
+        return
+    if not known:
+        raise BoardError(f"the tools do not know the device of place {' '.join(board.place)!r}")
+    for pin, signal in pins.all_pins(board).items():
+        if pin not in known and not (board.family == "gowin" and _SITE.fullmatch(pin)):
+            raise BoardError(f"{signal} is on pin {pin}, which {board.device} does not have")
