@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FAMILIES = ("ice40", "ecp5", "gowin")
 _HELPERS = (
     "__main__", "checks", "clocks", "command", "packages", "pages", "pins", "platforms", "plls",
-    "top",
+    "sources", "top",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lbq_hw.boards import pages
+from lbq_hw import boards
+from lbq_hw.boards import pages, sources
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,10 +16,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m boards",
         description="Write the tables of all boards into boards.md and bring-up.md of a folder.",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR")
-    folder = parser.parse_args(argv).folder
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("folder", type=Path, metavar="DIR", nargs="?")
+    what.add_argument(
+        "--second-sources",
+        action="store_true",
+        help="print which second source agrees on which pins of which board",
+    )
+    args = parser.parse_args(argv)
     try:
-        pages.write(folder)
+        if args.second_sources:
+            print(sources.agreement([boards.find(name) for name in boards.names()]), end="")
+        else:
+            pages.write(args.folder)
     except (OSError, ValueError) as error:
         print(f"boards: {error}", file=sys.stderr)
         return 2

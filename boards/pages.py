@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from lbq_hw import boards
-from lbq_hw.boards import Board, pins
+from lbq_hw.boards import Board, pins, sources
 from lbq_hw.markdown import table
 
 __all__ = ["first_light", "sizes", "write"]
-
-BEGIN = "<!-- boards: python -m boards docs -->\n"
-END = "<!-- /boards -->"
 
 _BLOCK_KILOBITS = {"ice40": 4, "ecp5": 18, "gowin": 18}
 
@@ -49,24 +46,30 @@ def first_light(found: list[Board]) -> str:
     return table(["board", "command", "USB", "rate", "LED"], rows, words=(0, 1, 2, 4))
 
 
-TABLES = {"boards.md": sizes, "bring-up.md": first_light}
+TABLES = (
+    ("boards.md", "boards", sizes),
+    ("boards.md", "second sources", sources.agreement),
+    ("bring-up.md", "boards", first_light),
+)
+"""Pages, the words of the marks in them, and what makes the table between these."""
 
 
 def write(folder: Path) -> None:
     """Put the tables into the pages of a folder, each between its two marks."""
     found = [boards.find(name) for name in boards.names()]
-    for name, made in TABLES.items():
+    for name, words, made in TABLES:
         page = folder / name
-        text = with_table(page.read_text(encoding="utf-8"), made(found))
+        text = with_table(page.read_text(encoding="utf-8"), words, made(found))
         page.write_text(text, encoding="utf-8")
 
 
-def with_table(page: str, table: str) -> str:
-    """The page with a table between its two marks; ValueError if it has not both."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def with_table(page: str, words: str, table: str) -> str:
+    """The page with a table between the two marks of these words; ValueError if it has not both."""
+    first, last = f"<!-- {words}: python -m boards docs -->\n", f"<!-- /{words} -->"
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not end:
-        raise ValueError(f"the page must have {BEGIN.strip()!r} and then {END!r}")
+        raise ValueError(f"the page must have {first.strip()!r} and then {last!r}")
     return f"{before}{begin}{table}{end}{after}"
 
 
