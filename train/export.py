@@ -120,7 +120,12 @@ def _summary(export: Export) -> list[dict[str, Any]]:
 
 
 def _print(
-    export: Export, rows: list[dict[str, Any]], path: Path, found: dict[str, Any] | None
+    export: Export,
+    rows: list[dict[str, Any]],
+    path: Path,
+    found: dict[str, Any] | None,
+    *,
+    on_data: bool,
 ) -> None:
     network = export.network
     table = Table(
@@ -162,9 +167,11 @@ def _print(
     console.print(f"digest {file.digest(network)}")
     compared = export.agreement
     console.print(
-        f"differ: levels other than the model's on the same inputs (classes, for the readout), on "
-        f"{compared.samples} samples; classes from the pixels on: {100 * compared.classes:.2f} %"
+        "differ: levels other than the model's where a layer's inputs are equal (classes, for the "
+        f"readout), on {compared.samples} {'training images' if on_data else 'random inputs'}"
     )
+    if on_data:
+        console.print(f"classes that differ from pixels to logits: {100 * compared.classes:.2f} %")
     for note in export.notes:
         console.print(f"note: {note}", style="yellow", markup=False)
     if found is not None:
@@ -229,7 +236,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         type=not_negative,
         metavar="N",
         help="test images, drawn, on which model, network and a simulated board are compared; "
-        f"default: {_TESTED} if --data is given, else none",
+        f"default: {_TESTED} if --data is given or the data comes with the project, else none",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
@@ -251,7 +258,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         }
         print(json.dumps(facts))
     else:
-        _print(export, rows, path, found)
+        _print(export, rows, path, found, on_data=_has_data(args, export.network.meta["dataset"]))
     return 0
 
 
@@ -267,7 +274,7 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | No
         fraction=args.fraction_bits,
         decay_bits=8,
         meta={"dataset": config.data.name, **origin, "config": config.to_dict()},
-        samples=_samples(config, spec, args.data) if args.data else None,
+        samples=_samples(config, spec, args.data) if _has_data(args, config.data.name) else None,
         most_different=args.most_different,
         class_names=data.class_names,
     )
@@ -283,7 +290,8 @@ def _accuracies(
     args: argparse.Namespace, model: nn.Module, config: Config, spec: InputSpec, network: Network
 ) -> dict[str, Any] | None:
     """Those of model, network and board, if there is data to measure them on."""
-    count = (_TESTED if args.data else 0) if args.test is None else args.test
+    has_data = _has_data(args, config.data.name)
+    count = (_TESTED if has_data else 0) if args.test is None else args.test
     if not count:
         return None
     options = config.data.options(config.neuron.timesteps)
@@ -293,7 +301,14 @@ def _accuracies(
     return accuracies.measure(model, spec, network, data)
 
 
-def _samples(config: Config, spec: InputSpec, folder: Path, count: int = 32) -> NDArray[np.uint8]:
+def _has_data(args: argparse.Namespace, name: str) -> bool:
+    """Whether the images of a dataset can be read."""
+    return args.data is not None or datasets.is_embedded(name)
+
+
+def _samples(
+    config: Config, spec: InputSpec, folder: Path | None, count: int = 32
+) -> NDArray[np.uint8]:
     """Training images to compare on, spread over the split, since files may be sorted by class."""
     options = config.data.options(config.neuron.timesteps)
     found = datasets.load(config.data.name, folder, split="train", **options)

@@ -47,6 +47,7 @@ __all__ = [
     "download",
     "info",
     "is_divided",
+    "is_embedded",
     "is_own",
     "load",
     "names",
@@ -87,6 +88,11 @@ def info(name: str) -> DatasetInfo:
 def is_own(name: str) -> bool:
     """Whether the name stands for data of the user's own, in any shape."""
     return name in own.NAMES
+
+
+def is_embedded(name: str) -> bool:
+    """Whether the dataset is there without files of its own."""
+    return name == static.DIGITS.name
 
 
 def is_divided(name: str, root: str | PathLike[str]) -> bool:

@@ -377,6 +377,14 @@ def test_a_run_is_exported_beside_its_checkpoint(run, capsys):
     assert max(shares.values()) <= 0.25
 
 
+def test_a_run_on_digits_is_compared_on_its_own_images_without_being_told(run, capsys):
+    capsys.readouterr()
+    assert export_main([str(run), "--test", "20"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "on 32 training images classes that differ from pixels to logits: " in printed
+    assert "random inputs" not in printed
+
+
 def test_arrays_by_name_export_like_the_run_they_came_from(run, tmp_path, capsys):
     model, _, _ = load_run(run)
     arrays = {name: tensor.numpy() for name, tensor in model.state_dict().items()}

@@ -138,7 +138,7 @@ def check(seed: int, bits: int) -> tuple[Counter[str], int, int]:
 
 
 @pytest.mark.parametrize("first", range(0, MODULES, SHARE))
-@pytest.mark.filterwarnings("ignore::train.export.ExportWarning")
+@pytest.mark.filterwarnings("ignore::lbq_hw.train.export.ExportWarning")
 def test_random_modules_are_deployed_as_they_were_prepared(first):
     structures: Counter[str] = Counter()
     total = changed = 0

@@ -111,7 +111,7 @@ def test_the_scale_of_before_is_tried_first_and_changes_nothing() -> None:
             assert mine.exponent == theirs.exponent
 
 
-@pytest.mark.filterwarnings("ignore::train.export.ExportWarning")
+@pytest.mark.filterwarnings("ignore::lbq_hw.train.export.ExportWarning")
 def test_codes_that_were_trained_stay_though_levels_differ_for_want_of_fraction_bits() -> None:
     plain, spec = small_model("mnist", gamma0=0.3)
     model = prepare(plain, spec, weight_bits=4).double()
