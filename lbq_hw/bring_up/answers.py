@@ -16,6 +16,7 @@ from lbq_hw.host.results import spoken_captures
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import link as frames
 from lbq_hw.isa import regions
+from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
 RATES = (1_000_000, 3_000_000)
@@ -146,11 +147,12 @@ def _works(visit: Visit, baud: int) -> bool:
 def _through(line: SerialTransport, visit: Visit) -> dict[str, Any]:
     """Words through the line and back: whether they are equal, repeats, bytes per second."""
     source = random.Random(1)
-    base = Region.PLANES << regions.SHIFT
-    count = min(WORDS, visit.packed.config.plane_words)
+    base, config = Region.PLANES << regions.SHIFT, visit.packed.config
+    count = min(WORDS, config.plane_words * regions.slices(config)[Region.PLANES])
+    bits = min(SLICE, config.word)  # that the core keeps of each
     before, began, equal = line.repeats, line.now(), True
     for _ in range(ROUNDS):
-        words = [source.getrandbits(32) for _ in range(count)]
+        words = [source.getrandbits(bits) for _ in range(count)]
         line.write(base, words)
         equal &= line.read(base, count) == words
     seconds = line.now() - began

@@ -13,10 +13,10 @@ from host.memory_model import FAILED, NUMBER, CoreMemory
 from numpy.typing import NDArray
 from tapes import drawn
 
-from lbq_hw import file
+from lbq_hw import file, zoo
 from lbq_hw.bring_up import answers
 from lbq_hw.bring_up.walk import Finding, Visit
-from lbq_hw.compiler import compile_network
+from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.host import Device, SerialTransport
 from lbq_hw.package import Package
 
@@ -244,6 +244,19 @@ def test_words_that_come_back_otherwise(tmp_path: Path, packed: Package) -> None
     found = answers.rate(visited(tmp_path, packed, core))
     text = "at 115,200 baud, words came back otherwise than they were written"
     assert (found.state, found.text) == ("failed", text)
+
+
+def test_a_core_with_narrow_words_keeps_no_more_of_each(tmp_path: Path) -> None:
+    class Narrow(dict[int, int]):
+        def update(self, pairs: Any) -> None:
+            super().update((address, word & 0xFFFF) for address, word in pairs)
+
+    config = smallest_for(file.load(zoo.find("digits")), lanes=4, word=16)
+    packed = pack(tmp_path, board="sim", config=config, images=0)
+    core = Core(packed)
+    core.model.memory = Narrow(core.model.memory)
+    found = answers.rate(visited(tmp_path, packed, core))
+    assert (found.state, found.facts["equal"]) == ("ok", True)
 
 
 def test_a_core_at_a_slow_clock_is_asked_for_rates_that_it_can_have(
