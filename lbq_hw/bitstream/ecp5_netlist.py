@@ -13,10 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lbq_hw.bitstream import ecp5
 from lbq_hw.bitstream.base import BitsError, Files
 from lbq_hw.boards import Board
 
 Cell = dict[str, Any]
+_BEL = re.compile(r"X(\d+)/Y(\d+)/(\S+)")
 _BUSES = re.compile(r"([A-Z]+?)(\d+)")
 
 
@@ -27,6 +29,7 @@ def netlist(files: Files, board: Board, folder: Path) -> str:
     del board, folder
     assert files.routed is not None
     top = json.loads(files.routed.read_text(encoding="utf-8"))["modules"]["top"]
+    _compare(top, files.packed)
     pins, body = _ports(top), []
     for number, cell in enumerate(top["cells"].values()):
         body += _CELLS.get(cell["type"], _instance)(cell, f"u{number}", pins)
@@ -35,6 +38,30 @@ def netlist(files: Files, board: Board, folder: Path) -> str:
              for bit in net if isinstance(bit, int)}  # fmt: skip
     named = [f"wire n{bit};" for bit in sorted(wires - _registers(top))]
     return "\n".join([f"module chip ({ports});", *named, *body, "endmodule", ""])
+
+
+def _compare(top: dict[str, Any], packed: Path) -> None:
+    """BitsError if a LUT or a block RAM of the routed netlist is not in the bits at its place.
+
+    The router exchanges inputs of LUTs, so that their tables are compared by their number of ones.
+    A carry's table also depends on which inputs are left open, and is not compared.
+    """
+    found, device = ecp5.unpacked(packed)
+    for name, cell in top["cells"].items():
+        place = _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", ""))
+        if place is None:
+            continue
+        x, y, bel = int(place[1]), int(place[2]), place[3]
+        if cell["type"] == "TRELLIS_COMB" and _text(cell, "MODE", "LOGIC") in ("LOGIC", "DPRAM"):
+            tile = f"R{y}C{x}:PLC2"
+            table = device.word(found.frames, (tile,), f"{bel}.INIT")
+            if table is None or table.bit_count() != _number(cell, "INITVAL").bit_count():
+                raise BitsError(f"the LUT {name!r} is not in the bits at {tile}, {bel}")
+        elif cell["type"] == "DP16KD":
+            number = int(cell["attributes"]["WID"], 2)
+            words = found.rams.get(number)
+            if words is None or words.tobytes() != ecp5.contents(cell):
+                raise BitsError(f"the contents of {name!r} are not those of block RAM {number}")
 
 
 def _ports(top: dict[str, Any]) -> dict[int, str]:
@@ -124,7 +151,7 @@ def _comb(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
             if out := _output(cell, "FCO"):
                 kept = _LOW if inject else f"{label}_2"
                 yield f"assign {out} = {label}_4 ? {carry} : {kept};"
-    elif mode != "RAMW":
+    elif not mode.startswith("RAMW"):
         raise BitsError(f"a LUT of the routed design has the unknown mode {mode}")
     if out := _output(cell, "F"):
         yield f"assign {out} = {function};"

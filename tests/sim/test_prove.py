@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tarfile
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from lbq_hw import bitstream, boards
-from lbq_hw.bitstream import Files
+from lbq_hw.bitstream import BitsError, Files
 from lbq_hw.flow import families
 from lbq_hw.sim.prove import CELLS
 from tests.lbq_hw.bitstream.make import WORDS
@@ -44,6 +45,7 @@ def run(folder: Path, *texts: str) -> list[str]:
         pytest.param("icebreaker", marks=needs_icebox),
         pytest.param("ice40-hx8k", marks=needs_icebox),
         "ulx3s-12f",
+        "tang-nano-9k",
     ],
 )
 def test_a_netlist_says_what_its_block_ram_holds(name: str, tmp_path: Path) -> None:
@@ -190,3 +192,85 @@ def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
     said = run(tmp_path, (CELLS / "ecp5.v").read_text(encoding="utf-8"), bench)
     assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
+
+
+def test_a_routed_netlist_of_other_bits_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(GOLDEN / "ulx3s-12f.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    routed = json.loads((tmp_path / "routed.json").read_text(encoding="utf-8"))
+    cells = routed["modules"]["top"]["cells"]
+    name, cell = next(
+        (name, cell)
+        for name, cell in cells.items()
+        if cell["type"] == "TRELLIS_COMB"
+        and int(cell["parameters"]["INITVAL"], 2) not in (0, 65535)
+    )
+    cell["parameters"]["INITVAL"] = "0" * 16
+    (tmp_path / "routed.json").write_text(json.dumps(routed), encoding="utf-8")
+    files = Files(
+        constraints=tmp_path / "top.lpf",
+        netlist=tmp_path / "netlist.json",
+        placed=tmp_path / "placed.config",
+        packed=tmp_path / "top.bit",
+        routed=tmp_path / "routed.json",
+    )
+    x, y, bel = cell["attributes"]["NEXTPNR_BEL"].split("/")
+    sentence = f"the LUT {name!r} is not in the bits at R{y[1:]}C{x[1:]}:PLC2, {bel}"
+    with pytest.raises(BitsError) as caught:
+        bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path)
+    assert str(caught.value) == sentence
+
+
+@needs_icarus
+@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3)])
+def test_a_gowin_block_ram_of_two_ports_is_a_memory(width: int, low: int, tmp_path: Path) -> None:
+    """Port A writes, and shows what it writes; port B reads what was there before."""
+    rng = np.random.default_rng(width)
+    words = [int(word) for word in rng.integers(0, 512, 2048)]
+    each = width // 9
+    kept = {at: sum(words[each * at + i] << 9 * i for i in range(each)) for at in range(16)}
+    steps, wanted = [], []
+    for _ in range(300):
+        write, read = int(rng.integers(0, 16)), int(rng.integers(0, 16))
+        data, enabled = int(rng.integers(0, 1 << width)), int(rng.integers(0, 2))
+        enables = (1 << each) - 1
+        steps.append(
+            {"ADA": write << low | enables, "ADB": read << low, "DIA": data, "WREA": enabled}
+        )
+        wanted.append((data if enabled else kept[write], kept[read]))
+        kept[write] = data if enabled else kept[write]
+    pins = (".CLKA(clk), .CLKB(clk), .CEA(1'b1), .CEB(1'b1), .RESETA(1'b0), .RESETB(1'b0), "
+            ".WREB(1'b0), .DIB(18'b0), .WREA(WREA[0]), .ADA(ADA[13:0]), .ADB(ADB[13:0]), "
+            ".DIA(DIA[17:0]), .DOA(a), .DOB(b)")  # fmt: skip
+    contents = sum(word << 9 * i for i, word in enumerate(words))
+    options = f".BIT_WIDTH_0({width}), .BIT_WIDTH_1({width}), .WRITE_MODE0(1), .WRITE_MODE1(1)"
+    cell = f"wire [17:0] a, b;\n    DP #({options}, .INIT(18432'h{contents:x})) ram"
+    bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
+    said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
+    assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
+
+
+@needs_icarus
+def test_a_gowin_block_ram_of_36_bits_writes_by_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(36)
+    words = [int(word) for word in rng.integers(0, 512, 2048)]
+    steps, wanted = [], []
+    for _ in range(300):
+        write, read, enables = (int(rng.integers(0, 16)) for _ in range(3))
+        low, high = (int(part) for part in rng.integers(0, 1 << 18, 2))
+        on = int(rng.integers(0, 2))
+        steps.append(
+            {"ADA": write << 5 | enables, "ADB": read << 5, "LOW": low, "HIGH": high, "CEA": on}
+        )
+        wanted.append(sum(words[4 * read + i] << 9 * i for i in range(4)))
+        for byte in range(4):
+            if on and enables >> byte & 1:
+                words[4 * write + byte] = (low | high << 18) >> 9 * byte & 511
+    pins = (".CLKA(clk), .CLKB(clk), .CEA(CEA[0]), .CEB(1'b1), .RESETB(1'b0), .ADA(ADA[13:0]), "
+            ".ADB(ADB[13:0]), .DI({HIGH[17:0], LOW[17:0]}), .DO(a)")  # fmt: skip
+    words_ = [int(word) for word in np.random.default_rng(36).integers(0, 512, 2048)]
+    contents = sum(word << 9 * i for i, word in enumerate(words_))
+    cell = f"wire [35:0] a;\n    SDP #(.INIT(18432'h{contents:x})) ram"
+    bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h", a)')
+    said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
+    assert [int(line, 16) for line in said] == wanted
