@@ -16,7 +16,7 @@ class BitsError(RuntimeError):
 
 
 class MissingError(RuntimeError):
-    """A tool that is not here; one sentence with the command that installs it."""
+    """A tool or a model that is not here; the reason, after "for"."""
 
 
 class UndecodedError(BitsError):

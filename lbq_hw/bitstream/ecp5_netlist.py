@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw.bitstream import ecp5
-from lbq_hw.bitstream.base import BitsError, Files
+from lbq_hw.bitstream.base import BitsError, Files, MissingError
 from lbq_hw.boards import Board
 
 Cell = dict[str, Any]
@@ -207,7 +207,9 @@ def _buffer(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
 
 
 def _instance(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """Any other cell, with its numbered ports as buses."""
+    """A cell that has a model, with its numbered ports as buses."""
+    if cell["type"] not in _MODELLED:
+        raise MissingError(f"the cell {cell['type']} of the routed design has no model yet")
     buses: dict[str, dict[int, str]] = {}
     ports = []
     for port, way in cell["port_directions"].items():
@@ -237,6 +239,7 @@ def _instance(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
     yield f"{cell['type']} #({', '.join(values)}) {label} ({', '.join(ports)});"
 
 
+_MODELLED = ("DP16KD", "EHXPLLL")
 _BUSED = ("DP16KD",)
 _ROWS, _ROW_BITS = 64, 320  # of a block RAM's contents
 _CELLS = {

@@ -48,7 +48,7 @@ def prove_bitstream(job: Job, work: Path) -> str:
             f"{last['difference']}"
         )
     product.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    what = "routed netlist" if job.board.family == "ecp5" else "bitstream"
+    what = "bitstream" if job.board.family == "ice40" else "routed netlist"
     return (
         f"the {what} gave equal logits on {facts['images']} images, and from "
         f"{len(facts['runs'])} states of what begins unknown"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lbq_hw import bitstream, boards
-from lbq_hw.bitstream import BitsError, Files
+from lbq_hw.bitstream import BitsError, Files, MissingError
 from lbq_hw.flow import families
 from lbq_hw.sim.prove import CELLS
 from tests.lbq_hw.bitstream.make import WORDS
@@ -274,3 +274,21 @@ def test_a_gowin_block_ram_of_36_bits_writes_by_bytes(tmp_path: Path) -> None:
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h", a)')
     said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
     assert [int(line, 16) for line in said] == wanted
+
+
+def test_a_cell_without_a_model_is_named(tmp_path: Path) -> None:
+    with tarfile.open(GOLDEN / "ulx3s-12f.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    text = (tmp_path / "routed.json").read_text(encoding="utf-8")
+    routed = tmp_path / "routed.json"
+    routed.write_text(text.replace('"EHXPLLL"', '"IOLOGIC"'), encoding="utf-8")
+    files = Files(
+        constraints=tmp_path / "top.lpf",
+        netlist=tmp_path / "netlist.json",
+        placed=tmp_path / "placed.config",
+        packed=tmp_path / "top.bit",
+        routed=routed,
+    )
+    message = "^the cell IOLOGIC of the routed design has no model yet$"
+    with pytest.raises(MissingError, match=message):
+        bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path)
