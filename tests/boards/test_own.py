@@ -158,7 +158,7 @@ MISTAKES = {
     ),
     "a rate out of reach": (
         changed(baud="70_000_000"),
-        "baud must be 19537..20000000 at 80000000 Hz, not 70000000",
+        "baud must be 18316..18750000 at 75000000 Hz, not 70000000",
     ),
     "a value that is held nowhere": (
         changed(hold="(('wifi', 0, 2),)"),

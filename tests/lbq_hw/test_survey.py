@@ -54,7 +54,7 @@ def test_every_board_with_a_fabric_has_a_line() -> None:
     found = {line.board: line for line in lines}
     assert found["orangecrab"].short == ("OrangeCrab r0.2 25F is full",)
     assert found["ulx3s-85f"].cells == [
-        "ulx3s-85f", "16", "80 MHz", "4,000", "20", "SDRAM", "100 us", "10,000"
+        "ulx3s-85f", "16", "75 MHz", "4,000", "20", "SDRAM", "100 us", "10,000"
     ]  # fmt: skip
     assert found["icebreaker"].cells[5] == "chip"
 
@@ -71,7 +71,7 @@ def test_the_table_fits_a_terminal_and_says_what_is_short(
     assert row.split() == [
         "ulx3s-85f",
         "16",
-        "80",
+        "75",
         "MHz",
         "4,000",
         "20",
