@@ -20,6 +20,7 @@ Cell = dict[str, Any]
 _NUMBERED = re.compile(r"([A-Z]+?)(\d+)")
 _FLIP_FLOP = re.compile(r"DFF(N?)([SRPC]?)(E?)")
 _RESETS = {"S": ("SET", 1), "R": ("RESET", 0), "P": ("PRESET", 1), "C": ("CLEAR", 0)}
+_HIGH = "1'b1"
 _ADD_OR_SUBTRACT = 2
 _ROWS = 64  # of a block RAM's contents
 
@@ -77,9 +78,13 @@ def _mux(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
 def _alu(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
     """A LUT beside a carry, which its four lowest bits make of I0 and I1; or the begin of one."""
     mode, out = cell["parameters"].get("ALU_MODE"), _wire(cell, "COUT")
+    carry = _wire(cell, "CIN") or "1'b0"
     if mode in ("C2L", "ONE2C"):
+        # The begin of a carry, 0 or 1, or its end, which leads it to logic.
+        if (total := _wire(cell, "SUM")) is not None:
+            yield f"assign {total} = {carry};"
         if out is not None:
-            yield f"assign {out} = 1'b{int(mode == 'ONE2C')};"
+            yield f"assign {out} = {_HIGH if mode == 'ONE2C' else carry};"
         return
     first, second, third = (_input(cell, f"I{index}") for index in (0, 1, 3))
     if "RAW_ALU_LUT" in cell["parameters"]:
@@ -91,7 +96,6 @@ def _alu(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
         yield f"wire {label} = {first} ^ {second} ^ ~{third}, {label}_c = {first};"
     else:
         raise BitsError(f"an ALU of the routed design has the unknown mode {mode}")
-    carry = _wire(cell, "CIN") or "1'b0"
     if (total := _wire(cell, "SUM")) is not None:
         yield f"assign {total} = {label} ^ {carry};"
     if out is not None:
