@@ -185,6 +185,19 @@ def _flip_flop(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
     yield f"always @({edge}) if ({reset}) {out} <= {value}; else if ({enable}) {out} <= {data};"
 
 
+def _write_port(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
+    """What leads address and data to memory in LUTs."""
+    for out, port in _WRITE_PORT.items():
+        if wire := _output(cell, out):
+            yield f"assign {wire} = {_input(cell, port)};"
+
+
+_WRITE_PORT = {
+    "WADO0": "D0", "WADO1": "B0", "WADO2": "C0", "WADO3": "A0",
+    "WDO0": "C1", "WDO1": "A1", "WDO2": "D1", "WDO3": "B1",
+}  # fmt: skip
+
+
 def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
     pin, way = pins[cell["connections"]["B"][0]], _text(cell, "DIR", "INPUT")
     both = way == "BIDIR"
@@ -245,6 +258,7 @@ _ROWS, _ROW_BITS = 64, 320  # of a block RAM's contents
 _CELLS = {
     "TRELLIS_COMB": _comb,
     "TRELLIS_FF": _flip_flop,
+    "TRELLIS_RAMW": _write_port,
     "TRELLIS_IO": _pad,
     "DCCA": _buffer,
 }
