@@ -34,7 +34,7 @@ def fake(network: Network, board: boards.Board, **options: object) -> SizedCore 
         board=board.name,
         clock_hz=board.target_hz,
         estimate=guess,
-        cycles=8000.0,
+        cycles=7500.0,
         activity=busy,
     )
 
