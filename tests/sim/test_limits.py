@@ -62,7 +62,7 @@ def test_a_core_that_does_not_answer_is_ended_at_its_limit(
     np.save(tmp_path / "images.npy", random_images(network, 1))
     arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
     assert main([*arguments, "--simulator", "icarus", "--limit", "3"]) == 2
-    told = "sim: icarus did not end sim.benches.server within 3 s\n"
+    told = "sim: icarus did not end lbq_hw.sim.benches.server within 3 s\n"
     assert capsys.readouterr().err == told
 
 
@@ -107,7 +107,7 @@ def test_a_core_that_does_not_answer_is_ended_by_an_error_of_the_host(
 @pytest.mark.parametrize(
     ("limit", "said", "told"),
     [
-        ("0.01", ["lanes, not run: icarus did not end sim.benches.lanes within 0.01 s"], ""),
+        ("0.01", ["lanes, not run: icarus did not end lbq_hw.sim.benches.lanes within 0.01 s"], ""),
         ("0", [], "regression: limit must be a positive number of seconds, not 0.0\n"),
     ],
 )

@@ -84,7 +84,9 @@ def test_a_fault_in_the_design_is_found() -> None:
 @needs_icarus
 def test_a_bench_that_cannot_be_imported_is_an_error() -> None:
     design = compile_design(convert(regression.block("lanes", 0), name="lanes"), top="lanes")
-    with pytest.raises(SimulatorError, match=r"^icarus ran no test of sim\.benches\.nothing:\n"):
+    with pytest.raises(
+        SimulatorError, match=r"^icarus ran no test of lbq_hw\.sim\.benches\.nothing:\n"
+    ):
         simulate(design, "lbq_hw.sim.benches.nothing", variables=Settings().to_env())
 
 
