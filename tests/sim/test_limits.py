@@ -59,7 +59,9 @@ def test_a_core_that_does_not_answer_is_ended_at_its_limit(
     monkeypatch.setattr(icarus, "rtl", lambda _: DEAF)
     network = random_network(3, layers=1, timesteps=1)
     file.save(network, tmp_path / "net.lbq")
-    np.save(tmp_path / "images.npy", random_images(network, 1))
+    most = ((network.input.capacity + 1) << network.input.shift) - 1
+    images = np.minimum(random_images(network, 1), most)  # none saturates
+    np.save(tmp_path / "images.npy", images)
     arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
     assert main([*arguments, "--simulator", "icarus", "--limit", "3"]) == 2
     told = "sim: icarus did not end lbq_hw.sim.benches.server within 3 s\n"
@@ -77,7 +79,7 @@ def test_commands_for_a_core_that_was_ended_are_dropped(tmp_path: Path) -> None:
                 core.write(0, [0])
 
     with pytest.raises(
-        SimulatorError, match=r"^icarus did not end sim\.benches\.server within 3 s$"
+        SimulatorError, match=r"^icarus did not end lbq_hw\.sim\.benches\.server within 3 s$"
     ):
         go_on()
 
