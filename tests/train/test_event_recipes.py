@@ -37,7 +37,7 @@ def pictures(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "write", "count", "frames"),
     [
-        ("dvs128-gesture-resnet19", gestures, 11, 16),
+        pytest.param("dvs128-gesture-resnet19", gestures, 11, 16, marks=pytest.mark.slow),
         ("cifar10-dvs-resnet20", pictures, 10, 10),
     ],
 )
