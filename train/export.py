@@ -235,7 +235,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--test",
         type=not_negative,
         metavar="N",
-        help="test images, drawn, on which model, network and a simulated board are compared; "
+        help="test images, drawn, on which model, network and compiled program are compared; "
         f"default: {_TESTED} if --data is given or the data comes with the project, else none",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")

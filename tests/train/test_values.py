@@ -151,10 +151,10 @@ def test_an_export_keeps_range_and_names_and_shows_one_table(
     for row, cells in (
         ("float model", (f"{found['float']:.2f} %", f"{simulated['float']:.2f} %")),
         ("integer network", (f"{found['integer']:.2f} %", f"{first:.2f} %")),
-        ("simulated board", ("-", f"{first:.2f} %")),
+        ("compiled program", ("-", f"{first:.2f} %")),
     ):
         assert re.search(rf"│ {row} +│ +{re.escape(cells[0])} │ +{re.escape(cells[1])} │", shown)
-    assert "board: the compiled program, executed by the interpreter" in shown
+    assert "compiled program: executed by the interpreter" in shown
     assert evaluate(["--model", str(path), "--data", str(pictures), "--limit", "30", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] == found["integer"]
 
@@ -227,4 +227,4 @@ def test_an_import_takes_names_and_range_of_its_dataset(
     assert (network.input.bits, network.input.shift, network.input.full_scale) == (4, 1, 16)
     assert network.class_names == tuple("0123456789")
     assert "20 of 359 test images (seed 0) ┃ the first 20 of these ┃" in shown
-    assert "│ simulated board │" in shown
+    assert "│ compiled program │" in shown

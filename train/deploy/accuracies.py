@@ -1,4 +1,4 @@
-"""The accuracy of a model, of its integer network and of a simulated board, on the same images."""
+"""The accuracy of a model, its integer network and the compiled program, on the same images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIMULATED = 20
 """Images that are simulated, at most."""
 _WORK = 1e7  # multiplications that a simulation may take, so that it takes seconds at most
 _BATCH = 128  # images that the model sees at once
-_ROWS = {"float": "float model", "integer": "integer network", "board": "simulated board"}
+_ROWS = {"float": "float model", "integer": "integer network", "board": "compiled program"}
 
 
 def measure(model: nn.Module, spec: InputSpec, network: Network, data: Dataset) -> dict[str, Any]:
@@ -80,8 +80,6 @@ def show(facts: Mapping[str, Any]) -> None:
     for key, row in _ROWS.items():
         cells = [facts.get(key)] + ([simulated[key]] if simulated["images"] else [])
         made.add_row(row, *("-" if cell is None else f"{cell:.2f} %" for cell in cells))
-    made.caption = "board: " + (
-        simulated["reason"] or "the compiled program, executed by the interpreter"
-    )
+    made.caption = "compiled program: " + (simulated["reason"] or "executed by the interpreter")
     console = Console()
     (console if console.is_terminal else Console(width=120)).print(made)

@@ -29,7 +29,7 @@ _EXAMPLES = """\
 inputs of the dataset:
   Training inputs choose the scales of float weights: those with which the fewest spikes differ from
   the graph's (--calibrate). Other training inputs tell how many still differ, by layer. Test inputs
-  give the accuracy of the graph, of the network and of a simulated board.
+  give the accuracy of the graph, of the network and of the compiled program.
 
 examples:
   python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
