@@ -50,6 +50,8 @@ def test_the_wheel_has_one_package_and_all_of_its_parts(wheel: Path) -> None:
     for part in ("train/neurons/kinds.py", "train/configs/digits.toml", "sim/board.cpp"):
         assert f"lbq_hw/{part}" in names
     assert "lbq_hw/boards/icebreaker.py" in names
+    assert "lbq_hw/report/templates/style.css" in names
+    assert "lbq_hw/report/templates/sections/core.html" in names
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lbq_hw.diagram.components import table
-from lbq_hw.diagram.drawing import CORE
-from lbq_hw.diagram.external import EXTERNAL
-from lbq_hw.diagram.shapes import Drawing
-from lbq_hw.diagram.svg import render
+from lbq_hw.diagram.drawing import DRAWINGS, Drawing, render
 
-DRAWINGS = {"architecture": CORE, "external-memory": EXTERNAL}
-"""By the page of docs/ that shows each."""
 BEGIN = "<!-- blocks: python -m lbq_hw.diagram docs -->\n"
 END = "<!-- /blocks -->"
 

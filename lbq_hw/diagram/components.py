@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from amaranth.lib import wiring
 
 from lbq_hw import core
-from lbq_hw.diagram.shapes import Drawing
+from lbq_hw.diagram.drawing import Drawing
 
 
 def components() -> dict[str, type[wiring.Component]]:
@@ -42,18 +41,12 @@ def table(drawing: Drawing) -> str:
     """The blocks of a drawing and their parts, each with its file and what it does."""
     known = components()
 
-    def rows() -> Iterator[str]:
-        yield "| component | inside | what it does |"
-        yield "|---|---|---|"
-        for frame in drawing.frames:
-            yield row(frame.name, "")
-        for block in drawing.blocks:
-            yield row(block.name, "")
-            for part in block.parts:
-                yield row(part, f"`{block.name}`")
-
-    def row(name: str, inside: str) -> str:
+    def row(name: str, inside: str = "") -> str:
         kind = known[name]
         return f"| [`{name}`](../{file_of(kind)}) | {inside} | {headline(kind)} |"
 
-    return "\n".join(rows()) + "\n"
+    lines = ["| component | inside | what it does |", "|---|---|---|"]
+    lines += [row(frame.name) for frame in drawing.frames]
+    for block in drawing.blocks:
+        lines += [row(block.name), *(row(part, f"`{block.name}`") for part in block.parts)]
+    return "\n".join(lines) + "\n"

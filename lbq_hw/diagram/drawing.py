@@ -1,276 +1,96 @@
-"""The blocks of the core and what passes between them: the data of docs/architecture.svg."""
+"""Drawings: read from ``architecture.toml`` and ``external-memory.toml``, and written as SVG.
+
+One file each, readable on light and on dark pages. architecture.toml explains the keys.
+"""
 
 from __future__ import annotations
 
-from lbq_hw.diagram.shapes import Block, Drawing, Frame, Wire
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
 
-FRAMES = (
-    Frame(name="System", x=12, y=12, width=1056, height=662),
-    Frame(name="Accelerator", x=24, y=166, width=1032, height=496),
-)
+import jinja2
 
-BLOCKS = (
-    Block(
-        name="Link",
-        role=("frames: CRC-32, sequence numbers",),
-        x=40,
-        y=44,
-        width=300,
-        height=96,
-        parts=("FrameReceiver", "FrameEscapes", "SerialCrc"),
-        columns=2,
-    ),
-    Block(name="UartReceiver", role=("bytes from the host",), x=480, y=44, width=160, height=44),
-    Block(name="UartTransmitter", role=("bytes to the host",), x=480, y=96, width=160, height=44),
-    Block(
-        name="HostPort",
-        role=("addresses,", "start, errors,", "counters"),
-        x=40,
-        y=196,
-        width=120,
-        height=450,
-        parts=("HostWrites", "Registers"),
-    ),
-    Block(
-        name="Walker",
-        role=("layers, loops, runs: which bits matter next",),
-        x=248,
-        y=280,
-        width=256,
-        height=216,
-        parts=(
-            "SliceTable",
-            "RecordTable",
-            "LayerLoader",
-            "PathLoader",
-            "OnePath",
-            "ManyPaths",
-            "Loops",
-            "StepInfos",
-            "FieldsOfView",
-            "Segments",
-            "SegmentFetch",
-            "RunFetch",
-            "Requests",
-        ),
-        columns=2,
-    ),
-    Block(
-        name="Scanner",
-        role=("set bits", "become events"),
-        x=594,
-        y=312,
-        width=108,
-        height=130,
-        parts=("FlagFetch", "WordFetch", "EventMaker"),
-    ),
-    Block(name="Queue", role=("event", "FIFO"), x=752, y=346, width=62, height=62),
-    Block(
-        name="LaneArray",
-        role=("a weight row", "into P sums"),
-        x=864,
-        y=324,
-        width=106,
-        height=106,
-        parts=("RowMemory",),
-    ),
-    Block(
-        name="NeuronArray",
-        role=("levels, or logits",),
-        x=880,
-        y=500,
-        width=164,
-        height=146,
-        parts=("Updates", "Parameters", "NeuronUnit", "LevelCollector"),
-    ),
-    Block(name="Writer", role=("a plane", "per cycle"), x=728, y=540, width=70, height=66),
-    Block(
-        name="PlaneMemory",
-        role=("bit planes of all tensors, and a summary", "flag per word: is any bit of it set?"),
-        x=248,
-        y=540,
-        width=394,
-        height=88,
-        parts=("SummaryFlags",),
-    ),
-)
+from lbq_hw import decode
 
-WIRES = (
-    Wire(
-        source="System.rx",
-        target="UartReceiver.rx",
-        label="rx",
-        route=((1068, 66), (640, 66)),
-        at=(1040, 60),
-    ),
-    Wire(
-        source="UartTransmitter.tx",
-        target="System.tx",
-        label="tx",
-        route=((640, 118), (1068, 118)),
-        at=(1040, 112),
-    ),
-    Wire(
-        source="UartReceiver.o",
-        target="Link.i",
-        label="Received",
-        route=((480, 66), (340, 66)),
-        at=(380, 60),
-    ),
-    Wire(
-        source="Link.o",
-        target="UartTransmitter.i",
-        label="bytes",
-        route=((340, 118), (480, 118)),
-        at=(392, 112),
-    ),
-    Wire(
-        source="Link.port",
-        target="HostPort.port",
-        label="port: reads and writes of 32 bits",
-        route=((100, 140), (100, 196)),
-        at=(108, 158),
-    ),
-    Wire(
-        source="NeuronArray.o_logits",
-        target="HostPort.logits",
-        label="logits",
-        route=((1034, 500), (1034, 206), (160, 206)),
-        at=(248, 201),
-    ),
-    Wire(
-        source="HostPort.params",
-        target="NeuronArray.params",
-        label="parameters",
-        route=((160, 226), (1012, 226), (1012, 500)),
-        at=(248, 221),
-    ),
-    Wire(
-        source="HostPort.weights",
-        target="LaneArray.weights",
-        label="weights",
-        route=((160, 246), (917, 246), (917, 324)),
-        at=(248, 241),
-    ),
-    Wire(
-        source="Walker.o_step",
-        target="NeuronArray.i_step",
-        label="StepInfo",
-        route=((484, 280), (484, 266), (990, 266), (990, 500)),
-        at=(594, 261),
-    ),
-    Wire(
-        source="Walker.o_layer_info",
-        target="NeuronArray.layer",
-        label="LayerInfo",
-        route=((484, 496), (484, 514), (880, 514)),
-        at=(660, 509),
-    ),
-    Wire(
-        source="Walker.o_layer_info",
-        target="Writer.layer",
-        label="LayerInfo",
-        route=((484, 496), (484, 514), (763, 514), (763, 540)),
-        at=(768, 531),
-    ),
-    Wire(
-        source="HostPort.start",
-        target="Walker.i_start",
-        label="start",
-        route=((160, 330), (248, 330)),
-        at=(184, 324),
-    ),
-    Wire(
-        source="HostPort.records",
-        target="Walker.i_record",
-        label="RecordSlice",
-        route=((160, 380), (248, 380)),
-        at=(164, 374),
-    ),
-    Wire(
-        source="Walker.o_request",
-        target="Scanner.i_request",
-        label="ScanRequest",
-        route=((504, 377), (594, 377)),
-        at=(509, 371),
-    ),
-    Wire(
-        source="Scanner.o_event",
-        target="Queue.i",
-        label="Event",
-        route=((702, 377), (752, 377)),
-        at=(706, 371),
-    ),
-    Wire(
-        source="Queue.o",
-        target="LaneArray.i_event",
-        label="Event",
-        route=((814, 377), (864, 377)),
-        at=(818, 371),
-    ),
-    Wire(
-        source="LaneArray.o_sum",
-        target="NeuronArray.i_sum",
-        label="sums",
-        route=((938, 430), (938, 500)),
-        at=(944, 470),
-    ),
-    Wire(
-        source="NeuronArray.room",
-        target="LaneArray.room",
-        label="room",
-        route=((900, 500), (900, 430)),
-        at=(866, 470),
-    ),
-    Wire(
-        source="NeuronArray.o_planes",
-        target="Writer.i",
-        label="LevelPlanes",
-        route=((880, 573), (798, 573)),
-        at=(803, 567),
-    ),
-    Wire(
-        source="Writer.o",
-        target="PlaneMemory.i_write",
-        label="PlaneWrite",
-        route=((728, 573), (642, 573)),
-        at=(650, 567),
-    ),
-    Wire(
-        source="PlaneMemory.summary",
-        target="Scanner.summary",
-        label="summary",
-        route=((610, 540), (610, 442)),
-        at=(552, 494),
-    ),
-    Wire(
-        source="PlaneMemory.word",
-        target="Scanner.word",
-        label="word",
-        route=((630, 540), (630, 442)),
-        at=(637, 494),
-    ),
-    Wire(
-        source="HostPort.plane_write",
-        target="PlaneMemory.i_write",
-        label="PlaneWrite",
-        route=((160, 562), (248, 562)),
-        at=(168, 556),
-    ),
-    Wire(
-        source="PlaneMemory.host",
-        target="HostPort.planes",
-        label="planes",
-        route=((248, 594), (160, 594)),
-        at=(182, 588),
-    ),
-)
+Point = tuple[int, int]
+Box = tuple[int, int, int, int]
+LETTER = 6.7
+"""Pixels of a letter of a label or a part, whose font has one width."""
+HEAD = 20  # height of a block's name
+LINE = 14  # height of its role
+_PART, _GAP = 18, 6  # height of a part's box, space around it
 
-CORE = Drawing(
-    title="The blocks of the core and what passes between them",
-    width=1080,
-    height=686,
-    frames=FRAMES,
-    blocks=BLOCKS,
-    wires=WIRES,
-)
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    name: str
+    box: Box
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    name: str
+    box: Box
+    role: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    columns: int = 1
+
+    @property
+    def part_boxes(self) -> list[tuple[str, Box]]:
+        x, y, width, height = self.box
+        each = (width - _GAP * (self.columns + 1)) // self.columns
+        top = y + height - -(-len(self.parts) // self.columns) * (_PART + _GAP)
+        found = []
+        for index, name in enumerate(self.parts):
+            row, column = divmod(index, self.columns)
+            left = x + _GAP + column * (each + _GAP)
+            found.append((name, (left, top + row * (_PART + _GAP), each, _PART)))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wire:
+    source: str
+    target: str
+    label: str
+    at: Point
+    route: tuple[Point, ...]
+
+    @property
+    def head(self) -> tuple[Point, ...]:
+        """A triangle at the end, 8 pixels long, in the direction of the last stretch."""
+        (a, b), (x, y) = self.route[-2:]
+        dx, dy = (x > a) - (x < a), (y > b) - (y < b)
+        u, v = x - 8 * dx, y - 8 * dy
+        return (x, y), (u + 4 * dy, v + 4 * dx), (u - 4 * dy, v - 4 * dx)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    title: str
+    size: tuple[int, int]
+    frames: tuple[Frame, ...]
+    blocks: tuple[Block, ...]
+    wires: tuple[Wire, ...]
+
+
+_FILES = files("lbq_hw.diagram")
+_TEMPLATE = jinja2.Environment(
+    autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+).from_string(_FILES.joinpath("drawing.svg").read_text("utf-8"))
+
+
+def _read(name: str) -> Drawing:
+    data = tomllib.loads(_FILES.joinpath(f"{name}.toml").read_text("utf-8"))
+    return decode.reader(Drawing)(data, name)
+
+
+CORE, EXTERNAL = _read("architecture"), _read("external-memory")
+DRAWINGS = {"architecture": CORE, "external-memory": EXTERNAL}
+"""By the page of docs/ that shows each."""
+
+
+def render(drawing: Drawing, *, dark: bool = False) -> str:
+    """The file's text. It follows the reader's theme; `dark` gives the dark one to any reader."""
+    return _TEMPLATE.render(vars(drawing), dark=dark, HEAD=HEAD, LINE=LINE) + "\n"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jinja2 import TemplateError
+
 from lbq_hw.report import store
 from lbq_hw.report.facts import Facts
 from lbq_hw.report.page import render
@@ -28,7 +30,7 @@ def rebuild(folder: Path) -> Path:
     page, facts = folder / PAGE, store.read(folder)
     try:
         text = render(facts)
-    except store.NONSENSE as error:
+    except (TemplateError, *store.NONSENSE) as error:
         raise ReportError(
             f"{folder} holds facts of which no page can be made ({error}): build it again"
         ) from error

@@ -1,46 +1,42 @@
-"""The page: one HTML file that asks for nothing else, made from facts alone."""
+"""The page: one HTML file that asks for nothing else, made from facts alone.
+
+Its text is in ``templates/``. A template sees the parts of `Facts` by their names, the numbers of
+``summary.json`` as ``summary``, and the functions of `lbq_hw.report.quantities` as filters. What a
+template names and is not there is an error.
+"""
 
 from __future__ import annotations
 
-from importlib.resources import files
+from dataclasses import asdict
 
-from lbq_hw.report import activity, fabric, overview, provenance, storage
-from lbq_hw.report.facts import Facts
-from lbq_hw.report.markup import Markup, el
+import jinja2
 
-_SECTIONS = {
-    "Resources": fabric.resources,
-    "Timing": fabric.timing,
-    "Cycles": activity.cycles,
-    "Operations": activity.operations,
-    "Neurons": activity.neurons,
-    "Memory": storage.memory,
-    "Proofs": storage.proofs,
-    "Core": provenance.core,
-    "Build": provenance.build,
-}
+from lbq_hw.counts import saved_percent
+from lbq_hw.report import quantities
+from lbq_hw.report.facts import LIMITS, MINOR, Facts
+from lbq_hw.report.summary import summary
+from lbq_hw.tools.placed import KINDS
+
+_FORMATS = {function.__name__: function for function in quantities.FORMATS}
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("lbq_hw.report"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    extensions=["jinja2.ext.do"],
+)
+_ENVIRONMENT.filters.update(_FORMATS, asdict=asdict)
+_ENVIRONMENT.globals.update(
+    _FORMATS, KINDS=KINDS, LIMITS=LIMITS, MINOR=MINOR, saved_percent=saved_percent
+)
 
 
 def render(facts: Facts) -> str:
     """The whole page; a section whose part is missing is left out."""
-    made = {name: section(facts) for name, section in _SECTIONS.items()}
-    shown = {name: section for name, section in made.items() if section is not None}
-    links = [el("a", name, href=f"#{name.lower()}") for name in shown]
-    style = files("lbq_hw.report").joinpath("style.css").read_text(encoding="utf-8")
-    head = el(
-        "head",
-        el("meta", charset="utf-8"),
-        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", name="color-scheme", content="light dark"),
-        el("link", rel="icon", href="data:,"),
-        el("title", f"{overview.title(facts)} · lbq-hw"),
-        el("style", Markup(style)),
+    available = facts.board.available if facts.board else {}
+    if facts.resources is not None:
+        available = {resource.kind: resource.available for resource in facts.resources}
+    return _ENVIRONMENT.get_template("page.html").render(
+        vars(facts), summary=summary(facts), available=available
     )
-    body = el(
-        "body",
-        overview.header(facts),
-        overview.band(facts),
-        el("nav", links, aria_label="Sections"),
-        el("main", shown.values()),
-    )
-    return f"<!DOCTYPE html>\n{el('html', head, body, lang='en')}\n"

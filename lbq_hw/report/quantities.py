@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 
 SPACE = "\N{NARROW NO-BREAK SPACE}"
-TIMES = "\N{MULTIPLICATION SIGN}"
-GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
-THETA = "\N{GREEK SMALL LETTER THETA}"
-EQUALS = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 _DIGITS = 3
 _PREFIXES = {9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n", -12: "p"}
 
@@ -37,6 +33,21 @@ def share(value: float, *, decimals: int = 1) -> str:
     return f"{100 * value:.{decimals}f}{SPACE}%"
 
 
+def change(value: float) -> str:
+    """``+13 %`` of 0.13."""
+    return f"{100 * value:+.0f}{SPACE}%"
+
+
+def percent(value: float) -> str:
+    """A length for SVG: ``12.5%``."""
+    return f"{100 * value:.3f}".rstrip("0").rstrip(".") + "%"
+
+
+def kibibytes(bits: int) -> str:
+    """``12.5 KiB``, or bytes where there are fewer than 1024."""
+    return f"{bits / 8192:,.1f}{SPACE}KiB" if bits >= 8192 else f"{-(-bits // 8)}{SPACE}bytes"
+
+
 def mega(hertz: float) -> str:
     """``24.0 MHz``."""
     return f"{hertz / 1e6:.1f}{SPACE}MHz"
@@ -48,3 +59,6 @@ def duration(seconds: float) -> str:
         return f"{seconds:.{2 if seconds < 10 else 1}f}{SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}{SPACE}min {rest:02d}{SPACE}s"
+
+
+FORMATS = (quantity, count, share, change, percent, kibibytes, mega, duration)

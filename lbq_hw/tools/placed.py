@@ -34,6 +34,11 @@ class Resource:
     def __post_init__(self) -> None:
         check_kinds(self.kind)
 
+    @property
+    def taken(self) -> float:
+        """The share of what is there that the design uses."""
+        return self.used / self.available
+
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:

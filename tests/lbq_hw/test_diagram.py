@@ -17,12 +17,19 @@ from amaranth.lib import memory, wiring
 from opened import inside, opened
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.diagram.__main__ import BEGIN, DRAWINGS, END, main
+from lbq_hw.diagram.__main__ import BEGIN, END, main
 from lbq_hw.diagram.components import components, file_of, headline
-from lbq_hw.diagram.drawing import CORE
-from lbq_hw.diagram.external import EXTERNAL
-from lbq_hw.diagram.shapes import Drawing, Wire
-from lbq_hw.diagram.svg import HEAD, LETTER, LINE, part_boxes, render
+from lbq_hw.diagram.drawing import (
+    CORE,
+    DRAWINGS,
+    EXTERNAL,
+    HEAD,
+    LETTER,
+    LINE,
+    Drawing,
+    Wire,
+    render,
+)
 from lbq_hw.external import chips
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -175,13 +182,13 @@ def test_a_label_that_names_a_class_names_that_of_the_payload(drawing: Drawing, 
 
 @every_drawing
 def test_wires_begin_and_end_at_their_blocks_and_run_straight(drawing: Drawing) -> None:
-    boxes = {shape.name: shape for shape in (*drawing.blocks, *drawing.frames)}
+    boxes = {shape.name: shape.box for shape in (*drawing.blocks, *drawing.frames)}
     for wire in drawing.wires:
         for port, (x, y) in ((wire.source, wire.route[0]), (wire.target, wire.route[-1])):
-            box = boxes[port.partition(".")[0]]
-            right, bottom = box.x + box.width, box.y + box.height
-            on_side = x in (box.x, right) and box.y < y < bottom
-            assert on_side or (y in (box.y, bottom) and box.x < x < right), wire
+            left, top, width, height = boxes[port.partition(".")[0]]
+            right, bottom = left + width, top + height
+            on_side = x in (left, right) and top < y < bottom
+            assert on_side or (y in (top, bottom) and left < x < right), wire
         for (x0, y0), (x1, y1) in pairwise(wire.route):
             assert (x0 == x1) != (y0 == y1), wire
 
@@ -194,7 +201,8 @@ def label_boxes(drawing: Drawing) -> Iterator[tuple[str, Box]]:
 
 def block_boxes(drawing: Drawing) -> Iterator[tuple[str, Box]]:
     for block in drawing.blocks:
-        yield block.name, (block.x, block.y, block.x + block.width, block.y + block.height)
+        x, y, width, height = block.box
+        yield block.name, (x, y, x + width, y + height)
 
 
 def apart(a: Box, b: Box) -> bool:
@@ -220,11 +228,11 @@ def test_no_wire_runs_through_a_label_or_a_block(drawing: Drawing) -> None:
 @every_drawing
 def test_what_a_block_says_of_itself_fits_into_it(drawing: Drawing) -> None:
     for block in drawing.blocks:
-        bottom = block.y + HEAD + LINE * len(block.role) + 2
-        parts = part_boxes(block)
-        assert bottom <= min((top for _, _, top, _, _ in parts), default=block.y + block.height)
-        assert all(LETTER * len(name) <= width for name, _, _, width, _ in parts)
-        assert all(5.7 * len(line) + 8 <= block.width for line in block.role)
+        _, y, width, height = block.box
+        bottom = y + HEAD + LINE * len(block.role) + 2
+        assert bottom <= min((top for _, (_, top, _, _) in block.part_boxes), default=y + height)
+        assert all(LETTER * len(name) <= part for name, (_, _, part, _) in block.part_boxes)
+        assert all(5.7 * len(line) + 8 <= width for line in block.role)
 
 
 @pytest.mark.parametrize("name", DRAWINGS)

@@ -61,7 +61,7 @@ def append(path: Path) -> Callable[[], object]:
     [
         ("lbq_hw/sizing/refusal.py", OWN),
         ("lbq_hw/resources/measured.json", OWN),
-        ("lbq_hw/report/style.css", OWN),
+        ("lbq_hw/report/templates/style.css", OWN),
         ("lbq_hw/zoo/digits.json", OWN),
         ("boards/ulx3s_45f.py", OWN | {"bits"}),
         ("lbq_hw/bitstream/ecp5.py", OWN | {"bits"}),
