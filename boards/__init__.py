@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lbq_hw.external.chips import Chip
+    from lbq_hw.chips import Chip
 
 FAMILIES = ("ice40", "ecp5", "gowin")
 _HELPERS = (
@@ -53,7 +53,7 @@ class Board:
     `target_hz` of it, what a build aims at unless told otherwise.
 
     Memory: `sdram` is the chip at the resource ``sdram``: a name or a part number that
-    `lbq_hw.external.chips` has, or a `Chip` of one's own; empty: there is none that a core can
+    `lbq_hw.chips` has, or a `Chip` of one's own; empty: there is none that a core can
     read.
 
     Link: the resource `uart`, at `baud`; `led` lights while the core is busy; None: there is no
@@ -155,7 +155,7 @@ class Board:
     @property
     def chip(self) -> Chip | None:
         """The external memory, if there is one."""
-        from lbq_hw.external.chips import CHIPS, PARTS, Chip
+        from lbq_hw.chips import CHIPS, PARTS, Chip
 
         if isinstance(self.sdram, Chip) or not self.sdram:
             return self.sdram or None

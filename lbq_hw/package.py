@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import decode, file, selftest
+from lbq_hw.chips import CHIPS, Chip
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import meaning
 from lbq_hw.decode import DecodeError, shown
-from lbq_hw.external.chips import CHIPS, Chip
 from lbq_hw.isa import regions
 from lbq_hw.isa import tape as tapes
 from lbq_hw.isa.tape import TapeError
@@ -54,7 +54,7 @@ class PackageError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalMemory:
-    """The memory that a tape lies in: its chip, by the name that `lbq_hw.external.chips` has for
+    """The memory that a tape lies in: its chip, by the name that `lbq_hw.chips` has for
     it, and its size, of which the tape takes the first `tape_bytes`. `own` are the members of a
     chip that a board of one's own describes.
     """

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lbq_hw import boards, package
+from lbq_hw.chips import Chip
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
-from lbq_hw.external.chips import Chip
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
 from lbq_hw.package import Package

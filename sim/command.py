@@ -12,13 +12,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import boards, file, sizing, zoo
+from lbq_hw import boards, chips, file, sizing, zoo
 from lbq_hw.arguments import add_reading, reading, spoken
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
-from lbq_hw.external import chips
 from lbq_hw.host import DeviceError
 from lbq_hw.progress import image_bar, show_notes
 from lbq_hw.sim import icarus, verilator

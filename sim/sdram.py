@@ -11,9 +11,9 @@ from amaranth import Instance, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import PadSignature, PinBus, SimulatedPins
-from lbq_hw.external.chips import Chip
 
 MODEL = Path(__file__).with_name("sdram.v")
 _TIMES = ("rcd", "rp", "ras", "rc", "rfc", "rrd", "wr", "mrd", "refresh", "power_up",

@@ -9,11 +9,11 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from lbq_hw.chips import Chip
+from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.core.system import System
-from lbq_hw.external import ReaderTiming, reader_timing
-from lbq_hw.external.chips import Chip
 from lbq_hw.sim.sdram import SimulatedChip, SimulatedMemory
 
 __all__ = ["Memory", "SystemWithMemory", "WithMemory"]

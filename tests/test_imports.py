@@ -74,8 +74,13 @@ RULES = (
         never=("lbq_hw.file", "lbq_hw.manifest", "lbq_hw.compiler", "lbq_hw.core", "lbq_hw.flow"),
     ),
     Rule(module="lbq_hw.compiler", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
-    Rule(module="lbq_hw.external.planner", never=("lbq_hw.golden", "lbq_hw.compiler")),
-    Rule(module="lbq_hw.cycles", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
+    Rule(module="lbq_hw.chips", apart=("lbq_hw.chips.captures",), only=()),
+    Rule(
+        module="lbq_hw.cycles",
+        apart=("lbq_hw.cycles.__main__",),
+        never=("lbq_hw.golden", "lbq_hw.compiler", "lbq_hw.core", "lbq_hw.flow"),
+    ),
+    Rule(module="lbq_hw.cycles.__main__", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
     Rule(module="lbq_hw.core", never=("lbq_hw.golden", "lbq_hw.compiler", "lbq_hw.flow")),
     Rule(module="lbq_hw.host", never=("amaranth", "torch")),
     Rule(

@@ -6,8 +6,8 @@ places them; `lower` turns layers into paths, segments and runs (`windows`) and 
 parameters from `neurons`.
 
 For a core with external memory, `places` lets outputs take the place of what they bypass, `blocks`
-cuts weight rows into what is fetched at once, `lbq_hw.external` cuts layers into passes and finds
-places for all that they need, and `passes` makes the tape.
+cuts weight rows into what is fetched at once, `passes` cuts layers into passes and finds places
+for all that they need, and `emit` makes the tape.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from lbq_hw.compiler.blocks import Levels, pass_room
+from lbq_hw.chips.timing import ReaderTiming, default_timing
 from lbq_hw.compiler.draft import CompileError, Draft, draft
+from lbq_hw.compiler.emit import items
 from lbq_hw.compiler.lower import LoweredLayer
-from lbq_hw.compiler.passes import items
+from lbq_hw.compiler.passes import PlanError, plan
+from lbq_hw.compiler.passes.blocks import Levels, pass_room
 from lbq_hw.compiler.program import LayerInfo, PassInfo, Program
 from lbq_hw.compiler.smallest import smallest_for
 from lbq_hw.compiler.tables import Tables
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import PlanError, ReaderTiming, default_timing, plan
 from lbq_hw.isa import tape
 from lbq_hw.network import Bounds, Network
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from lbq_hw.compiler import needs, patches, tensors
-from lbq_hw.compiler.blocks import Levels, block_rows, layer_demands
 from lbq_hw.compiler.lower import LoweredLayer, lower
 from lbq_hw.compiler.needs import Need
+from lbq_hw.compiler.passes.blocks import Levels, block_rows, layer_demands
+from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.places import place_over
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.weights import tile_count
 from lbq_hw.config import CoreConfig, largest
-from lbq_hw.external.demand import LayerDemand
 from lbq_hw.network import INPUT, Bounds, Network
 
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 from lbq_hw import numeric
 from lbq_hw.compiler import neurons
-from lbq_hw.compiler.blocks import block_rows
 from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
+from lbq_hw.compiler.passes.blocks import block_rows
+from lbq_hw.compiler.passes.demand import LayerDemand
+from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
-from lbq_hw.external.demand import LayerDemand
-from lbq_hw.external.placing import side_by_side
 from lbq_hw.network import Bounds, Network
 
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from lbq_hw import isa
 from lbq_hw.compiler import weights
+from lbq_hw.compiler.passes.planner import LayerPlan
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.planner import LayerPlan
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import LayerRecords
 from lbq_hw.isa.regions import Region, weight_slice_lanes

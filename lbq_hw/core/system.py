@@ -6,6 +6,7 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from lbq_hw.chips import Chip
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator
 from lbq_hw.core.external.external_memory import ExternalMemory
@@ -13,7 +14,6 @@ from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.host import uart
 from lbq_hw.core.host.addresses import used_bits
 from lbq_hw.core.host.link import Link
-from lbq_hw.external.chips import Chip
 from lbq_hw.isa.link import divisor
 from lbq_hw.isa.regions import Region, tag
 

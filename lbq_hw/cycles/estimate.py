@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lbq_hw.compiler.lower import LoweredLayer
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.stages import NeuronTiming
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler.lower import LoweredLayer
 
 _LAYER_CYCLES = 40  # from one layer to the next: drain, read records, fill the queues
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lbq_hw import isa
-from lbq_hw.compiler import Program
+from lbq_hw.chips.timing import ReaderTiming, default_timing
 from lbq_hw.config import CoreConfig
+from lbq_hw.cycles.schedule import EFFECT, GATE
 from lbq_hw.cycles.stages import NeuronTiming
-from lbq_hw.external import ReaderTiming, default_timing
-from lbq_hw.external.schedule import EFFECT, GATE
 from lbq_hw.isa import tape
 from lbq_hw.isa.contents import Contents, LayerRecords, replay
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler import Program
 
 LATENCY = 64
 """Cycles from the walker through all stages to the neuron units, and a few more."""

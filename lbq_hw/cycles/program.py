@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw.compiler import Program
+from lbq_hw.chips.timing import ReaderTiming, default_timing
 from lbq_hw.cycles.model import LayerCycles, layer_cycles
+from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.cycles.work import LayerWork, Levels, Memory
-from lbq_hw.external import ReaderTiming, default_timing
-from lbq_hw.external.schedule import Item, Schedule
 from lbq_hw.isa import tape
 from lbq_hw.isa.contents import Contents, replay
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler import Program
 
 
 def predict(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.contents import LayerRecords
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler import Program
 
 Values = dict[str, int]
 Levels = Mapping[str, NDArray[Any]]

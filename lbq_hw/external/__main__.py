@@ -15,13 +15,15 @@ from rich.table import Table
 
 from lbq_hw import boards, file, golden, zoo
 from lbq_hw.arguments import add_data, positive, reading
+from lbq_hw.chips import captures
+from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.compiler import patches, smallest_for
-from lbq_hw.compiler.blocks import demands
+from lbq_hw.compiler.passes import Room, plan
+from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.places import place_over
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
-from lbq_hw.external import ReaderTiming, Room, captures, plan, reader_timing
 from lbq_hw.external.narrow import narrowed, narrowed_levels
 from lbq_hw.external.rams import block_rams
 from lbq_hw.network import INPUT, Network

@@ -20,9 +20,9 @@ from lbq_hw import resources
 from lbq_hw.boards import Board, clocks
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.draft import draft
+from lbq_hw.compiler.passes.demand import ASSUMED
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.estimate import estimate
-from lbq_hw.external.demand import ASSUMED
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
 from lbq_hw.sizing import on_tape, refusal

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import file, golden
+from lbq_hw.compiler.passes.demand import ASSUMED
 from lbq_hw.counts import Counter
-from lbq_hw.external.demand import ASSUMED
 from lbq_hw.network import INPUT, Network
 
 Source = Literal["images", "evaluation", "assumed"]

@@ -13,12 +13,13 @@ from itertools import product
 
 from lbq_hw import resources
 from lbq_hw.boards import Board
+from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.compiler import CompileError, smallest_for
-from lbq_hw.compiler.blocks import pass_room
 from lbq_hw.compiler.draft import draft
+from lbq_hw.compiler.passes import PlanError, plan
+from lbq_hw.compiler.passes.blocks import pass_room
+from lbq_hw.compiler.passes.demand import Block, LayerDemand
 from lbq_hw.config import LEAST_PAIR_LANES, CoreConfig
-from lbq_hw.external import PlanError, ReaderTiming, plan, reader_timing
-from lbq_hw.external.demand import Block, LayerDemand
 from lbq_hw.network import Network
 
 TABLES = {"layers": 8, "paths": 16, "segments": 64, "runs": 128}

@@ -10,8 +10,8 @@ import pytest
 
 from lbq_hw import boards, build
 from lbq_hw.boards import BoardError
+from lbq_hw.chips import ULX3S
 from lbq_hw.external.__main__ import main as budget
-from lbq_hw.external.chips import ULX3S
 from lbq_hw.flow import Job, Options, inputs
 from lbq_hw.resources.measured import add
 from lbq_hw.sim.command import main as simulate

@@ -14,8 +14,8 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import boards
 from lbq_hw.boards import clocks
 from lbq_hw.boards.top import WAKE_SECONDS, Top
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.pins import PinBus
-from lbq_hw.external.chips import Chip
 from tests.boards.tiny import Tiny
 
 MODEL = Path(__file__).with_name("ice40.v")

@@ -9,10 +9,10 @@ import pytest
 from amaranth.back import verilog
 from tapes import residual_network
 
+from lbq_hw.chips import ULX3S
 from lbq_hw.compiler import smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.system import System
-from lbq_hw.external.chips import ULX3S
 from lbq_hw.sim.verilog import convert
 
 SMALL = CoreConfig(

@@ -15,7 +15,7 @@ from lbq_hw.__main__ import main as lbq
 from lbq_hw.boards import Board, pages
 from lbq_hw.boards.clocks import PLLS
 from lbq_hw.boards.command import main as write_tables
-from lbq_hw.external.chips import CHIPS, PARTS, ULX3S
+from lbq_hw.chips import CHIPS, PARTS, ULX3S
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "boards.md").read_text("utf-8")
@@ -126,6 +126,6 @@ def test_the_page_has_every_chip_with_its_parts_and_its_shape() -> None:
 
 def test_the_plls_and_the_chip_that_the_page_names_exist() -> None:
     assert "`lbq_hw.boards.clocks.PLLS`" in PAGE
-    assert "`lbq_hw.external.chips.Chip`" in PAGE
+    assert "`lbq_hw.chips.Chip`" in PAGE
     assert {"sb_pll40_pad", "sb_pll40_core"} <= set(PLLS)
     assert replace(ULX3S, name="W9825G6KH", rfc=60_000).rfc == 60_000

@@ -16,6 +16,7 @@ from amaranth.hdl._ast import Assign, Switch
 from amaranth.lib import memory, wiring
 from opened import inside, opened
 
+from lbq_hw import chips
 from lbq_hw.config import CoreConfig
 from lbq_hw.diagram.__main__ import BEGIN, END, main
 from lbq_hw.diagram.components import components, file_of, headline
@@ -30,7 +31,6 @@ from lbq_hw.diagram.drawing import (
     Wire,
     render,
 )
-from lbq_hw.external import chips
 
 DOCS = Path(__file__).parents[2] / "docs"
 SEVERAL = 2  # paths per layer

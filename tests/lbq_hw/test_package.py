@@ -11,9 +11,9 @@ import pytest
 from tapes import drawn
 
 from lbq_hw import file, package, zoo
+from lbq_hw.chips import ULX3S
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.chips import ULX3S
 from lbq_hw.isa import tape
 from lbq_hw.isa.tape import TapeItem
 from lbq_hw.package import ExternalMemory, Package, PackageError

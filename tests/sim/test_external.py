@@ -20,10 +20,9 @@ from cores import common_external_core
 from networks import random_images, random_network
 from simulators import bench, needs_verilator
 
-from lbq_hw import file, golden
+from lbq_hw import chips, file, golden
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import chips
 from lbq_hw.host import Device, DeviceError
 from lbq_hw.host.memory import Captures
 from lbq_hw.isa import Error, regions, tape

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from core.external.simulated import RUN, SMALL_16, run
 
-from lbq_hw.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
-from lbq_hw.external.reader import WordStream, reader_timing
+from lbq_hw.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
+from lbq_hw.chips.timing import reader_timing
+from lbq_hw.cycles.words import WordStream
 from lbq_hw.sim.sdram import MODEL, SimulatedMemory, contents, parameters, tape_contents
 from lbq_hw.sim.verilator import build_bench
 from lbq_hw.sim.verilog import convert

@@ -4,10 +4,10 @@ from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import CALIBRATION_WORDS, Chip
+from lbq_hw.chips.eye import Sampling
 from lbq_hw.core.external.pattern import pattern
 from lbq_hw.core.external.port import Capture, MemoryPort
-from lbq_hw.external.chips import CALIBRATION_WORDS, Chip
-from lbq_hw.external.eye import Sampling
 
 __all__ = ["Calibrate"]
 
@@ -18,7 +18,7 @@ class Calibrate(wiring.Component):
     After reset, and whenever it is asked to, it writes a pattern to the last `WORDS` words of the
     memory and reads it back `TRIES` times with every capture in turn. A capture has passed if all
     words of all tries were right. At most two pass, side by side: one at each edge of the clock.
-    The one at the edge that `lbq_hw.external.eye` has for the chip and the clock is chosen, else
+    The one at the edge that `lbq_hw.chips.eye` has for the chip and the clock is chosen, else
     the first.
 
     Errors. Where no capture passes, ``failed`` is 1 from the end on.

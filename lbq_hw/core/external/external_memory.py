@@ -4,6 +4,7 @@ from amaranth import Cat, Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.pins import PinBus
@@ -13,7 +14,6 @@ from lbq_hw.core.external.selftest import SelfTest
 from lbq_hw.core.external.slices import Slices
 from lbq_hw.core.external.tape_pages import TapePages
 from lbq_hw.core.external.tape_port import TapePort
-from lbq_hw.external.chips import Chip
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["ExternalMemory"]

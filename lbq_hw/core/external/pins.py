@@ -4,9 +4,9 @@ from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import data, io, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.data_pins import data_pins
 from lbq_hw.core.sizes import check_size
-from lbq_hw.external.chips import Chip
 
 __all__ = ["PadSignature", "PinBus", "SdramPins", "SimulatedPins"]
 

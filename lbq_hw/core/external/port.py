@@ -6,8 +6,8 @@ A word in this room is a data word: what the data pins of the chip carry in a cy
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.external.chips import Chip
-from lbq_hw.external.reader import DELAYS
+from lbq_hw.chips import Chip
+from lbq_hw.chips.timing import DELAYS
 
 __all__ = ["Access", "Capture", "MemoryPort"]
 

@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.external.reader import ReaderTiming
+from lbq_hw.chips.timing import ReaderTiming
 
 __all__ = ["RefreshTimer"]
 

@@ -4,12 +4,12 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import CAS_LATENCY, Chip
+from lbq_hw.chips.timing import DELAYS, reader_timing
 from lbq_hw.core.external.page_queue import PageQueue
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.external.port import Capture, MemoryPort
 from lbq_hw.core.external.sequencer import Sequencer
-from lbq_hw.external.chips import CAS_LATENCY, Chip
-from lbq_hw.external.reader import DELAYS, reader_timing
 
 __all__ = ["Sdram"]
 
@@ -22,7 +22,7 @@ class Sdram(wiring.Component):
     A read is taken when the queue has room for a page, and has that room until its last word is
     taken. So words wait for their consumer as long as it likes.
 
-    Timing. `lbq_hw.external.reader.WordStream` has the cycles of pages that are read one after the
+    Timing. `lbq_hw.cycles.words.WordStream` has the cycles of pages that are read one after the
     other: what it calls a decision in cycle c is made in cycle c + 1. In short, the first word of a
     read taken in cycle c is offered in cycle ``c + first - 1``, whatever ``capture`` is, and the
     others follow, one per cycle. `Sequencer` has the times of the chip. After reset, accesses wait

@@ -4,9 +4,9 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.pattern import pattern
 from lbq_hw.core.external.port import MemoryPort
-from lbq_hw.external.chips import Chip
 
 __all__ = ["SelfTest"]
 

@@ -4,10 +4,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import CAS_LATENCY, Chip
+from lbq_hw.chips.timing import reader_timing
 from lbq_hw.core.external.port import Access
 from lbq_hw.core.external.refresh_timer import RefreshTimer
-from lbq_hw.external.chips import CAS_LATENCY, Chip
-from lbq_hw.external.reader import reader_timing
 
 __all__ = ["Command", "Sequencer"]
 

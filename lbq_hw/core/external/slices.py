@@ -4,9 +4,9 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.port import MemoryPort
-from lbq_hw.external.chips import Chip
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["Slices"]

@@ -4,8 +4,8 @@ from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.port import MemoryPort
-from lbq_hw.external.chips import Chip
 
 __all__ = ["TapePages"]
 

@@ -21,7 +21,7 @@ _TOLD = ("begin", "stop", "done", "waits", "finished", "error")
 class TapeRunner(wiring.Component):
     """Reads a tape from its first word to END, stores what it writes, and begins its passes.
 
-    Blocks: `TapeReader` -> `TapeWrites`; `PassControl`. `lbq_hw.external.schedule` has the cycle of
+    Blocks: `TapeReader` -> `TapeWrites`; `PassControl`. `lbq_hw.cycles.schedule` has the cycle of
     each pass and of the end.
 
     Members

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import boards
 from lbq_hw.boards import clocks
 from lbq_hw.boards.top import Top
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import SdramPins
-from lbq_hw.external.chips import Chip
 from lbq_hw.flow import families
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from lbq_hw import chips
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.port import Capture
-from lbq_hw.external import chips
-from lbq_hw.external.chips import Chip
 from lbq_hw.sim.runner import awake
 from lbq_hw.sim.sdram import MODEL, SimulatedMemory, contents
 from lbq_hw.sim.verilog import convert

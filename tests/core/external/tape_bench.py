@@ -8,8 +8,9 @@ from typing import Any
 
 from amaranth import Cat, Value
 
+from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.reader import ReaderTiming, WordStream
+from lbq_hw.cycles.words import WordStream
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeItem

@@ -8,11 +8,11 @@ from core.external.fake import FakeMemory
 from core.external.simulated import CALIBRATE, READ, RUN, SMALL_16, SMALL_32, WAIT, run
 from core.harness import Bench, ones
 
+from lbq_hw.chips import Chip
+from lbq_hw.chips.eye import DRIFT, Sampling
 from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.pattern import compute
 from lbq_hw.core.external.port import Capture
-from lbq_hw.external.chips import Chip
-from lbq_hw.external.eye import DRIFT, Sampling
 from lbq_hw.isa import regions
 from lbq_hw.sim.models.traffic import stalls
 

@@ -7,10 +7,10 @@ import pytest
 from amaranth.back import verilog
 from core.external.simulated import READ, RUN, SMALL_16, SMALL_32, TEST, WAIT, WRITE, run
 
+from lbq_hw.chips import TANG_NANO_20K
 from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pattern import compute
-from lbq_hw.external.chips import TANG_NANO_20K
 from lbq_hw.sim.verilog import ports
 
 

@@ -13,8 +13,8 @@ from amaranth.back import rtlil
 from amaranth.sim import Simulator
 from core.external.alone import place, used
 
+from lbq_hw.chips import ICESUGAR_PRO, ULX3S, Chip
 from lbq_hw.core.external.pins import PadSignature, PinBus, SdramPins, SimulatedPins
-from lbq_hw.external.chips import ICESUGAR_PRO, ULX3S, Chip
 from lbq_hw.sim.verilog import ports
 
 PINS = {"clk": 1, "clk_en": 1, "cs": 1, "ras": 1, "cas": 1, "we": 1, "ba": 2, "a": 13, "dqm": 2}

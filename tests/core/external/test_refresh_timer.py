@@ -7,8 +7,8 @@ import random
 
 from core.harness import Bench
 
+from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.core.external.refresh_timer import RefreshTimer
-from lbq_hw.external.reader import ReaderTiming
 
 TIMING = ReaderTiming(page_words=64, first=8, rest=-4, refresh=6, interval=25, elapsed=7)
 

@@ -19,10 +19,11 @@ from core.external.simulated import (
     run,
 )  # fmt: skip
 
+from lbq_hw.chips import ULX3S, Chip
+from lbq_hw.chips.timing import reader_timing
 from lbq_hw.core.external.calibrate import Calibrate
 from lbq_hw.core.external.sdram import Sdram
-from lbq_hw.external.chips import ULX3S, Chip
-from lbq_hw.external.reader import WordStream, reader_timing
+from lbq_hw.cycles.words import WordStream
 
 SHAPES = [
     (SMALL_16, 80_000_000),

@@ -12,8 +12,8 @@ from amaranth.back import verilog
 from core.external.simulated import SMALL_16
 from core.harness import Bench, ones
 
+from lbq_hw.chips import ULX3S
 from lbq_hw.core.external.sequencer import Command, Sequencer
-from lbq_hw.external.chips import ULX3S
 from lbq_hw.sim.verilog import ports
 
 CLOCK = 80_000_000

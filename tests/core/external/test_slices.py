@@ -10,8 +10,8 @@ from core.external.fake import FakeMemory
 from core.external.simulated import SMALL_16, SMALL_32
 from core.harness import Bench
 
+from lbq_hw.chips import Chip
 from lbq_hw.core.external.slices import Slices
-from lbq_hw.external.chips import Chip
 from lbq_hw.sim.models.traffic import stalls
 
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""A tape in time: words, writes, passes and the end in the cycles of `lbq_hw.external.schedule`."""
+"""A tape in time: words, writes, passes and the end in the cycles of `lbq_hw.cycles.schedule`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from core.external.tape_bench import (
 )
 from core.harness import Bench
 
+from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.external.tape_runner import TapeRunner
-from lbq_hw.external.reader import ReaderTiming
-from lbq_hw.external.schedule import TOLD, Item, Schedule
+from lbq_hw.cycles.schedule import TOLD, Item, Schedule
 from lbq_hw.isa import PARAM, Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeItem

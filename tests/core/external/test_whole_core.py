@@ -16,9 +16,9 @@ from networks import random_images
 from tapes import drawn
 
 from lbq_hw import cycles, golden
+from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.core.accelerator import Accelerator
-from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.isa import LAYER, Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import Network

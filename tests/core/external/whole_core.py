@@ -10,9 +10,9 @@ from amaranth.sim import Simulator
 from core.external.tape_bench import Memory, words_of
 from core.test_accelerator import access
 
+from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler import Program
 from lbq_hw.core.accelerator import Accelerator
-from lbq_hw.external.reader import ReaderTiming
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT

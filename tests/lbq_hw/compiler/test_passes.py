@@ -22,7 +22,7 @@ from lbq_hw.compiler import (
     program_of_tape,
     smallest_for,
 )
-from lbq_hw.compiler.blocks import block_rows
+from lbq_hw.compiler.passes.blocks import block_rows
 from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, LayerRecords

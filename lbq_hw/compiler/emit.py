@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from lbq_hw import isa
 from lbq_hw.compiler import neurons, weights
 from lbq_hw.compiler.lower import LoweredLayer
+from lbq_hw.compiler.passes.placing import PlacedPass, Write
 from lbq_hw.compiler.tables import layer_record, path_record
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.placing import PlacedPass, Write
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import Record
 from lbq_hw.isa.regions import Region

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbq_hw.external.chips import Chip
+from lbq_hw.chips import Chip
 
 DRIFT = 1_500
 """What the eye may move after calibration, in ps, earlier or later, at a board's usual clock."""

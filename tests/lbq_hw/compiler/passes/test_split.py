@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lbq_hw.external.demand import Block, LayerDemand, Piece
-from lbq_hw.external.split import Choice, Room, choices, passes
+from lbq_hw.compiler.passes.demand import Block, LayerDemand, Piece
+from lbq_hw.compiler.passes.split import Choice, Room, choices, passes
 
 
 def layer(*, blocks: int, resident: int = 0, rows: int = 8, tiles: int = 2) -> LayerDemand:

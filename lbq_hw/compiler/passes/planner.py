@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lbq_hw.chips.timing import ReaderTiming
+from lbq_hw.compiler.passes.demand import LayerDemand
+from lbq_hw.compiler.passes.placing import PlacedPass, Places
+from lbq_hw.compiler.passes.ring import FullError
+from lbq_hw.compiler.passes.split import Choice, Room, choices, passes
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.demand import LayerDemand
-from lbq_hw.external.placing import PlacedPass, Places
-from lbq_hw.external.reader import ReaderTiming
-from lbq_hw.external.ring import FullError
-from lbq_hw.external.schedule import Item, Schedule
-from lbq_hw.external.split import Choice, Room, choices, passes
+from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.isa import tape
 from lbq_hw.isa.regions import Region
 

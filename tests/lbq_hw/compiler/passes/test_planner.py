@@ -8,12 +8,13 @@ import pytest
 from networks import random_images, random_network
 
 from lbq_hw import interpreter
+from lbq_hw.chips.timing import default_timing
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.compiler.blocks import demands
+from lbq_hw.compiler.passes import PlanError, Room, plan
+from lbq_hw.compiler.passes.blocks import demands
+from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.config import CoreConfig
-from lbq_hw.external import PlanError, Room, default_timing, plan
 from lbq_hw.external.__main__ import main
-from lbq_hw.external.demand import LayerDemand
 from lbq_hw.network import INPUT
 
 TIMING = default_timing(16)

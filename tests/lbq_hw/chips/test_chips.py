@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from lbq_hw.external.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
+from lbq_hw.chips import CHIPS, TANG_NANO_20K, ULX3S, Chip
 
 
 @pytest.mark.parametrize("chip", CHIPS, ids=lambda chip: chip.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbq_hw import boards, resources
-from lbq_hw.external.eye import DRIFT, Sampling, fastest
+from lbq_hw.chips.eye import DRIFT, Sampling, fastest
 from lbq_hw.markdown import table
 
 HEADINGS = (

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from lbq_hw.external import chips
-from lbq_hw.external.reader import (
+from lbq_hw import chips
+from lbq_hw.chips.timing import (
     ReaderTiming,
-    WordStream,
     default_timing,
     reader_timing,
 )
+from lbq_hw.cycles.words import WordStream
 
 ULX3S = default_timing(16)
 

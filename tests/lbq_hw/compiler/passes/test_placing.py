@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lbq_hw.external.demand import Block, Piece
-from lbq_hw.external.placing import side_by_side
+from lbq_hw.compiler.passes.demand import Block, Piece
+from lbq_hw.compiler.passes.placing import side_by_side
 
 
 def block(*pieces: Piece, rows: int = 8, limb: tuple[int, int] | None = None) -> Block:

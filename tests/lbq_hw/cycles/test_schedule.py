@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lbq_hw.external.reader import ReaderTiming
-from lbq_hw.external.schedule import Item, OrderError, Schedule
+from lbq_hw.chips.timing import ReaderTiming
+from lbq_hw.cycles.schedule import Item, OrderError, Schedule
 
 EASY = ReaderTiming(
     word_bits=32, page_words=1 << 20, fifo_pages=2, first=0, rest=0, refresh=1, interval=1 << 30

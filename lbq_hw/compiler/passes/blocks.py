@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from lbq_hw.compiler import patches, tensors
 from lbq_hw.compiler.lower import LoweredLayer, lower
+from lbq_hw.compiler.passes.demand import ASSUMED, Block, LayerDemand, Piece
+from lbq_hw.compiler.passes.split import Room
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.windows import ONE_PIXEL
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.demand import ASSUMED, Block, LayerDemand, Piece
-from lbq_hw.external.split import Room
 from lbq_hw.network import INPUT, Layer, Network, Path, Window
 from lbq_hw.numeric import signed_width, sum_bounds
 

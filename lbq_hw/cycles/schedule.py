@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lbq_hw.external.reader import ReaderTiming, WordStream
+from lbq_hw.chips.timing import ReaderTiming
+from lbq_hw.cycles.words import WordStream
 
 GATE = 2
 """Cycles from the last word of a head to the first of its payload, or CRC, if nothing waits."""

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from lbq_hw.compiler.passes.demand import Block, LayerDemand
+from lbq_hw.compiler.passes.ring import Ring
+from lbq_hw.compiler.passes.split import Pass, Room
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.demand import Block, LayerDemand
-from lbq_hw.external.ring import Ring
-from lbq_hw.external.schedule import Item, Schedule
-from lbq_hw.external.split import Pass, Room
+from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 

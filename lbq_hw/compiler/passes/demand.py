@@ -2,7 +2,7 @@
 
 A *block* is what is fetched at once: the weight rows of one tap of one path and of some of its
 channels, for one tile; or of several taps with few channels; or limbs of an identity.
-`lbq_hw.compiler.blocks` finds them.
+`lbq_hw.compiler.passes.blocks` finds them.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from networks import random_images, random_network
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.compiler.blocks import demands
-from lbq_hw.external.placing import side_by_side
+from lbq_hw.compiler.passes.blocks import demands
+from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.network import INPUT
 
 

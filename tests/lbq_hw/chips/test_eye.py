@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lbq_hw import boards
+from lbq_hw.chips import CHIPS, COLORLIGHT, TANG_NANO_20K, ULX3S, Chip
+from lbq_hw.chips.captures import facts, markdown
+from lbq_hw.chips.eye import DRIFT, Eye, Sampling, fastest
 from lbq_hw.external import __main__ as command
-from lbq_hw.external.captures import facts, markdown
-from lbq_hw.external.chips import CHIPS, COLORLIGHT, TANG_NANO_20K, ULX3S, Chip
-from lbq_hw.external.eye import DRIFT, Eye, Sampling, fastest
 
 PAGE = Path(__file__).parents[3] / "docs" / "external-memory.md"
 CLOCKS = [  # in MHz

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lbq_hw.external.ring import FullError, Ring
+from lbq_hw.compiler.passes.ring import FullError, Ring
 
 
 def test_entries_wait_for_the_last_pass_that_reads_what_they_replace() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from lbq_hw.external.demand import Block, LayerDemand
+from lbq_hw.compiler.passes.demand import Block, LayerDemand
 
 PASS_CYCLES = 90
 """Estimate: from the start of a pass to its first event, and from its last event to its end."""
