@@ -6,6 +6,7 @@ network fits one, and finds the smallest that would do.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import json
 from collections.abc import Mapping
@@ -48,16 +49,28 @@ _RANGES = {
     "partial_words": (0, 1 << 16),
     "partial_bits": (0, 32),
     "fifo_depth": (3, 1 << 12),
-    "fast": (0, 1),
     "counters": (1, 7),
     "counter_bits": (8, 40),
 }
 _POWERS = ("lanes", "word", "summary", "units")
-_YOUNGER = ("pairs",)  # where they are 0 the JSON has none, so that older cores keep their digests
 LEAST_PAIR_LANES = 16
 """Lanes from which on a core may have pairs: half of a word is then whole bytes."""
-FAR_WEIGHT_BITS = 1 << 20
-"""Bits of weights beyond which they fill a good part of a chip: iCE40 UltraPlus has as many."""
+SPREAD_WEIGHT_BITS = 1 << 20
+"""Bits of on-chip weights beyond which a core is spread: an iCE40 UltraPlus has as many."""
+
+
+class Profile(enum.StrEnum):
+    """How many registers a core has on its way from block to block.
+
+    `core.timing` has the latencies of each. All profiles compute the same.
+    """
+
+    COMPACT = "compact"
+    """Fewest registers in the neuron units: for a clock of 33 MHz on an iCE40 UP5K."""
+    STANDARD = "standard"
+    """A register in front of each addition."""
+    SPREAD = "spread"
+    """Registers on the way to memories that fill a good part of the chip, too."""
 
 
 def address_bits(size: int) -> int:
@@ -81,8 +94,7 @@ class CoreConfig:
 
     Shape: `lanes` P, accumulators that work at once; `word` W, bits of a plane word; `summary` S,
     non-zero flags in a summary word; `units` L, neuron units; `fifo_depth`, events between scanner
-    and lanes; `fast`, 0 to leave out registers of the neurons that a clock of 33 MHz on an iCE40
-    UP5K does not need. The first four are powers of two; P <= W, S <= W, L <= P.
+    and lanes; `profile`, see `Profile`. The first four are powers of two; P <= W, S <= W, L <= P.
 
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
@@ -100,9 +112,10 @@ class CoreConfig:
     of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
     is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero.
 
-    External memory: `external`, bits of its words, 16 or 32 (0: the core has none; else W = P);
-    `pairs`, 1 if lanes add two weight rows in a cycle, one of an even and one of an odd channel;
-    `partial_words` of L partial sums of `partial_bits` (0: none; a multiple of P / L).
+    External memory: `external`, bits of its words, 16 or 32 (0: the core has none). A core with
+    external memory is spread, with W = P and `partial_words` of L partial sums of `partial_bits` (a
+    multiple of P / L); other cores have no partial sums. `pairs`, 1 if lanes add two weight rows in
+    a cycle, one of an even and one of an odd channel.
 
     Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
     alone; `counter_bits`, the width of each, at which it wraps around.
@@ -141,11 +154,14 @@ class CoreConfig:
     partial_words: int = 0
     partial_bits: int = 0
     fifo_depth: int = 16
-    fast: int = 1
+    profile: Profile = Profile.STANDARD
     counters: int = 7
     counter_bits: int = 40
 
     def __post_init__(self) -> None:
+        if self.profile not in tuple(Profile):
+            raise ValueError(f"profile must be one of {', '.join(Profile)}, not {self.profile!r}")
+        object.__setattr__(self, "profile", Profile(self.profile))
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if type(value) is not int:
@@ -194,14 +210,14 @@ class CoreConfig:
                 f"partial_words must be a multiple of lanes / units ({self.groups}), "
                 f"not {self.partial_words!r}"
             )
-        if bool(self.partial_words) != bool(self.partial_bits):
-            raise ValueError(
-                f"partial_words and partial_bits must both be 0 or neither, "
-                f"not {self.partial_words!r} and {self.partial_bits!r}"
-            )
-        for name, what in (("external", "external memory"), ("partial_words", "partial sums")):
-            if getattr(self, name) and not self.fast:
-                raise ValueError(f"fast must be 1 with {what}, not {self.fast!r}")
+        for name in ("partial_words", "partial_bits"):
+            if bool(getattr(self, name)) != bool(self.external):
+                raise ValueError(
+                    f"{name} must be 0 without external memory, and only then, "
+                    f"not {getattr(self, name)!r}"
+                )
+        if self.external and self.profile is not Profile.SPREAD:
+            raise ValueError(f"profile must be spread with external memory, not {self.profile}")
 
     @property
     def granule(self) -> int:
@@ -253,15 +269,9 @@ class CoreConfig:
         return address_bits(self.weight_rows)
 
     @property
-    def far_weights(self) -> bool:
-        """Whether the weights, which all are on the chip, fill a good part of it."""
-        bits = self.lanes * self.weight_bits * self.weight_rows
-        return not self.external and bits > FAR_WEIGHT_BITS
-
-    @property
-    def far(self) -> bool:
+    def spread(self) -> bool:
         """Whether memories fill a good part of the chip, so that the way to them takes cycles."""
-        return self.external > 0 or self.far_weights
+        return self.profile is Profile.SPREAD
 
     @property
     def param_tiles(self) -> int:
@@ -288,9 +298,7 @@ class CoreConfig:
 
     def to_json(self) -> str:
         """Canonical: equal configs give equal text."""
-        values = asdict(self)
-        values = {name: values[name] for name in values if values[name] or name not in _YOUNGER}
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> CoreConfig:
@@ -312,6 +320,19 @@ class CoreConfig:
         """SHA-256 of the canonical JSON: names the build."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
-    def with_(self, **changes: int) -> CoreConfig:
+    def with_(self, **changes: Any) -> CoreConfig:
         """The same config but for `changes`, checked again."""
         return replace(self, **changes)
+
+    def with_external(self, bits: int = 16, **changes: Any) -> CoreConfig:
+        """The same config with external memory of words of `bits`, and with what that implies; the
+        fewest partial sums, unless they are among the `changes`.
+        """
+        lanes, units = (changes.get(name, getattr(self, name)) for name in ("lanes", "units"))
+        implied = {
+            "word": lanes,
+            "profile": Profile.SPREAD,
+            "partial_words": lanes // units,
+            "partial_bits": 1,
+        }
+        return self.with_(external=bits, **(implied | changes))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
 from lbq_hw.compiler import smallest_for
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.network import Network
 
 
 def random_core(network: Network, seed: int, *, lanes: int | None = None) -> CoreConfig:
-    """P 4 to 64 (unless given), W and S and L whatever P allows, fast or not."""
+    """P 4 to 64 (unless given), W and S and L whatever P allows, any profile."""
     random = np.random.default_rng(seed)
 
     def power(low: int, high: int) -> int:
@@ -22,19 +23,25 @@ def random_core(network: Network, seed: int, *, lanes: int | None = None) -> Cor
     lanes = lanes or power(4, 64)
     word = power(max(8, lanes), 128)
     shape = {"word": word, "summary": power(1, min(word, 32)), "units": power(1, lanes)}
-    return smallest_for(network, lanes=lanes, **shape, fast=int(random.integers(2)))
+    profile = list(Profile)[random.integers(len(Profile))]
+    return smallest_for(network, lanes=lanes, **shape, profile=profile)
 
 
-def common_core(networks: Sequence[Network], *, lanes: int, **shape: int) -> CoreConfig:
+def common_core(networks: Sequence[Network], *, lanes: int, **shape: Any) -> CoreConfig:
     """The smallest core that runs every one of the networks, one at a time."""
-    needed = [asdict(smallest_for(network, lanes=lanes, **shape)) for network in networks]
-    return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})
+    return _common([smallest_for(network, lanes=lanes, **shape) for network in networks])
 
 
 def common_external_core(networks: Sequence[Network], seed: int) -> CoreConfig:
     """A small core with external memory, its shape drawn from `seed`, that runs every network."""
-    needed = [asdict(external_core(network, seed)) for network in networks]
-    return CoreConfig(**{name: max(core[name] for core in needed) for name in needed[0]})
+    return _common([external_core(network, seed) for network in networks])
+
+
+def _common(cores: Sequence[CoreConfig]) -> CoreConfig:
+    needed = [asdict(core) for core in cores]
+    sizes = {name: max(core[name] for core in needed) for name in needed[0] if name != "profile"}
+    spread = any(core.spread for core in cores)
+    return CoreConfig(**sizes, profile=Profile.SPREAD if spread else cores[0].profile)
 
 
 def external_core(network: Network, seed: int, **fixed: int) -> CoreConfig:

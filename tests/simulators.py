@@ -12,7 +12,7 @@ from cores import common_core
 from networks import random_network
 
 from lbq_hw import file, zoo
-from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
+from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile
 from lbq_hw.network import Network
 from lbq_hw.sim.verilator import build
 from lbq_hw.sim.with_memory import Memory
@@ -69,15 +69,16 @@ def shared_core(shape: Shape, seeds: range = range(25)) -> CoreConfig:
         layer_paths=core.layer_paths + 1,
         # The fewest, where events wait most.
         fifo_depth=3 if units == 1 else 16,
-        fast=int(word > 32),
+        profile=Profile.STANDARD if word > 32 else Profile.COMPACT,
     )
 
 
 @cache
-def far_core(shape: Shape) -> CoreConfig:
-    """The same with weights that fill a chip, most of which no network uses."""
+def spread_core(shape: Shape) -> CoreConfig:
+    """The same for weights that fill a chip, most of which no network uses."""
     core = shared_core(shape)
-    return core.with_(weight_rows=FAR_WEIGHT_BITS // (core.lanes * core.weight_bits) + 1)
+    rows = SPREAD_WEIGHT_BITS // (core.lanes * core.weight_bits) + 1
+    return core.with_(weight_rows=rows, profile=Profile.SPREAD)
 
 
 @cache

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lbq_hw import isa
 from lbq_hw.compiler.draft import CompileError, draft
 from lbq_hw.compiler.needs import rounded
-from lbq_hw.config import CoreConfig, largest
+from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile, largest
 from lbq_hw.network import Network
 
 
-def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConfig:
+def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConfig:
     """The smallest core with these `lanes` that runs the network; `fixed` fields are kept.
 
-    Unless given, `word` is 32 or P if that is more, `summary` 16 and `units` a quarter of the
-    lanes. CompileError if a fixed field is too small, or no core would do.
+    Unless given, `word` is 32 or P if that is more, `summary` 16, `units` a quarter of the lanes,
+    and `profile` standard, or spread where weights or external memory ask for it.
+    CompileError if a fixed field is too small, or no core would do.
     """
     word = fixed.get("word", max(32, lanes))
     summary = fixed.get("summary", min(word, 16))
+    units = fixed.get("units", max(1, lanes // 4))
+    external = fixed.get("external", 0) > 0
     least = {
         "word": word,
         "summary": summary,
-        "units": max(1, lanes // 4),
+        "units": units,
         "weight_bits": network.weight_bits,
         "acc_bits": 4,
         "membrane_bits": 4,
@@ -41,11 +46,13 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
         "identities": 0,
         "resets": 0,
         "zero_resets": 0,
-        "partial_bits": min(1, fixed.get("partial_words", 0)),
+        "partial_words": lanes // units if external else 0,
+        "partial_bits": int(external),
+        "profile": Profile.SPREAD if external else Profile.STANDARD,
     }
     core = CoreConfig(lanes=lanes, **(least | fixed))
     drafted = draft(network, core)
-    changes: dict[str, int] = {}
+    changes: dict[str, Any] = {}
     if "stacks" not in fixed:
         changes["stacks"] = int(any(path.stacked for low in drafted.layers for path in low.paths))
     for need in drafted.needs:
@@ -53,6 +60,12 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: int) -> CoreConf
             value = min(rounded(core, need.field, need.amount), largest(need.field))
             changes[need.field] = max(value, changes.get(need.field, 0))
     core = core.with_(**changes)
+    if "profile" not in fixed and _weight_bits(core) > SPREAD_WEIGHT_BITS:
+        core = core.with_(profile=Profile.SPREAD)
     if violations := drafted.violations(core):
         raise CompileError(network.name, core, violations, drafted.changes(core))
     return core
+
+
+def _weight_bits(core: CoreConfig) -> int:
+    return core.lanes * core.weight_bits * core.weight_rows

@@ -7,13 +7,13 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw import isa
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.external.tape_runner import TapeRunner
+from lbq_hw.core.fabric.hints import APART, spared
 from lbq_hw.core.host.port import HostPort, PortSignature
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.memory.hints import APART, spared
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.writer import Writer
@@ -93,7 +93,7 @@ class Accelerator(wiring.Component):
         m.submodules.host = host = self._host
         tables = {kind: self._image.get(region, ()) for region, kind in _TABLES.items()}
         m.submodules.walker = walker = Walker(c, **tables)
-        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule, far=c.far)
+        m.submodules.planes = store = PlaneMemory(**planes, granule=c.granule, far=c.spread)
         m.submodules.scanner = scanner = Scanner(
             **planes,
             lanes=c.lanes,
@@ -102,7 +102,7 @@ class Accelerator(wiring.Component):
             exponent_bits=c.exponent_bits,
             identities=c.identities > 0,
             stacks=c.stacks > 0,
-            far=c.far,
+            far=c.spread,
             pairs=c.pairs > 0,
         )
         m.submodules.lanes = lanes = LaneArray(
@@ -112,7 +112,7 @@ class Accelerator(wiring.Component):
             acc_bits=c.acc_bits,
             masks=c.identities > 0,
             whole_rows=c.external > 0,
-            far_rows=c.far_weights,
+            far_rows=c.spread and not c.external,
             pairs=c.pairs > 0,
             init=self._image.get(Region.WEIGHTS, ()),
         )
@@ -130,7 +130,7 @@ class Accelerator(wiring.Component):
             resets=c.resets > 0,
             partial_words=c.partial_words,
             partial_bits=c.partial_bits,
-            fast=c.fast > 0,
+            fast=c.profile is not Profile.COMPACT,
             init=self._params(),
         )
         m.submodules.writer = writer = Writer(
@@ -139,10 +139,10 @@ class Accelerator(wiring.Component):
             plane_bits=c.plane_address_bits,
             write=step["write"].shape,
             layer=layer,
-            fast=c.fast > 0,
+            fast=c.profile is not Profile.COMPACT,
         )
         m.submodules.events = events = Queue(
-            scanner.o_event.payload.shape(), depth=c.fifo_depth, spare=c.far
+            scanner.o_event.payload.shape(), depth=c.fifo_depth, spare=c.spread
         )
 
         connect(m, wiring.flipped(self.port), host.port)
@@ -166,7 +166,7 @@ class Accelerator(wiring.Component):
             neurons.layer.eq(walker.o_layer_info),
             writer.layer.eq(walker.o_layer_info),
         ]
-        if not c.fast:
+        if c.profile is Profile.COMPACT:
             m.d.comb += writer.planes.eq(neurons.planes)
         if c.partial_words:
             m.d.comb += [neurons.i_valids.eq(lanes.o_valids), lanes.rooms.eq(neurons.rooms)]
@@ -174,7 +174,7 @@ class Accelerator(wiring.Component):
             m.d.comb += lanes.rooms.eq(neurons.room.replicate(len(lanes.rooms)))
         # The host writes planes only while nothing runs, so the two never meet. Whether it does is
         # known late. Where memories fill the chip, a register drives them.
-        writes = m.d.sync if c.far else m.d.comb
+        writes = m.d.sync if c.spread else m.d.comb
         writes += [
             store.i_write.valid.eq(writer.o.valid | host.plane_write.valid),
             store.i_write.payload.eq(writer.o.payload),
@@ -210,7 +210,7 @@ class Accelerator(wiring.Component):
         c = self._config
         shape = neurons.o_logits.payload.shape()
         depth = c.logits // c.units
-        attrs = spared(platform, depth) if c.far else APART
+        attrs = spared(platform, depth) if c.spread else APART
         m.submodules.logits = store = memory.Memory(shape=shape, depth=depth, init=[], attrs=attrs)
         write = store.write_port()
         connect(m, host.logits, store.read_port())

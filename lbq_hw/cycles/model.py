@@ -132,7 +132,7 @@ class _Walk:
             leaves=bool(layer["partial_out"]),
         )
         self.lanes = Lanes(config.fifo_depth, self.neurons, way=lane_way(config))
-        self._scanner = Scanner(self.lanes, far=config.far)
+        self._scanner = Scanner(self.lanes, far=config.spread)
         self._visit = len(work.paths) + 2  # cycles of a position
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []

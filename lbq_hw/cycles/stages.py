@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heapreplace
 
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 
 ASKED_QUEUE = 2
 """Requests that wait in the scanner for their flags, where planes are far."""
@@ -26,7 +26,7 @@ memory.
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
 PLANES_PER_STAGE = 2
-"""Bits of a level that a neuron unit handles in one cycle, behind the first, if it is not fast."""
+"""Bits of a level that a neuron unit handles in one cycle, behind the first, in a compact core."""
 FAR_CYCLES = 4
 """Cycles of a read in a memory that fills a good part of the chip."""
 PARTIAL_CYCLES = FAR_CYCLES
@@ -52,11 +52,12 @@ class NeuronTiming:
     @classmethod
     def of(cls, config: CoreConfig) -> NeuronTiming:
         leak = -(-max(0, config.decay_bits - 1) // ADDS_PER_STAGE)
-        if config.fast:
-            depth = leak + config.planes + 5 + (PARTIAL_CYCLES if config.partial_words else 0)
-        else:
+        if config.profile is Profile.COMPACT:
             depth = leak + config.planes // PLANES_PER_STAGE + 2
-        return cls(groups=config.groups, loop=leak + 3, depth=depth, offer=config.fast)
+        else:
+            depth = leak + config.planes + 5 + (PARTIAL_CYCLES if config.external else 0)
+        offer = int(config.profile is not Profile.COMPACT)
+        return cls(groups=config.groups, loop=leak + 3, depth=depth, offer=offer)
 
 
 class Neurons:
@@ -119,9 +120,9 @@ def lane_way(config: CoreConfig) -> int:
     """Cycles to read the weights and add them: a register may be in front of their memory, and
     another behind it.
     """
-    if config.far_weights or config.pairs:
-        return NEAR_WAY + 2
-    return NEAR_WAY + 1 if config.external else NEAR_WAY
+    if not config.spread:
+        return NEAR_WAY
+    return NEAR_WAY + 1 if config.external and not config.pairs else NEAR_WAY + 2
 
 
 class Lanes:

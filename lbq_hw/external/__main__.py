@@ -21,7 +21,7 @@ from lbq_hw.compiler import patches, smallest_for
 from lbq_hw.compiler.passes import Room, plan
 from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.places import place_over
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.external.narrow import narrowed, narrowed_levels
@@ -183,6 +183,7 @@ def _core(network: Network, args: argparse.Namespace, timing: ReaderTiming) -> C
         segments=64,
         runs=128,
         external=timing.word_bits,
+        profile=Profile.SPREAD,
         partial_words=args.partial_words,
         partial_bits=args.partial_bits,
         stacks=0,

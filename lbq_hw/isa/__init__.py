@@ -190,12 +190,12 @@ LAYER = Record(
         _upto(
             "partial_in",
             "the sums begin with those that the pass before has left",
-            lambda c: int(c.partial_words > 0),
+            lambda c: int(c.external > 0),
         ),
         _upto(
             "partial_out",
             "the sums are left for the next pass: no levels, no logits",
-            lambda c: int(c.partial_words > 0),
+            lambda c: int(c.external > 0),
         ),
         _upto(
             "to_zero",

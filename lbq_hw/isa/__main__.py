@@ -125,7 +125,7 @@ def _addresses(config: CoreConfig) -> Iterator[str]:
         "that memory, and a tape writes the rest."
     )
     yield ""
-    large = config.with_(word=config.lanes, external=SLICE)
+    large = config.with_external(SLICE)
     rows = []
     for region in regions.Region:
         core = config if region in regions.reached(config) else large

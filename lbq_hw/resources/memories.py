@@ -147,7 +147,7 @@ def weight_memories(config: CoreConfig) -> list[Memory]:
     their names.
     """
     c, granule = config, weight_granule(config)
-    if not c.far_weights:
+    if c.external or not c.spread:
         width, count = c.lanes * c.weight_bits, 1 + c.pairs
         depth = c.weight_rows // count
         return [Memory(name="weights", depth=depth, width=width, granule=granule)] * count

@@ -151,13 +151,13 @@ def _counted(config: CoreConfig) -> int:
 
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
     """Sizes that a clock period grows with. The last two are the way across memories that fill a
-    chip: Mbit of those of a core that is `far`, which has registers on that way; of those of
+    chip: Mbit of those of a core that is `spread`, which has registers on that way; of those of
     another core, Mbit beyond the first.
     """
     c = config
     bits = c.plane_words * c.word + c.weight_rows * c.lanes * c.weight_bits
     bits += c.partial_words * c.units * c.partial_bits
-    far, farther = (bits / 1e6, 0.0) if c.far else (0.0, max(0.0, bits / 1e6 - 1))
+    far, farther = (bits / 1e6, 0.0) if c.spread else (0.0, max(0.0, bits / 1e6 - 1))
     return np.array([1.0, c.lane_log2, c.membrane_bits, far, farther])
 
 

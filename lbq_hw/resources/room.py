@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lbq_hw import isa
 from lbq_hw.boards import Board
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.isa.record import SLICE
 from lbq_hw.network import Network
 from lbq_hw.resources.memories import fixed_blocks, sprams
@@ -60,14 +60,16 @@ def hopeless(network: Network, board: Board) -> str | None:
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     """The core with sizes raised to powers of two where memories have that room anyway: an index
     that cannot be too large needs no logic to check it. On an iCE40, whose cells are few, the core
-    counts its cycles and nothing else; on a UP5K, whose clock is slow, it is not fast.
+    counts its cycles and nothing else; on a UP5K, whose clock is slow, it is compact.
     """
     names = ["side", *isa.TABLES, "channels"]
     if sprams(config, board):
         names.append("weight_rows")
-    sizes = {name: 1 << (getattr(config, name) - 1).bit_length() for name in names}
+    sizes: dict[str, int | Profile] = {
+        name: 1 << (getattr(config, name) - 1).bit_length() for name in names
+    }
     if board.family == "ice40":
         sizes |= {"counters": 1, "counter_bits": SLICE}
     if board.sprams and not config.external:
-        sizes["fast"] = 0
+        sizes["profile"] = Profile.COMPACT
     return config.with_(**sizes)

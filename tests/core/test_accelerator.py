@@ -103,7 +103,7 @@ def test_an_image_that_does_not_fit_is_refused(image: dict, text: str) -> None:
 
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
-    config = CoreConfig(lanes=16, word=16, external=16, weight_rows=20, pairs=pairs)
+    config = CoreConfig().with_external(weight_rows=20, pairs=pairs)
     sizes = {"lanes": 16, "row_bits": config.weight_address_bits, "masks": True}
     event = Signal(Event(**sizes, pairs=pairs > 0))
     told, m = Signal(), Module()

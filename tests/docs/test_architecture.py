@@ -17,7 +17,7 @@ from opened import inside
 
 from lbq_hw import golden
 from lbq_hw.compiler import Program
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.diagram.components import components
 from lbq_hw.diagram.drawing import CORE
 from lbq_hw.isa import link, regions
@@ -225,7 +225,7 @@ def test_numbers_of_a_default_core_are_its_own() -> None:
     text = " ".join(PAGE.split())
     assert f"{neurons.latency} cycles in all on a default core" in text
     assert f"membranes ({neurons.loop} cycles on a default core)" in text
-    slow: Any = components()["Accelerator"](CoreConfig(fast=0))
+    slow: Any = components()["Accelerator"](CoreConfig(profile=Profile.COMPACT))
     (neurons,) = (part for part in inside(slow) if type(part).__name__ == "NeuronArray")
     assert f"{neurons.latency} with the other sizes of a default core" in text
     assert f"A bit lasts at least {link.LEAST_DIVISOR} clock cycles" in text

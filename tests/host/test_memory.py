@@ -13,7 +13,7 @@ from lbq_hw.host import DeviceError, ExternalMemory
 from lbq_hw.host.memory import PIECE, Captures, pieces, recalibrated
 from lbq_hw.isa import regions
 
-CORE = CoreConfig(lanes=16, word=16, external=16)
+CORE = CoreConfig().with_external()
 
 
 def opened(*, state: int = CALIBRATED) -> tuple[CoreMemory, ExternalMemory]:

@@ -3,10 +3,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Any
 
 import pytest
 
-from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig, address_bits, largest
+from lbq_hw.config import CoreConfig, Profile, address_bits, largest
 
 
 def test_a_config_survives_json() -> None:
@@ -39,11 +40,18 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
         ({"channels": 24}, "channels must be a multiple of lanes (16), not 24"),
         ({"logits": 10}, "logits must be a multiple of lanes (16), not 10"),
         ({"fifo_depth": 2}, "fifo_depth must be between 3 and 4096, not 2"),
-        ({"fast": 2}, "fast must be between 0 and 1, not 2"),
-        ({"fast": 0, "external": 16, "lanes": 32}, "fast must be 1 with external memory, not 0"),
+        ({"profile": "slow"}, "profile must be one of compact, standard, spread, not 'slow'"),
         (
-            {"fast": 0, "partial_words": 64, "partial_bits": 8},
-            "fast must be 1 with partial sums, not 0",
+            {"external": 16, "lanes": 32, "partial_words": 64, "partial_bits": 8},
+            "profile must be spread with external memory, not standard",
+        ),
+        (
+            {"external": 16, "lanes": 32, "profile": "spread"},
+            "partial_words must be 0 without external memory, and only then, not 0",
+        ),
+        (
+            {"partial_words": 64, "partial_bits": 8},
+            "partial_words must be 0 without external memory, and only then, not 64",
         ),
         ({"pairs": 1}, "pairs must be 0 without external memory, not 1"),
         (
@@ -56,7 +64,7 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
         ),
     ],
 )
-def test_a_value_out_of_range_is_refused(changes: dict[str, int], message: str) -> None:
+def test_a_value_out_of_range_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         CoreConfig(**changes)
 
@@ -68,12 +76,11 @@ def test_a_value_that_is_no_integer_is_refused(value: object) -> None:
         CoreConfig.from_dict({"lanes": value})
 
 
-def test_a_core_without_pairs_has_the_digest_that_it_had_before_there_were_any() -> None:
-    core = CoreConfig(lanes=32, external=16)
-    assert "pairs" not in core.to_json()
-    assert '"pairs":1' in core.with_(pairs=1).to_json()
-    assert CoreConfig.from_json(core.with_(pairs=1).to_json()).pairs == 1
-    assert core.digest == "22541f279bc0e86a8d8a8de4245d6e552118ae0221d48aa54fbc6994d671ed3e"
+def test_a_core_with_external_memory_is_all_that_this_implies() -> None:
+    core = CoreConfig().with_external(32, lanes=32, pairs=1)
+    assert (core.external, core.word, core.profile) == (32, 32, Profile.SPREAD)
+    assert (core.partial_words, core.partial_bits) == (core.groups, 1)
+    assert CoreConfig.from_json(core.to_json()) == core
 
 
 def test_an_unknown_field_is_refused() -> None:
@@ -117,11 +124,3 @@ def test_address_bits_number_every_entry() -> None:
 
 def test_the_largest_core_has_256_lanes() -> None:
     assert largest("lanes") == 256
-
-
-def test_weights_fill_a_chip_beyond_a_mbit_unless_they_are_on_a_tape() -> None:
-    most = CoreConfig(lanes=16, word=16, weight_bits=8, weight_rows=FAR_WEIGHT_BITS // 128)
-    more = most.with_(weight_rows=most.weight_rows + 1)
-    tape = more.with_(external=16)
-    assert [core.far_weights for core in (most, more, tape)] == [False, True, False]
-    assert [core.far for core in (most, more, tape)] == [False, True, True]

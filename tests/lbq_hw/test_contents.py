@@ -8,7 +8,7 @@ from tapes import compiled, drawn
 
 from lbq_hw import isa
 from lbq_hw.compiler import weights
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, replay
 from lbq_hw.isa.record import Record
@@ -17,7 +17,7 @@ from lbq_hw.isa.tape import TapeError, TapeItem
 
 CORE = CoreConfig(
     lanes=8, word=8, summary=4, units=2, external=16, layers=2, layer_paths=2,
-    partial_words=16, partial_bits=12,
+    profile=Profile.SPREAD, partial_words=16, partial_bits=12,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
-from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.neurons import neuron_unit, partial_sums
 from lbq_hw.core.neurons.neuron_array import NeuronArray
@@ -93,9 +93,9 @@ def activity(program: Program, image: NDArray[np.uint8]) -> tuple[LayerCycles, .
 
 
 @pytest.mark.parametrize("bits", [0, 1, 30, 100])
-@pytest.mark.parametrize("fast", [0, 1])
-def test_a_readout_of_one_step_is_counted_by_hand(bits: int, fast: int) -> None:
-    config = smallest_for(dense(100), lanes=4, word=128, units=2, fast=fast)
+@pytest.mark.parametrize("profile", [Profile.COMPACT, Profile.STANDARD])
+def test_a_readout_of_one_step_is_counted_by_hand(bits: int, profile: Profile) -> None:
+    config = smallest_for(dense(100), lanes=4, word=128, units=2, profile=profile)
     program = compile_network(dense(100), config)
     image = np.where(np.arange(100) < bits, 255, 0).astype(np.uint8).reshape(100, 1, 1)
     (layer,) = activity(program, image)
@@ -112,34 +112,30 @@ def test_a_readout_of_one_step_is_counted_by_hand(bits: int, fast: int) -> None:
     assert layer.scanner_stalls == layer.cycles - max(bits, 1)
 
 
-def test_a_core_whose_weights_fill_a_chip_scans_and_adds_later() -> None:
+def test_a_spread_core_scans_and_adds_later() -> None:
     network = spiking(8, 7)
     near = smallest_for(network, lanes=4, word=8)
-    far = near.with_(weight_rows=FAR_WEIGHT_BITS // (4 * near.weight_bits) + 1)
     cycles = []
-    for config in (near, far.with_(weight_rows=far.weight_rows - 1), far):
+    for config in (near, near.with_(profile=Profile.SPREAD)):
         program = compile_network(network, config)
         found = activity(program, np.full((8, 1, 1), 255, np.uint8))
-        # Records have more slices if addresses of rows have more bits.
-        starts = isa.LAYER.slices(config) + isa.PATH.slices(config)
-        cycles.append([layer.cycles - starts for layer in found])
-    small, most, more = cycles
-    assert most == small
+        cycles.append([layer.cycles for layer in found])
+    small, more = cycles
     assert more == [layer + scanner.FAR + 2 for layer in small]
 
 
 @pytest.mark.parametrize("capacity", [1, 7])
-@pytest.mark.parametrize("fast", [0, 1])
-def test_a_layer_ends_when_its_planes_are_written(capacity: int, fast: int) -> None:
+@pytest.mark.parametrize("profile", [Profile.COMPACT, Profile.STANDARD])
+def test_a_layer_ends_when_its_planes_are_written(capacity: int, profile: Profile) -> None:
     network = spiking(8, capacity)
-    program = compile_network(network, smallest_for(network, lanes=4, word=8, fast=fast))
+    program = compile_network(network, smallest_for(network, lanes=4, word=8, profile=profile))
     timing, planes = NeuronTiming.of(program.config), capacity.bit_length()
     layer = activity(program, np.full((8, 1, 1), 255, np.uint8))[0]
     taken = first_request(program.config, planes) + scanner.LATENCY + 8 - 1 + 2
     collected = taken + 3 + timing.groups + timing.depth
-    # The writer takes them a cycle later, or at once if the core is not fast; it writes from two
+    # The writer takes them a cycle later, or at once if the core is compact; it writes from two
     # cycles on, and all is quiet.
-    assert layer.cycles == collected + fast + (planes + 1) + 1
+    assert layer.cycles == collected + (profile is Profile.STANDARD) + (planes + 1) + 1
 
 
 def test_dense_words_take_one_cycle_per_event() -> None:
@@ -312,12 +308,12 @@ def test_the_constants_are_those_of_the_core() -> None:
 
 @pytest.mark.parametrize("decay_bits", [0, 1, 2, 8, 15])
 @pytest.mark.parametrize(("units", "planes"), [(1, 1), (4, 3), (8, 4), (16, 5)])
-@pytest.mark.parametrize("fast", [0, 1])
+@pytest.mark.parametrize("profile", [Profile.COMPACT, Profile.STANDARD])
 def test_the_timing_of_the_neuron_units_is_the_cores(
-    decay_bits: int, units: int, planes: int, fast: int
+    decay_bits: int, units: int, planes: int, profile: Profile
 ) -> None:
     config = smallest_for(dense(8), lanes=16).with_(
-        decay_bits=decay_bits, units=units, planes=planes, fast=fast
+        decay_bits=decay_bits, units=units, planes=planes, profile=profile
     )
     array = NeuronArray(
         lanes=16,
@@ -328,7 +324,7 @@ def test_the_timing_of_the_neuron_units_is_the_cores(
         tiles=1,
         layer=layer_loader.layer_layout(config),
         step=step_infos.step_layout(config),
-        fast=fast > 0,
+        fast=profile is Profile.STANDARD,
     )
     timing = NeuronTiming.of(config)
     assert (timing.groups, timing.loop) == (array.groups, array.loop)

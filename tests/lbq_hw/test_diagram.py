@@ -82,8 +82,7 @@ def system(drawing_title: str, layer_paths: int) -> Any:
     chip = None
     if drawing_title == EXTERNAL.title:
         chip = chips.ULX3S
-        sizes = {"external": chip.data_bits, "partial_words": 64, "partial_bits": 16}
-        config = config.with_(word=config.lanes, **sizes)
+        config = config.with_external(chip.data_bits, partial_words=64, partial_bits=16)
     whole: Any = components()["System"]
     built = whole(config, clock_hz=50_000_000, baud=1_000_000, chip=chip)
     assert len(list(inside(built))) > 30  # all of it is opened

@@ -49,6 +49,8 @@ PACKAGE_COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "sim.board": board.main,
 }
 
+IMPLIED = {"profile": "spread", "partial_words": 4, "partial_bits": 8}  # by external memory
+
 
 def entry(name: str, **changes: Any) -> Callable[[dict[str, Any]], object]:
     """Change the header's entry of one tensor."""
@@ -319,8 +321,8 @@ def test_every_command_refuses_a_forged_file_in_one_line(
         {"tape": "net.lbq"},
         {"tape": "../tape.bin", "sha256": {"../tape.bin": "", "net.lbq": ""}},
         {"tape": "/dev/zero", "sha256": {"/dev/zero": "", "net.lbq": ""}},
-        {"tape": "net.lbq", "config": {"lanes": 16, "word": 16, "external": 16}},
-        {"config": {"lanes": 16, "word": 16, "external": 16}},
+        {"tape": "net.lbq", "config": {"lanes": 16, "word": 16, "external": 16, **IMPLIED}},
+        {"config": {"lanes": 16, "word": 16, "external": 16, **IMPLIED}},
         {"tape": 5},
         {"clock_hz": 0},
         {"clock_hz": 10**30},

@@ -12,7 +12,7 @@ import pytest
 
 from lbq_hw import boards, resources, sizing, zoo
 from lbq_hw.compiler import compile_network
-from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
+from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig
 from lbq_hw.file import load
 from lbq_hw.network import Input, Layer, Network, Path
 from lbq_hw.resources import Estimate, Memory, memories, model
@@ -67,7 +67,7 @@ def test_block_rams_are_counted_as_they_were_found() -> None:
 def test_weights_that_fill_a_chip_are_counted_without_an_elaboration(
     lanes: int, weight_bits: int
 ) -> None:
-    rows = FAR_WEIGHT_BITS // (lanes * weight_bits) + 700
+    rows = SPREAD_WEIGHT_BITS // (lanes * weight_bits) + 700
     config = CoreConfig(lanes=lanes, word=32, weight_bits=weight_bits, weight_rows=rows)
     found = memories.memories(config, boards.find("ulx3s-85f"))
     elaborated = [replace(m, name="") for m in found if m.name.startswith("core.lanes.")]
@@ -193,16 +193,22 @@ def test_weights_lie_in_single_port_rams_where_they_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("board", "fast"), [("icebreaker", 0), ("icesugar", 0), ("ice40-hx8k", 1), ("ulx3s-85f", 1)]
+    ("board", "profile"),
+    [
+        ("icebreaker", "compact"),
+        ("icesugar", "compact"),
+        ("ice40-hx8k", "standard"),
+        ("ulx3s-85f", "standard"),
+    ],
 )
-def test_a_core_is_fast_unless_its_chip_is_slow(board: str, fast: int) -> None:
+def test_a_core_is_compact_where_its_chip_is_slow(board: str, profile: str) -> None:
     config = CoreConfig(lanes=16, word=16)
-    assert resources.rounded(config, boards.find(board)).fast == fast
+    assert resources.rounded(config, boards.find(board)).profile == profile
 
 
-def test_a_core_with_external_memory_is_fast_on_a_slow_chip_too() -> None:
-    config = CoreConfig(lanes=16, word=16, external=16)
-    assert resources.rounded(config, boards.find("icebreaker")).fast == 1
+def test_a_core_with_external_memory_is_spread_on_a_slow_chip_too() -> None:
+    config = CoreConfig().with_external()
+    assert resources.rounded(config, boards.find("icebreaker")).profile == "spread"
 
 
 @pytest.mark.parametrize(

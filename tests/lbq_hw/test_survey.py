@@ -25,8 +25,9 @@ def fake(network: Network, board: boards.Board, **options: object) -> SizedCore 
     assert (network.name, options["lanes"]) == ("digits", 8)
     if board.name not in ("ulx3s-85f", "icebreaker"):
         return Refusal([f"{board.title} is full"])
-    memory = {"external": 16 if board.sdram else 0, "layers": 8}
-    config = CoreConfig(lanes=16, word=16, summary=8, **memory)
+    config = CoreConfig(lanes=16, word=16, summary=8, layers=8)
+    if board.sdram:
+        config = config.with_external()
     guess = Estimate(luts=4000, block_rams=20, sprams=0, fmax_hz=0.0)
     busy = of("digits")
     return SizedCore(

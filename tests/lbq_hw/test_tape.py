@@ -11,7 +11,7 @@ from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
 
-CORE = CoreConfig(word=16, external=16)
+CORE = CoreConfig().with_external()
 WEIGHTS = regions.address(CORE, Region.WEIGHTS, 3)
 ITEMS = [
     TapeItem(address=WEIGHTS, payload=(1, 2, 0xFFFFFFFF, 3)),

@@ -13,15 +13,15 @@ from simulators import (
     bench,
     digits,
     drawn,
-    far_core,
     needs_verilator,
     shape_seeds,
     shared_core,
+    spread_core,
 )
 
 from lbq_hw import datasets, golden
 from lbq_hw.compiler import compile_network
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.cycles import predict
 from lbq_hw.sim import verilog
 from lbq_hw.sim.check import check
@@ -49,7 +49,7 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
 
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
 def test_random_networks_are_bit_exact_where_weights_fill_a_chip(shape: Shape) -> None:
-    assert_exact(far_core(shape), range(10))
+    assert_exact(spread_core(shape), range(10))
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_a_core_for_one_path_that_counts_cycles_alone_is_bit_exact_and_on_time()
     drawn_networks = (drawn(seed, 8) for seed in range(200))
     single = [n for n in drawn_networks if all(len(layer.paths) == 1 for layer in n.layers)][:8]
     small = common_core(single, lanes=8, word=16, summary=8, units=1)
-    config = small.with_(counters=1, counter_bits=32, fast=0)
+    config = small.with_(counters=1, counter_bits=32, profile=Profile.COMPACT)
     assert config.layer_paths == 1
     with Verilated(bench(config)) as core:
         for network in single:

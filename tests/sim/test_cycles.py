@@ -14,10 +14,10 @@ from simulators import (
     bench,
     digits,
     drawn,
-    far_core,
     needs_verilator,
     shape_seeds,
     shared_core,
+    spread_core,
 )
 
 from lbq_hw import datasets, golden
@@ -75,7 +75,7 @@ def test_every_counter_of_random_networks_is_predicted(shape: Shape, first: int)
 
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
 def test_every_counter_is_predicted_where_weights_fill_a_chip(shape: Shape) -> None:
-    assert_equal(far_core(shape), range(10))
+    assert_equal(spread_core(shape), range(10))
 
 
 @pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)

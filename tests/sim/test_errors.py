@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from networks import random_images
 from numpy.typing import NDArray
-from simulators import WIDE, Shape, bench, drawn, far_core, needs_verilator, shared_core
+from simulators import WIDE, Shape, bench, drawn, needs_verilator, shared_core, spread_core
 
 from lbq_hw import golden, isa
 from lbq_hw.compiler import Program, compile_network
@@ -101,7 +101,7 @@ def loaded(seed: int, core_of: Callable[[Shape], CoreConfig] = shared_core) -> I
         yield Bench(core=core, program=program, device=device, image=image[0], logits=logits)
 
 
-@pytest.fixture(params=[shared_core, far_core], ids=["near", "far"])
+@pytest.fixture(params=[shared_core, spread_core], ids=["near", "far"])
 def good(request: pytest.FixtureRequest) -> Iterator[Bench]:
     with loaded(SEED, request.param) as found:
         yield found

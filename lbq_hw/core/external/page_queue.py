@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.fabric.hints import APART
 
 __all__ = ["PageQueue"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.crc import catalog
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.host.uart import Received
-from lbq_hw.core.memory.hints import APART
 from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG, FRAME_WORDS
 
 __all__ = ["HEAD_INDEX", "FrameByte", "FrameEscapes", "FrameReceiver", "SerialCrc"]

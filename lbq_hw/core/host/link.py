@@ -4,9 +4,9 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from lbq_hw.core.fabric.states import States
 from lbq_hw.core.host.frames import HEAD_INDEX, FrameEscapes, FrameReceiver, SerialCrc
 from lbq_hw.core.host.port import PortSignature
-from lbq_hw.core.host.states import States
 from lbq_hw.core.host.uart import Received
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import BAKED, DIVISOR_BITS, LEAST_DIVISOR, Command, Status

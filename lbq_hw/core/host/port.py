@@ -151,7 +151,7 @@ class HostPort(wiring.Component):
         here, written, read = (Signal(len(named)) for _ in range(3))
         request, locked, taken, clear, ended = (Signal() for _ in range(5))
         # An answer, from the cycle after its request to the one in which its plane word is there.
-        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._config.far else 1)
+        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._config.spread else 1)
         refused = Signal(4)
         ready, answers = looked & ~ended, request & ~port.write
         locks = self.busy & (port.write | ~here[Region.REGISTERS])
@@ -171,7 +171,7 @@ class HostPort(wiring.Component):
             takes &= ~absent
             commands &= commanded
             self._reach_memory(m, written, read)
-        if self._config.far:
+        if self._config.spread:
             pending = self._access.pending if self._access else Const(0)
             ready &= ~pending & ~on_its_way.any() & ~port.r_valid
         m.d.sync += [
@@ -210,7 +210,7 @@ class HostPort(wiring.Component):
             writes.data.eq(port.w_data),
         ]
         addr, asks = port.addr, Const(1)
-        if self._config.far:
+        if self._config.spread:
             addr, asks, asked = Signal.like(port.addr), Signal(), Signal.like(read)
             m.d.sync += [addr.eq(port.addr), asks.eq(request), asked.eq(read)]
             read = asked
@@ -261,7 +261,7 @@ class HostPort(wiring.Component):
                         m.d.sync += register.eq(values.get(name, 0))
         logit_slice = Signal(SLICE, reset_less=True)
         # Where planes are far it waits for what they take, and a register is on its way.
-        logits = m.d.sync if c.far else m.d.comb
+        logits = m.d.sync if c.spread else m.d.comb
         logits += logit_slice.eq(total.as_unsigned().word_select(asked.logit, SLICE))
         m.d.comb += [
             self.planes.addr.eq(plane),
@@ -280,7 +280,7 @@ class HostPort(wiring.Component):
         if self._access:
             valid |= self._access.answered
             brought |= _gate(self._access.answered, self._access.answer)
-        answers = m.d.sync if c.far else m.d.comb
+        answers = m.d.sync if c.spread else m.d.comb
         answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
 
     def _logit(self, m, unit):
@@ -288,7 +288,7 @@ class HostPort(wiring.Component):
         here: registers take those of some of them each.
         """
         logits = self.logits.data
-        if not self._config.far:
+        if not self._config.spread:
             return logits[unit]
         low = ceil_log2(_UNITS_A_REGISTER)
         chosen = []

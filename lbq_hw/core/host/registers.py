@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.spread import copies
+from lbq_hw.core.fabric.registers import copies
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import COUNTERS

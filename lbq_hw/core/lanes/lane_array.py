@@ -7,15 +7,10 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.memory.far_rows import FarRows, lanes_a_slice
 from lbq_hw.core.memory.rows import RowMemory
-from lbq_hw.core.memory.spread import (
-    FAR_LANES_A_COPY,
-    LANES_A_COPY,
-    SpreadRows,
-    copies,
-    far_copies,
-)
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY, SpreadRows, far_copies
 from lbq_hw.core.payload import Event
 from lbq_hw.core.sizes import check_size
 

@@ -8,8 +8,9 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, banks, copies
+from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, banks
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["FarRows", "RowSlice", "lanes_a_slice", "row_banks"]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.config import address_bits
-from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.fabric.hints import APART
 
 __all__ = ["SummaryFlags"]
 

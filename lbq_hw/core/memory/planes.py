@@ -5,8 +5,8 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import address_bits
+from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.memory.flags import SummaryFlags
-from lbq_hw.core.memory.hints import APART
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import PlaneWrite
 from lbq_hw.core.sizes import check_power, check_size

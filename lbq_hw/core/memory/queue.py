@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.memory.hints import APART, spared
+from lbq_hw.core.fabric.hints import APART, spared
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["Queue"]

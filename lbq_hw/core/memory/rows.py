@@ -9,7 +9,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["RowMemory", "initialised"]

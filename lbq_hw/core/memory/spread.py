@@ -1,11 +1,12 @@
 """Memories that fill a good part of a chip."""
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
+from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.sizes import check_size
 
 __all__ = [
@@ -14,7 +15,6 @@ __all__ = [
     "SpreadMemory",
     "SpreadRows",
     "banks",
-    "copies",
     "far_copies",
     "slices",
 ]
@@ -53,25 +53,6 @@ def banks(depth: int, *, most: int = 1 << 32) -> list[tuple[int, int]]:
         found.append((first, size))
         first += size
     return found
-
-
-def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
-    """Registers that all have the value of the cycle before, each for a part of the chip.
-
-    Synthesis would merge them. So each is cleared by a bit of its own that is never set, which no
-    tool finds out: it depends on itself.
-    """
-    given = Value.cast(value)
-    copied = []
-    for i in range(count):
-        never = Signal(name=f"{name}_never_{i}")
-        copy = Signal(len(given), name=f"{name}_{i}")
-        m.d.sync += [
-            never.eq(never & given[:1].any()),
-            copy.eq(given & ~never.replicate(len(given))),
-        ]
-        copied.append(copy)
-    return copied
 
 
 class SpreadMemory(wiring.Component):

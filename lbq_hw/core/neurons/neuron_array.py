@@ -5,8 +5,9 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import copies, far_copies
+from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.memory.spread import far_copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters

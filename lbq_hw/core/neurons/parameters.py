@@ -5,8 +5,8 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.hints import APART
-from lbq_hw.core.memory.spread import copies
+from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.neurons.partial_sums import UNITS_A_COPY
 
 __all__ = ["Parameters"]

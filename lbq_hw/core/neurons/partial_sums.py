@@ -7,7 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.spread import SpreadMemory, copies
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.memory.spread import SpreadMemory
 
 __all__ = ["LATENCY", "UNITS_A_COPY", "PartialSums"]
 

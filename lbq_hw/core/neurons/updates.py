@@ -5,7 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, copies, far_copies
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, far_copies
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 

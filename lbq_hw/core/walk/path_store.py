@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.hints import APART, IN_BLOCK, spared
+from lbq_hw.core.fabric.hints import APART, IN_BLOCK, spared
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -220,7 +220,7 @@ class ManyPaths(wiring.Component):
         ]
 
         attrs = IN_BLOCK
-        if self._config.far:
+        if self._config.spread:
             attrs = spared(platform, SLOTS * self._config.layer_paths, attrs)
         write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()

@@ -119,7 +119,7 @@ class RunFetch(wiring.Component):
     def _look_at(self, run, offered):
         """What is kept of a run to look at, and whether it is illegal, once it is offered."""
         c = self._config
-        if not c.far_weights:
+        if c.external or not c.spread:
             return offered.bad.eq(records.illegal(isa.RUN, c, run)), offered.bad
         # Where weights fill the chip, runs may come from afar: they are looked at once here.
         seen = Signal(run.shape(), name="seen")

@@ -96,7 +96,9 @@ class StepInfos(wiring.Component):
                 | {name: 1 for name in changes if changes[name]}
             )
         )
-        m.submodules.queue = queue = Queue(info.shape(), depth=STEPS_AHEAD, spare=self._config.far)
+        m.submodules.queue = queue = Queue(
+            info.shape(), depth=STEPS_AHEAD, spare=self._config.spread
+        )
         m.d.comb += [
             queue.i.valid.eq(self.push),
             queue.i.payload.eq(info),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.hints import APART, spared
+from lbq_hw.core.fabric.hints import APART, spared
 from lbq_hw.core.walk import records
 from lbq_hw.isa.record import SLICE, Record
 
@@ -164,7 +164,7 @@ class RecordTable(wiring.Component):
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
         # The address of a run is known late, too late for a memory of many LUTs.
-        spare = c.far and table != Table.RUNS
+        spare = c.spread and table != Table.RUNS
         attrs = spared(platform, depth) if spare else APART
         for part in range(table.record.slices(c)):
             low = SLICE * part

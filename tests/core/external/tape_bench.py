@@ -9,7 +9,7 @@ from typing import Any
 from amaranth import Cat, Value
 
 from lbq_hw.chips.timing import ReaderTiming
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.cycles.words import WordStream
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
@@ -18,7 +18,7 @@ from lbq_hw.isa.tape import TapeItem
 CORE = CoreConfig(
     lanes=8, word=8, summary=8, units=2, planes=2, timesteps=2, plane_words=64, weight_rows=24,
     channels=16, logits=8, layers=4, paths=4, segments=8, runs=12, stacks=0, external=16,
-    partial_words=16, partial_bits=12,
+    profile=Profile.SPREAD, partial_words=16, partial_bits=12,
 )  # fmt: skip
 """A small core; not all of its memories have a power of two of entries."""
 TIMINGS = (

@@ -11,7 +11,7 @@ from lbq_hw.isa import regions
 
 @pytest.mark.parametrize(
     "config",
-    [CoreConfig(), CoreConfig(weight_rows=1024, plane_words=64), CoreConfig(external=16, word=16)],
+    [CoreConfig(), CoreConfig(weight_rows=1024, plane_words=64), CoreConfig().with_external()],
     ids=["default", "few planes", "external"],
 )
 def test_the_highest_address_of_all_regions_has_as_many_bits(config: CoreConfig) -> None:

@@ -21,7 +21,7 @@ from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 from lbq_hw.sim.models.programs import SMALL
 
-CORE = SMALL.with_(word=SMALL.lanes, external=16)
+CORE = SMALL.with_external()
 MEMORY = Region.MEMORY << regions.SHIFT
 NUMBER = {name: register.address for name, register in regions.registers(CORE).items()}
 Tries = list[tuple[int, int | None]]
@@ -225,7 +225,7 @@ def test_a_core_without_external_memory_has_no_cell_of_it() -> None:
 
 @pytest.mark.parametrize("units", [1, 4, 8, 32, 64])
 def test_each_logit_is_the_one_of_its_unit(units: int) -> None:
-    config = CORE.with_(lanes=64, word=64, channels=64, logits=64, units=units)
+    config = CORE.with_external(lanes=64, channels=64, logits=64, units=units)
     host = HostPort(config)
     parts = regions.slices(config)[Region.LOGITS]
     first = regions.address(config, Region.LOGITS, 0)

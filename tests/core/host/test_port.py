@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from core.harness import Bench
 
-from lbq_hw.config import FAR_WEIGHT_BITS
+from lbq_hw.config import Profile
 from lbq_hw.core.host.port import FAR_LANES, HostPort
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
@@ -61,7 +61,7 @@ def test_a_request_is_taken_every_other_cycle_and_a_read_answered_in_the_next() 
 
 
 def test_where_weights_fill_a_chip_a_request_waits_until_the_one_before_is_answered() -> None:
-    host = HostPort(SMALL.with_(weight_rows=FAR_WEIGHT_BITS // (SMALL.lanes * 2)))
+    host = HostPort(SMALL.with_(profile=Profile.SPREAD))
     bench = Bench(host)
     weights = Region.WEIGHTS << regions.SHIFT
     requests = bench.add(Requests(host.port, [(ID, None), (weights, 5), (ID, None), (ID, None)]))

@@ -111,7 +111,7 @@ def test_registers_that_never_change() -> None:
 
 
 def test_with_a_tape_ticks_and_waits_are_counted_three_cycles_later_and_passes_are_told() -> None:
-    registers = Registers(SMALL.with_(word=SMALL.lanes, external=16))
+    registers = Registers(SMALL.with_external())
     bench = Bench(registers)
     source = random.Random(2)
     begin, start, end, clear = 3, 8, 60, 70

@@ -15,7 +15,8 @@ from amaranth import Cat, Module, Signal
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows, banks, copies, slices
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows, banks, slices
 from lbq_hw.sim.models.traffic import stalls
 from lbq_hw.sim.verilog import ports
 

@@ -18,7 +18,7 @@ from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.walks import walk
 
 PARTS = isa.LAYER.slices(SMALL)
-OUTSIDE = SMALL.with_(word=8, stacks=0, external=16)
+OUTSIDE = SMALL.with_external(stacks=0)
 CONFIGS = [*SHAPES, OUTSIDE]
 
 

@@ -21,15 +21,15 @@ from core.walk.placed import (
 )
 
 from lbq_hw import isa
-from lbq_hw.config import FAR_WEIGHT_BITS, CoreConfig
+from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.core.walk.run_fetch import RunFetch
 from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 CONFIGS = [
     *SHAPES,
-    SMALL.with_(word=8, stacks=0, external=16),
-    SMALL.with_(weight_rows=FAR_WEIGHT_BITS // SMALL.lanes),
+    SMALL.with_external(stacks=0),
+    SMALL.with_(profile=Profile.SPREAD),
 ]
 
 

@@ -164,7 +164,7 @@ def test_no_image_takes_longer_than_the_most_cycles_of_a_tape(seed: int) -> None
 def test_partial_sums_cost_four_cycles_of_depth_and_no_more() -> None:
     network = residual_network()
     config = external_core(network, 1, lanes=8, weight_rows=32)
-    without = NeuronTiming.of(config.with_(partial_words=0, partial_bits=0))
+    without = NeuronTiming.of(config.with_(external=0, pairs=0, partial_words=0, partial_bits=0))
     timing = NeuronTiming.of(config)
     assert (timing.groups, timing.loop) == (without.groups, without.loop)
     assert timing.depth == without.depth + 4

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from core.harness import Bench
 
-from lbq_hw.core.host.states import States
+from lbq_hw.core.fabric.states import States
 
 
 class Both(wiring.Component):

@@ -1,0 +1,1 @@
+"""What is done for the sake of a fabric or of its tools: copies of registers, hints, states."""
