@@ -131,14 +131,15 @@ class Outcome:
     @property
     def on_time(self) -> bool:
         """Whether a core with external memory took the cycles that the model says."""
-        return not self.program.tape or self.cycles == self.predicted
+        return not self.program.config.external or self.cycles == self.predicted
 
     def rates(self, clock_hz: int) -> dict[str, Any]:
         """What the cycles are at a clock, upload not counted; JSON-able."""
         images = max(self.images, 1)
         cycles = self.cycles / images
         rates: dict[str, Any] = {"clock_hz": clock_hz, "images_per_second": clock_hz / cycles}
-        if size := len(self.program.tape):
+        if self.program.config.external:
+            size = len(self.program.tape)
             rates["external"] = {
                 "bytes": size,
                 "wait_cycles": self.waited / images,
@@ -162,7 +163,7 @@ def check(
     """
     timed = Timed(transport)
     device = Device(timed, program)
-    runner = _Tapes(device, timed) if program.tape else _Layers(device)
+    runner = _Tapes(device, timed) if program.config.external else _Layers(device)
     outcome = Outcome(program=program, counter=Counter(network))
     assert outcome.counter is not None
     size = len(program.info)
@@ -178,7 +179,7 @@ def check(
             counted = device.counters()
             outcome.simulated += counted.cycles
             for name, total in totals.items():
-                own = None if program.tape else getattr(counted, name)
+                own = None if program.config.external else getattr(counted, name)
                 total[index] += getattr(predicted[index], name) if own is None else own
             outcome.difference = (
                 _levels_difference(device, expected, number, info.name)
@@ -239,7 +240,7 @@ def _predicted(
     timing: ReaderTiming | None,
 ) -> tuple[LayerCycles, ...]:
     """What a core counts that has all counters: for one that has only some, or reads a tape."""
-    if program.config.counters == len(COUNTERS) and not program.tape:
+    if program.config.counters == len(COUNTERS) and not program.config.external:
         return ()
     levels = {
         name: trace.output[:, 0]

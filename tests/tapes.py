@@ -44,6 +44,11 @@ def with_items(program: Program, items: list[TapeItem]) -> Program:
     return replace(program, tape=tape.encode(program.config, items))
 
 
+def items_of(program: Program) -> list[TapeItem]:
+    """The items of a program's tape."""
+    return list(tape.decode(program.config, program.tape))
+
+
 def residual_network() -> Network:
     """Two blocks with identities around them, then a stride, a max-pool and an average pool; T = 2.
 

@@ -9,7 +9,10 @@ from typing import Any
 
 from lbq_hw import isa
 from lbq_hw.compiler.program import LayerInfo, Program
+from lbq_hw.config import CoreConfig
 from lbq_hw.network import Pair, Shape
+
+Tables = dict[str, list[dict[str, int]]]
 
 _MEMORIES = {
     "plane_words": "activations, words",
@@ -26,7 +29,8 @@ def text(program: Program) -> str:
 
 
 def summary(program: Program) -> dict[str, Any]:
-    """The program as a JSON-able object, records decoded."""
+    """The program as a JSON-able object; records decoded, but for those that passes overwrite."""
+    tables = {name: [] if program.config.external else program.table(name) for name in isa.TABLES}
     return {
         "name": program.name,
         "config": asdict(program.config),
@@ -37,10 +41,10 @@ def summary(program: Program) -> dict[str, Any]:
         "tensors": [
             {**asdict(tensor), "words": tensor.words} for tensor in program.tensors.values()
         ],
-        **{name: program.table(name) for name in isa.TABLES},
+        **{name: tables[name] for name in isa.TABLES},
         "layers": [
             {**asdict(info), "record": record}
-            for info, record in zip_longest(program.info, program.table("layers"))
+            for info, record in zip_longest(program.info, tables["layers"])
         ],
         "tape_bytes": len(program.tape),
         "passes": [asdict(one) for one in program.passes],
@@ -75,14 +79,14 @@ def _lines(program: Program) -> Iterator[str]:
             f"(stride {_shape(patches.stride)}, padding {_shape(patches.padding)}) of "
             f"{_shape(program.input.tensor_shape)}, in {patches.channels} channels"
         )
-    if program.tape:
+    if config.external:
         yield ""
         yield from _budget(program)
         return
-    layers = program.table("layers")
-    for number, (info, layer) in enumerate(zip(program.info, layers, strict=True)):
+    tables = {name: program.table(name) for name in isa.TABLES}
+    for number, info in enumerate(program.info):
         yield ""
-        yield from _layer(program, number, info, layer)
+        yield from _layer(config, tables, number, info)
 
 
 def _budget(program: Program) -> Iterator[str]:
@@ -106,8 +110,8 @@ def _budget(program: Program) -> Iterator[str]:
     yield f"  {compute + wait} cycles: {compute} of compute, {wait} of waits for the tape"
 
 
-def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]) -> Iterator[str]:
-    config = program.config
+def _layer(config: CoreConfig, tables: Tables, number: int, info: LayerInfo) -> Iterator[str]:
+    layer = tables["layers"][number]
     kind = "readout" if layer["readout"] else f"N = {layer['capacity']}"
     if layer["static"]:
         kind += ", static current"
@@ -123,7 +127,7 @@ def _layer(program: Program, number: int, info: LayerInfo, layer: dict[str, int]
     )
     weight_last = info.weight_first + info.weight_rows - 1
     yield f"  weight rows {info.weight_first} - {weight_last}, parameter tile {layer['param']}"
-    paths, runs, segments = (program.table(name) for name in ("paths", "runs", "segments"))
+    paths, runs, segments = (tables[name] for name in ("paths", "runs", "segments"))
     own = segments[layer["segment_first"] : layer["segment_last"] + 1]
     for index in range(layer["path_first"], layer["path_last"] + 1):
         path = paths[index]

@@ -1,4 +1,4 @@
-"""Layers as paths, segments and weight rows; addresses are not yet known."""
+"""Layers as paths, segments and weight rows, and what is proven of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from lbq_hw import isa
 from lbq_hw.compiler import weights, windows
+from lbq_hw.compiler.errors import CompileError
+from lbq_hw.compiler.layout import LaidOut
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.windows import ONE_PIXEL, Axis, Run, Taps
-from lbq_hw.config import CoreConfig
-from lbq_hw.network import Layer, Window
+from lbq_hw.config import CoreConfig, largest
+from lbq_hw.network import Bounds, Layer, Network, Window
 from lbq_hw.numeric import Integers
 
 
@@ -71,6 +73,15 @@ class LoweredLayer:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Lowered(LaidOut):
+    """A network as `layers`, with their proven `bounds`: None where `failures` says why not."""
+
+    layers: tuple[LoweredLayer, ...]
+    bounds: tuple[Bounds | None, ...]
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Block:
     """One path of the network: its path records and its limbs' weight rows by exponent."""
 
@@ -78,7 +89,46 @@ class _Block:
     limbs: list[tuple[int, Integers]]
 
 
-def lower(
+def lower(laid: LaidOut, config: CoreConfig) -> Lowered:
+    """Lower and prove every layer; CompileError for tables that no core holds."""
+    network = laid.network
+    if not config.external:
+        _refuse_hopeless(network, config)
+    layers = tuple(
+        _layer(layer, network.is_static(layer), laid.tensors, config) for layer in network.layers
+    )
+    bounds: list[Bounds | None] = []
+    failures = []
+    for layer in laid.source.layers:  # gathering adds zeros, and what is proven stays proven
+        try:
+            bounds.append(laid.source.bounds(layer))
+        except OverflowError as error:
+            bounds.append(None)
+            failures.append(str(error))
+    return Lowered(**vars(laid), layers=layers, bounds=tuple(bounds), failures=tuple(failures))
+
+
+def _refuse_hopeless(network: Network, config: CoreConfig) -> None:
+    """CompileError for tables that no core holds, before all memory goes to making them."""
+    rows = runs = 0
+    for layer in network.layers:
+        tiles, most = weights.tile_count(layer.shape[0], config.lanes), 0
+        for path in layer.paths:
+            height, width = path.kernel
+            inputs = 1 if path.is_identity else path.weight.shape[1]
+            rows += tiles * inputs * height * width
+            most = max(most, height * width * path.pool.taps if path.pool else height)
+        runs += most  # paths of one layer may share them
+    for what, unit, amount, field in (
+        ("the weight memory", "rows", rows, "weight_rows"),
+        ("the run table", "entries", runs, "runs"),
+    ):
+        if amount > largest(field):
+            text = f"{what} needs at least {amount} {unit}; no core has more than {largest(field)}"
+            raise CompileError(network.name, config, (text,), {})
+
+
+def _layer(
     layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
 ) -> LoweredLayer:
     """Turn a layer into runs and weight rows; needs of `config` P, W, weight bits and `stacks`."""

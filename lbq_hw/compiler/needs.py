@@ -17,13 +17,12 @@ from dataclasses import dataclass
 
 from lbq_hw import numeric
 from lbq_hw.compiler import neurons
-from lbq_hw.compiler.lower import LoweredLayer, LoweredPath
+from lbq_hw.compiler.lower import Lowered, LoweredLayer, LoweredPath
 from lbq_hw.compiler.passes.blocks import block_rows
 from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.compiler.passes.placing import side_by_side
-from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.config import CoreConfig, largest
-from lbq_hw.network import Bounds, Network
+from lbq_hw.network import Bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +61,12 @@ def rounded(config: CoreConfig, field: str, amount: int) -> int:
     return -(-amount // unit) * unit
 
 
-def find(
-    network: Network,
-    layers: Sequence[LoweredLayer],
-    tensors: dict[str, Tensor],
-    bounds: Sequence[Bounds | None],
-    config: CoreConfig,
-    demands: Sequence[LayerDemand] = (),
-) -> list[Need]:
-    """Every need, whether the core meets it or not. `bounds` is None where proof failed.
+def find(lowered: Lowered, demands: Sequence[LayerDemand], config: CoreConfig) -> tuple[Need, ...]:
+    """Every need, whether the core meets it or not.
 
     `demands`: with external memory, where passes share what else the whole network would need.
     """
+    network, layers, tensors = lowered.network, lowered.layers, lowered.tensors
     needs = [
         Need(
             place="network",
@@ -83,8 +76,8 @@ def find(
             field="timesteps",
         )
     ]
-    for lowered, proven in zip(layers, bounds, strict=True):
-        needs += _layer(lowered, proven)
+    for layer, proven in zip(layers, lowered.bounds, strict=True):
+        needs += _layer(layer, proven)
     for tensor in tensors.values():
         needs.append(
             Need(
@@ -106,10 +99,10 @@ def find(
         )
     )
     if config.external:
-        for lowered, demand in zip(layers, demands, strict=True):
-            needs += _passes(lowered, demand, config)
-        return [*needs, _logits(layers[-1], config)]
-    return needs + list(_totals(layers, config))
+        for layer, demand in zip(layers, demands, strict=True):
+            needs += _passes(layer, demand, config)
+        return (*needs, _logits(layers[-1], config))
+    return (*needs, *_totals(layers, config))
 
 
 def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:

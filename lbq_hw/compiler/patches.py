@@ -38,8 +38,22 @@ class Patches:
         return np.pad(taps, ((0, 0), (0, spare), (0, 0), (0, 0)))
 
 
-def rewrite(network: Network, config: CoreConfig) -> tuple[Network, Patches | None]:
-    """The network on gathered input, if its readers share one kernel whose taps fit in a word."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rewritten:
+    """A `network` that reads what `patches` gather from the input of its `source`; None: as is."""
+
+    source: Network
+    network: Network
+    patches: Patches | None = None
+
+
+def rewrite(network: Network, config: CoreConfig) -> tuple[Rewritten, ...]:
+    """Every form that a network may have, the one to be preferred first.
+
+    It reads gathered input if its readers share one kernel whose taps fit in a word. With external
+    memory it may also read the input as it is.
+    """
+    plain = Rewritten(source=network, network=network)
     readers = [path for layer in network.layers for path in layer.paths if path.source == INPUT]
     first = readers[0]
     shared = {(path.kernel, path.stride, path.padding) for path in readers}
@@ -47,7 +61,7 @@ def rewrite(network: Network, config: CoreConfig) -> tuple[Network, Patches | No
     channels = 1 << (taps - 1).bit_length()
     gathers = len(shared) == 1 and first.kernel != (1, 1) and channels <= config.word
     if not gathers or any(path.is_identity or path.pool for path in readers):
-        return network, None
+        return (plain,)
     kernel, stride, padding = shared.pop()
     patches = Patches(kernel=kernel, stride=stride, padding=padding, channels=channels)
     _, height, width = first.output_shape(network.input.tensor_shape)
@@ -58,7 +72,9 @@ def rewrite(network: Network, config: CoreConfig) -> tuple[Network, Patches | No
         replace(layer, paths=tuple(_gathered(path, channels) for path in layer.paths))
         for layer in network.layers
     )
-    return replace(network, input=source, layers=layers), patches
+    made = replace(network, input=source, layers=layers)
+    gathered = Rewritten(source=network, network=made, patches=patches)
+    return (gathered, plain) if config.external else (gathered,)
 
 
 def _gathered(path: Path, channels: int) -> Path:

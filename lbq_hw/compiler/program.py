@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import isa
-from lbq_hw.compiler import weights
-from lbq_hw.compiler.passes.planner import LayerPlan
+from lbq_hw.compiler.passes.placed import LayerPlan
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions, tape
-from lbq_hw.isa.contents import LayerRecords
+from lbq_hw.isa.contents import Contents, written
+from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
 from lbq_hw.numeric import Integers
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler.draft import Draft
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,7 @@ class LayerInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class PassInfo:
-    """One pass of a tape: number of its `layer`, its tile, output rows `first` to before `end`."""
+    """One pass: number of its `layer`, its first tile, output rows `first` to before `end`."""
 
     layer: int
     tile: int
@@ -49,42 +53,76 @@ class PassInfo:
 class Program:
     """A network for one core.
 
-    Tables (`layers`, `paths`, `segments`, `runs`): encoded records of `lbq_hw.isa`. `weights`:
-    rows ``(rows, P)``. `params`: encoded PARAM records, P per tile. The rest is for the host:
+    `tape`: all writes to tables, weights and parameters, and the passes that may begin behind them,
+    as in `lbq_hw.isa.tape`. A core with external memory reads it there, once per inference. Other
+    cores get the writes from the host, once, and their passes are layers. The rest is for the host:
     `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
-    where everything lies, `info` what the layers are.
+    where everything lies, `info` what the layers are, `passes` what the passes are.
 
-    For a core with external memory, `tape` has all that the core reads, and tables, weights and
-    parameters are empty: `passes` says what the passes are, `budget` what each layer was planned
-    to cost; both are empty where the tape was made before.
+    With external memory, `budget` has what each layer was planned to cost; it and `passes` are
+    empty where the tape was made before.
     """
 
     name: str
     config: CoreConfig
     timesteps: int
-    layers: tuple[int, ...]
-    paths: tuple[int, ...]
-    segments: tuple[int, ...]
-    runs: tuple[int, ...]
-    weights: Integers
-    params: tuple[int, ...]
+    tape: bytes
     input: Input
     patches: Patches | None
     tensors: dict[str, Tensor]
     info: tuple[LayerInfo, ...]
-    tape: bytes = b""
     passes: tuple[PassInfo, ...] = ()
     budget: tuple[LayerPlan, ...] = ()
 
+    @cached_property
+    def contents(self) -> Contents:
+        """What the memories hold once all writes are done."""
+        return written(self.config, self.tape)
+
+    @classmethod
+    def of(
+        cls,
+        drafted: Draft,
+        config: CoreConfig,
+        made: bytes,
+        *,
+        passes: tuple[PassInfo, ...] = (),
+        budget: tuple[LayerPlan, ...] = (),
+    ) -> Program:
+        """The program of a draft whose tape was `made`."""
+        info, weight_first = [], 0
+        for lowered, bounds in zip(drafted.layers, drafted.bounds, strict=True):
+            assert bounds is not None  # a failed proof is a violation
+            info.append(
+                LayerInfo(
+                    name=lowered.layer.name,
+                    shape=lowered.layer.shape,
+                    output_shape=lowered.layer.output_shape,
+                    sources=tuple(path.source for path in lowered.layer.paths),
+                    weight_first=weight_first,
+                    weight_rows=len(lowered.weights),
+                    acc_bits=bounds.acc_bits,
+                    membrane_bits=bounds.membrane_bits,
+                )
+            )
+            weight_first += 0 if config.external else len(lowered.weights)
+        return cls(
+            name=drafted.source.name,
+            config=config,
+            timesteps=drafted.source.timesteps,
+            tape=made,
+            input=drafted.source.input,
+            patches=drafted.patches,
+            tensors=drafted.tensors,
+            info=tuple(info),
+            passes=passes,
+            budget=budget,
+        )
+
     def table(self, name: str) -> list[dict[str, int]]:
         """Decoded records of one table: layers, paths, segments or runs."""
-        record = isa.TABLES[name]
-        return [record.decode(self.config, word) for word in getattr(self, name)]
-
-    def records(self, number: int) -> LayerRecords:
-        """Decoded records of one layer, of a program without a tape."""
-        layer, paths, segments, runs = (self.table(name) for name in isa.TABLES)
-        return LayerRecords.of(layer[number], paths, segments, runs)
+        record, words = isa.TABLES[name], self._words(Region[name.upper()])
+        return [record.decode(self.config, word) for word in words]
 
     def input_bits(self, raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as plane words of bits."""
@@ -103,22 +141,19 @@ class Program:
         """
         return pack_slices(self.input_bits(raw))
 
-    def weight_slices(self) -> NDArray[np.uint32]:
-        """Weight rows as the 32-bit slices ``(rows, slices)`` of the host port."""
-        return weights.slices(self.weights, self.config)
-
     def image(self) -> dict[Region, list[int]]:
-        """The memory image: what `load` would write, for a core that has it from the start."""
-        part = weight_slice_lanes(self.config) * self.config.weight_bits
-        rows = [
-            sum(word << part * i for i, word in enumerate(row))
-            for row in self.weight_slices().tolist()
+        """The memory image: what the writes leave, for a core that has it from the start."""
+        return {region: self._words(region) for region in tape.WRITTEN}
+
+    def _words(self, region: Region) -> list[int]:
+        """Entries of a region, each as one number."""
+        bits = SLICE
+        if region == Region.WEIGHTS:
+            bits = weight_slice_lanes(self.config) * self.config.weight_bits
+        return [
+            sum(word << bits * part for part, word in enumerate(row))
+            for row in self.contents.slices()[region].tolist()
         ]
-        return {
-            **{region: list(getattr(self, name)) for region, name in regions.TABLES.items()},
-            Region.WEIGHTS: rows,
-            Region.PARAMS: list(self.params),
-        }
 
     def logits(self, memory: NDArray[Any]) -> Integers:
         """The classes' logits, in the network's order, from the logits memory."""
@@ -126,7 +161,7 @@ class Program:
         pixels = height * width
         tiles = -(-channels // self.config.lanes)
         values = np.asarray(memory, np.int64)[: pixels * tiles * self.config.lanes]
-        if self.tape:  # tile by tile, since a pass has one
+        if self.config.external:  # tile by tile, since a pass has one
             values = values.reshape(tiles, pixels, -1).transpose(0, 2, 1).reshape(-1, pixels)
             return values[:channels].reshape(-1)
         return values.reshape(pixels, -1)[:, :channels].T.reshape(-1)
@@ -140,17 +175,11 @@ class Program:
     @property
     def usage(self) -> dict[str, int]:
         """Entries used of each memory, by the CoreConfig field that sizes it."""
-        used = {
+        used = self.contents.used
+        return {
             "plane_words": max(tensor.end for tensor in self.tensors.values()),
-            "weight_rows": len(self.weights),
-            "channels": len(self.params),
+            "weight_rows": used[Region.WEIGHTS],
+            "channels": used[Region.PARAMS],
             "logits": self.logit_words,
-            **{name: len(getattr(self, name)) for name in isa.TABLES},
+            **{name: used[region] for region, name in regions.TABLES.items()},
         }
-        fields = {Region.WEIGHTS: "weight_rows", Region.PARAMS: "channels", **regions.TABLES}
-        for item in tape.decode(self.config, self.tape) if self.tape else ():
-            if item.address != tape.PASS:
-                region, first, _ = tape.entry(self.config, item)
-                end = first + len(item.payload) // regions.slices(self.config)[region]
-                used[fields[region]] = max(end, used[fields[region]])
-        return used

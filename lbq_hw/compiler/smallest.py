@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbq_hw import isa
-from lbq_hw.compiler.draft import CompileError, draft
+from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.needs import rounded
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile, largest
 from lbq_hw.network import Network
@@ -62,8 +62,7 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConf
     core = core.with_(**changes)
     if "profile" not in fixed and _weight_bits(core) > SPREAD_WEIGHT_BITS:
         core = core.with_(profile=Profile.SPREAD)
-    if violations := drafted.violations(core):
-        raise CompileError(network.name, core, violations, drafted.changes(core))
+    drafted.check(core)
     return core
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.network import Layer, Path, Window
@@ -16,15 +17,14 @@ ONE_PIXEL = Window(kernel=(1, 1), stride=(1, 1))
 Taps = tuple[tuple[int, ...], tuple[int, ...]]  # taps of a sum-pool, vertical and horizontal
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(NamedTuple):
     """Fields of a RUN record; `length` and `rows` are counts."""
 
     row: int
     column: int
     length: int
-    rows: int
     weight: int
+    rows: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,6 @@ def tap_runs(path: Path, source: Tensor, row_rows: int, taps: Taps) -> tuple[Run
             row=(ky * pool.stride[0] + ty) * source.row_words,
             column=(kx * pool.stride[1] + tx) * pitch,
             length=pitch,
-            rows=1,
             weight=ky * row_rows + kx * pitch,
         )
         for ky, kx in product(range(height), range(width))

@@ -34,14 +34,14 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
     count for the last layer.
     """
     config = program.config
-    if not program.tape:
-        return tuple(_most(config, program.records(i)) for i in range(len(program.info)))
-    timing = timing or default_timing(config.external)
     found = [0] * len(program.info)
     contents = Contents(config, np.random.default_rng(0))
     layers = [cut.layer for cut in program.passes] or repeat(len(found) - 1)
     for layer, records in zip(layers, replay(program.tape, contents), strict=bool(program.passes)):
         found[layer] += _most(config, records)
+    if not config.external:
+        return tuple(found)
+    timing = timing or default_timing(config.external)
     for number, slices, items in _shares(program):
         found[number] += _reading(timing, slices, items)
     # Refreshes are due all the time, and a few may have waited for the end of a page.

@@ -1,4 +1,4 @@
-"""The cycles of a whole program: layers one after the other, or passes that wait for their tape."""
+"""The cycles of a whole program: passes one after the other, which may wait for their tape."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ def predict(
     `levels`: what every layer of neurons emits, ``(T, C, H, W)`` by its name. `timing` of the
     external memory: without, the default for its width.
     """
-    if program.tape:
-        return _on_tape(program, raw, levels, timing or default_timing(program.config.external))
-    found = []
-    for index, info in enumerate(program.info):
-        memory, records = Memory(program, raw, levels, index), program.records(index)
-        work = LayerWork(program.config, records, memory, info.shape[0])
-        found.append(layer_cycles(info.name, work))
-    return tuple(found)
+    alone = pass_cycles(program, raw, levels)
+    waits, end = [0] * len(alone), 0
+    if program.config.external:
+        timing = timing or default_timing(program.config.external)
+        waits, end = wait_cycles(program, [one.cycles for one in alone], timing)
+    found: dict[int, LayerCycles] = {}
+    for cut, one, wait in zip(program.passes, alone, waits, strict=True):
+        made = replace(one.later(wait), wait_cycles=wait)
+        found[cut.layer] = found[cut.layer] + made if cut.layer in found else made
+    *layers, last = found.values()
+    return *layers, last.later(end)
 
 
 def pass_cycles(
     program: Program, raw: NDArray[np.uint8], levels: Levels
 ) -> tuple[LayerCycles, ...]:
-    """The cycles of every pass of a tape from its start to its end, whenever it begins."""
+    """The cycles of every pass from its start to its end, whenever it begins."""
     config = program.config
     found: list[LayerCycles] = []
     layer, memory = -1, None
@@ -77,16 +80,3 @@ def wait_cycles(
         else:
             schedule.write(Item(slices=len(item.payload), after=item.after))
     return waits, schedule.finish() - schedule.ends[-1]
-
-
-def _on_tape(
-    program: Program, raw: NDArray[np.uint8], levels: Levels, timing: ReaderTiming
-) -> tuple[LayerCycles, ...]:
-    alone = pass_cycles(program, raw, levels)
-    waits, end = wait_cycles(program, [one.cycles for one in alone], timing)
-    found: dict[int, LayerCycles] = {}
-    for cut, one, wait in zip(program.passes, alone, waits, strict=True):
-        made = replace(one.later(wait), wait_cycles=wait)
-        found[cut.layer] = found[cut.layer] + made if cut.layer in found else made
-    *layers, last = found.values()
-    return *layers, last.later(end)

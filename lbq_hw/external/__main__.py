@@ -17,10 +17,12 @@ from lbq_hw import boards, file, golden, zoo
 from lbq_hw.arguments import add_data, positive, reading
 from lbq_hw.chips import captures
 from lbq_hw.chips.timing import ReaderTiming, reader_timing
-from lbq_hw.compiler import patches, smallest_for
-from lbq_hw.compiler.passes import Room, plan
+from lbq_hw.compiler import smallest_for
+from lbq_hw.compiler.layout import lay_out
+from lbq_hw.compiler.lower import lower
+from lbq_hw.compiler.passes import Room, cut
 from lbq_hw.compiler.passes.blocks import demands
-from lbq_hw.compiler.places import place_over
+from lbq_hw.compiler.patches import rewrite
 from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
@@ -125,10 +127,11 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
     size = {"divide": args.narrow, "timesteps": args.timesteps or network.timesteps}
     network, levels = narrowed(network, **size), narrowed_levels(levels, **size)
     config = _core(network, args, timing)
+    lowered = lower(lay_out(rewrite(network, config), config), config)
     fewer = network.weight_bits - config.weight_bits
     layers = [
         replace(demand, partial_bits=demand.partial_bits - max(0, fewer))
-        for demand in demands(network, config, levels, block_rows=args.block_rows)
+        for demand in demands(lowered, config, levels, block_rows=args.block_rows)
     ]
     for demand in layers:
         for block in (*demand.blocks, *demand.resident):
@@ -142,7 +145,7 @@ def _budget(args: argparse.Namespace) -> dict[str, Any]:
         pairs=args.pairs,
         halves=args.halves,
     )
-    planned = plan(layers, config, room, timing).layers
+    planned = cut(layers, config, room, timing).layers
     rams = block_rams(config, board)
     cycles = planned[-1].end
     return {
@@ -166,17 +169,11 @@ def _core(network: Network, args: argparse.Namespace, timing: ReaderTiming) -> C
     """The smallest core but for what the tape brings pass by pass, and with outputs in place."""
     units = args.units or max(1, args.lanes // 4)
     config = smallest_for(network, lanes=args.lanes, word=args.lanes, units=units)
-    # The input is gathered only where that makes the activations no larger.
-    gathered, _ = patches.rewrite(network, config)
-    words = min(
-        max(tensor.end for tensor in place_over(form, config).values())
-        for form in (network, gathered)
-    )
     tiles = max(-(-layer.shape[0] // args.lanes) for layer in network.layers)
-    return config.with_(
+    core = config.with_(
         weight_bits=args.weight_bits or network.weight_bits,
         weight_rows=args.weight_rows,
-        plane_words=-(-words // config.summary) * config.summary,
+        plane_words=config.summary,
         channels=max(4, tiles) * args.lanes,
         layers=8,
         paths=16,
@@ -189,6 +186,9 @@ def _core(network: Network, args: argparse.Namespace, timing: ReaderTiming) -> C
         stacks=0,
         pairs=int(args.pairs),
     )
+    # The input is gathered only where that makes the activations no larger.
+    words = lay_out(rewrite(network, core), core).end
+    return core.with_(plane_words=-(-words // core.summary) * core.summary)
 
 
 def _show(facts: dict[str, Any]) -> None:

@@ -65,7 +65,7 @@ def compile_program(job: Job, work: Path) -> str:
     (work / "program.txt").write_text(listing.text(job.program), encoding="utf-8")
     _write(work / "program.json", listing.summary(job.program))
     chip, size = job.board.chip, len(job.program.tape)
-    if chip is not None and size > chip.tape_bytes:
+    if job.config.external and chip is not None and size > chip.tape_bytes:
         raise FlowError(
             f"the tape has {size:,} bytes, the memory of {job.board.title} {chip.tape_bytes:,}: "
             "take a board with more of it, or train with fewer weight_bits"
@@ -286,13 +286,14 @@ def package(job: Job, work: Path) -> str:
         baked=has_fabric and job.json("rtl.json")["baked"],
         bitstream=job.folder / f"top.{families.of(board).bitstream}" if has_fabric else None,
         images=job.selftest.raw,
-        tape=job.program.tape,
+        tape=job.program.tape if job.config.external else b"",
         chip=board.chip,
     )
     if has_fabric and (svf := families.svf(board)):
         shutil.copyfile(job.folder / svf, work / "package" / f"{board.name}.svf")
-    if not (size := len(job.program.tape)) or board.chip is None:
+    if not job.config.external or board.chip is None:
         return str(job.folder / "package")
+    size = len(job.program.tape)
     memory = f"{size / 1e6:,.1f} of {board.chip.size_bytes / 1e6:,.1f} MB of external memory"
     return f"{job.folder / 'package'}, whose tape takes {memory}"
 

@@ -150,7 +150,7 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
             device.recalibrate()
         began = line.now()
         tape, uploaded = None, False
-        if program.tape:
+        if program.config.external:
             tape = _upload(args, packed, device, line, bar)
             uploaded = tape.written > 0
         elif line.baked() != device.tag or args.reload:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -87,21 +86,17 @@ class Device:
         return ExternalMemory(self.transport).captures()
 
     def load(self, tick: Tick = nothing) -> None:
-        """Write the tables, weights and parameters, or what the external memory lacks of the tape.
+        """Execute the writes of the tape, or put what the external memory lacks of it there.
 
         Raises what the core refuses. `tick` is called for each piece of a tape that was written.
         """
-        program = self.program
-        if program.tape:
+        if self.config.external:
             memory = self.memory()
-            memory.upload(memory.differing(pieces(program.tape)), tick)
-            self.check()
-            return
-        self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
-        for region, name in regions.TABLES.items():
-            self._write_records(region, getattr(program, name))
-        self._write_records(Region.PARAMS, program.params)
-        self._write_entries(Region.WEIGHTS, program.weight_slices())
+            memory.upload(memory.differing(pieces(self.program.tape)), tick)
+        else:
+            self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
+            for region, slices in self.program.contents.slices().items():
+                self._write_entries(region, slices)
         self.check()
 
     def write_image(self, raw: NDArray[np.uint8]) -> None:
@@ -125,15 +120,14 @@ class Device:
 
     def run_layer(self, index: int) -> None:
         """Run one layer alone, on what earlier ones left in the plane memory; not of a tape."""
-        if self.program.tape:
+        if self.config.external:
             raise ValueError("a layer of a tape cannot run alone: run the whole program")
-        values = isa.LAYER.decode(self.config, self.program.layers[index]) | {"last": 1}
-        single = [isa.LAYER.encode(self.config, values)]
-        self._write_records(Region.LAYERS, single)
+        layers = self.program.table("layers")
         try:
+            self._write_layer(layers[index] | {"last": 1})
             self._start(self._most[index])
         finally:
-            self._write_records(Region.LAYERS, self.program.layers[:1])
+            self._write_layer(layers[0])
 
     def read_logits(self) -> Integers:
         """The logits of the last run."""
@@ -182,9 +176,11 @@ class Device:
             advice = f": {_ADVICE[Error(code)]}" if code in _ADVICE else ""
             raise DeviceError(f"the core stopped with error {name} at {at}{advice}")
 
-    def _write_records(self, region: Region, words: Sequence[int]) -> None:
-        """Encoded records, from entry 0 on."""
-        self._write_entries(region, _slices(words, regions.slices(self.config)[region]))
+    def _write_layer(self, values: dict[str, int]) -> None:
+        """The first LAYER record."""
+        word, count = isa.LAYER.encode(self.config, values), isa.LAYER.slices(self.config)
+        parts = [word >> SLICE * part & (1 << SLICE) - 1 for part in range(count)]
+        self.transport.write(regions.address(self.config, Region.LAYERS, 0), parts)
 
     def _write_entries(self, region: Region, slices: NDArray[np.uint32], *, first: int = 0) -> None:
         """Entries as rows of 32-bit slices, from entry `first` on; one write where they adjoin."""
@@ -205,9 +201,3 @@ class Device:
             sum(word << (SLICE * part) for part, word in enumerate(words[at : at + parts]))
             for at in range(0, len(words), parts)
         ]
-
-
-def _slices(words: Sequence[int], count: int) -> NDArray[np.uint32]:
-    mask = (1 << SLICE) - 1
-    rows = [[word >> (SLICE * part) & mask for part in range(count)] for word in words]
-    return np.array(rows, np.uint32).reshape(len(words), count)

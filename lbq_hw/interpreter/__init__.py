@@ -1,10 +1,10 @@
 """Executes a compiled program in numpy as the core does, event by event: tests the compiler.
 
-Works from the encoded tables, weight rows and plane words alone, or from the bytes of a tape. Lanes
-accumulate in the order of the events and must never leave their width, nor may partial sums, else
-`OverflowError`; membranes wrap at theirs, as in the core. All memories start full of noise: what a
-program has not written, it must not need. Segments whose exponents rise within a layer are refused,
-as in the core: `ValueError`; so is a wrong tape: `TapeError`.
+Works from the bytes of the program's tape and from plane words alone. Lanes accumulate in the order
+of the events and must never leave their width, nor may partial sums, else `OverflowError`;
+membranes wrap at theirs, as in the core. All memories start full of noise: what a program has not
+written, it must not need. Segments whose exponents rise within a layer are refused, as in the core:
+`ValueError`; so is a wrong tape: `TapeError`.
 
 An item of a tape is written as early as the tape allows: if it did not wait for a pass that still
 reads what it overwrites, the pass goes wrong.
@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import isa
 from lbq_hw.compiler.program import Program
 from lbq_hw.interpreter.machine import Machine, Work
 from lbq_hw.interpreter.units import Params
@@ -47,10 +46,9 @@ def run(program: Program, raw: NDArray[np.uint8], *, seed: int = 0) -> Execution
     bits = program.input_bits(raw)
     machine.planes[source.base : source.end] = bits
     machine.flags[source.base : source.end] = bits.any(axis=1)
-    done = (_passes if program.tape else _layers)(program, machine, random)
     levels: dict[str, NDArray[np.uint8]] = {}
     work: dict[int, Work] = {}
-    for number, part in done:
+    for number, part in _passes(program, machine, random):
         work[number] = work[number] + part if number in work else part
         if part.name in program.tensors:  # whole once its last pass is done
             tensor = program.tensors[part.name]
@@ -58,19 +56,6 @@ def run(program: Program, raw: NDArray[np.uint8], *, seed: int = 0) -> Execution
     return Execution(
         logits=program.logits(machine.logits), levels=levels, work=tuple(work.values())
     )
-
-
-def _layers(
-    program: Program, machine: Machine, random: np.random.Generator
-) -> Iterator[tuple[int, Work]]:
-    """Execute the layers of a program; the number of each, and what it did."""
-    del random
-    params = Params.of([isa.PARAM.decode(program.config, word) for word in program.params])
-    for number, info in enumerate(program.info):
-        records = program.records(number)
-        yield number, machine.layer(info.name, records, program.weights, params)
-        if records.layer["last"]:
-            return
 
 
 def _passes(

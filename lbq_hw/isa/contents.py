@@ -1,8 +1,8 @@
-"""What the memories of a core hold while it reads a tape, and the records of each pass."""
+"""What the memories of a core hold while a tape is executed, and the records of each pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,34 +27,22 @@ class LayerRecords:
     segments: tuple[Values, ...]
     runs: tuple[tuple[Values, ...], ...]
 
-    @classmethod
-    def of(
-        cls,
-        layer: Values,
-        paths: Sequence[Values],
-        segments: Sequence[Values],
-        runs: Sequence[Values],
-    ) -> LayerRecords:
-        """Those that a LAYER record names in the tables."""
-        own = tuple(paths[layer["path_first"] : layer["path_last"] + 1])
-        return cls(
-            layer=layer,
-            paths=own,
-            segments=tuple(segments[layer["segment_first"] : layer["segment_last"] + 1]),
-            runs=tuple(tuple(runs[p["run_first"] : p["run_last"] + 1]) for p in own),
-        )
-
 
 class Contents:
-    """Tables, weight rows and parameters: noise until the tape writes them."""
+    """Tables, weight rows and parameters: noise, or 0, until the tape writes them."""
 
-    def __init__(self, config: CoreConfig, random: np.random.Generator) -> None:
+    def __init__(self, config: CoreConfig, random: np.random.Generator | None = None) -> None:
         self.config = config
         sizes, entries = regions.slices(config), regions.entries(config)
-        self._slices = {
-            region: random.integers(0, 1 << 32, (entries[region], sizes[region]), dtype=np.uint32)
-            for region in tape.WRITTEN
-        }
+        self._slices: dict[Region, NDArray[np.uint32]] = {}
+        for region in tape.WRITTEN:
+            shape = entries[region], sizes[region]
+            noise = None if random is None else random.integers(0, 1 << 32, shape, dtype=np.uint32)
+            self._slices[region] = np.zeros(shape, np.uint32) if noise is None else noise
+        self._weights: NDArray[np.int64] | None = None
+        self._params: list[Values] | None = None
+        self.used = dict.fromkeys(tape.WRITTEN, 0)
+        """Entries of each region up to the last one that was written."""
 
     def write(self, item: TapeItem) -> None:
         """Execute an item that `tape.decode` has given."""
@@ -62,18 +50,33 @@ class Contents:
         flat = self._slices[region].reshape(-1)
         start = first * self._slices[region].shape[1] + part
         flat[start : start + len(item.payload)] = item.payload
+        end = -(-(start + len(item.payload)) // self._slices[region].shape[1])
+        self.used[region] = max(self.used[region], end)
+        if region == Region.WEIGHTS:
+            self._weights = None
+        elif region == Region.PARAMS:
+            self._params = None
+
+    def slices(self) -> dict[Region, NDArray[np.uint32]]:
+        """Entries of each region up to the last one that was written, ``(entries, slices)``."""
+        return {region: self._slices[region][:end] for region, end in self.used.items()}
 
     def weights(self) -> NDArray[np.int64]:
         """All weight rows, ``(rows, P)``."""
-        lanes, bits = regions.weight_slice_lanes(self.config), self.config.weight_bits
-        shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
-        codes = self._slices[Region.WEIGHTS][..., None] >> shifts & np.uint32((1 << bits) - 1)
-        values = codes.astype(np.int64).reshape(self.config.weight_rows, -1)
-        return values - (values >> (bits - 1) << bits)
+        if self._weights is None:
+            lanes, bits = regions.weight_slice_lanes(self.config), self.config.weight_bits
+            shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
+            codes = self._slices[Region.WEIGHTS][..., None] >> shifts & np.uint32((1 << bits) - 1)
+            values = codes.astype(np.int64).reshape(self.config.weight_rows, -1)
+            self._weights = values - (values >> (bits - 1) << bits)
+        return self._weights
 
     def params(self) -> list[Values]:
         """Parameters of all channels."""
-        return [self._decode(isa.PARAM, Region.PARAMS, i) for i in range(self.config.channels)]
+        if self._params is None:
+            every = range(self.config.channels)
+            self._params = [self._decode(isa.PARAM, Region.PARAMS, i) for i in every]
+        return self._params
 
     def records(self, number: int) -> LayerRecords:
         """The records of pass `number`; TapeError if one is illegal."""
@@ -105,6 +108,15 @@ class Contents:
         slices = self._slices[region][number].tolist()
         word = sum(value << 32 * part for part, value in enumerate(slices))
         return record.decode(self.config, word & ((1 << record.width(self.config)) - 1))
+
+
+def written(config: CoreConfig, data: bytes) -> Contents:
+    """What a tape leaves, whatever its passes have read before it was overwritten; else 0."""
+    contents = Contents(config)
+    for item in tape.decode(config, data):
+        if item.address != tape.PASS:
+            contents.write(item)
+    return contents
 
 
 def _range(values: Values, kind: str) -> range:

@@ -60,6 +60,20 @@ class TapeItem:
         return data + zlib.crc32(data, zlib.crc32(before)).to_bytes(4, "little")
 
 
+def writes(
+    config: CoreConfig, region: Region, first: int, payload: Sequence[int], *, after: int = 0
+) -> Iterator[TapeItem]:
+    """Whole entries of a region from `first` on: one item, or several if there are many slices."""
+    size = regions.slices(config)[region]
+    step = MOST_SLICES // size
+    for entry in range(0, len(payload) // size, step):
+        yield TapeItem(
+            address=regions.address(config, region, first + entry),
+            payload=tuple(payload[entry * size : (entry + step) * size]),
+            after=after,
+        )
+
+
 def head(config: CoreConfig, slices: int) -> TapeItem:
     """The first item: magic, the core's digest as its register has it, slices up to END's CRC."""
     return TapeItem(address=HEAD, payload=(MAGIC, int(config.digest[:8], 16), slices))

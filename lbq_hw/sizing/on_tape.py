@@ -17,7 +17,6 @@ from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.passes import PlanError, plan
-from lbq_hw.compiler.passes.blocks import pass_room
 from lbq_hw.compiler.passes.demand import Block, LayerDemand
 from lbq_hw.config import LEAST_PAIR_LANES, CoreConfig
 from lbq_hw.network import Network
@@ -155,9 +154,10 @@ def _planned(
     problems: list[str],
 ) -> float | None:
     """Cycles per image; None if a layer cannot be cut."""
-    demands = [_scaled(*pair) for pair in zip(draft(network, config).demands, busy, strict=True)]
+    drafted = draft(network, config)
+    demands = tuple(_scaled(*pair) for pair in zip(drafted.demands, busy, strict=True))
     try:
-        return float(plan(demands, config, pass_room(config), timing).layers[-1].end)
+        return float(plan(replace(drafted, demands=demands), config, timing).layers[-1].end)
     except PlanError as error:
         problems[:] = [str(error)]
         return None

@@ -19,6 +19,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import Accelerator, beyond
 from lbq_hw.core.payload import Event
 from lbq_hw.isa import regions
+from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.sim.collisions import colliding
@@ -82,10 +83,11 @@ def test_an_image_has_what_a_load_writes() -> None:
     program = compile_network(network, random_core(network, 1))
     image, config = program.image(), program.config
     part = config.weight_bits * regions.weight_slice_lanes(config)
-    for row, slices in zip(image[Region.WEIGHTS], program.weight_slices().tolist(), strict=True):
-        assert [row >> part * i & (1 << part) - 1 for i in range(len(slices))] == slices
-    for region in (Region.LAYERS, Region.PATHS, Region.SEGMENTS, Region.RUNS, Region.PARAMS):
-        assert image[region] == list(getattr(program, region.name.lower()))
+    for region, slices in program.contents.slices().items():
+        size = part if region == Region.WEIGHTS else SLICE
+        wanted = [[row >> size * i & (1 << size) - 1 for i in range(slices.shape[1])]
+                  for row in image[region]]  # fmt: skip
+        assert slices.tolist() == wanted
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from host.memory_model import CoreMemory, MemoryTransport
 from networks import random_images, random_network
-from tapes import drawn
+from tapes import drawn, items_of, with_items
 
 from lbq_hw import isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
@@ -84,30 +84,27 @@ def test_everything_is_loaded_where_the_core_looks_for_it(word: int) -> None:
     _, program, memory = prepared(lanes=16, word=word, membrane_bits=40)
     config = program.config
     Device(memory, program).load()
-    tables = (program.layers, program.paths, program.segments, program.runs, program.params)
-    for (region, record), words in zip(RECORDS.items(), tables, strict=True):
+    image = program.image()
+    for region, record in RECORDS.items():
         assert regions.slices(config)[region] == record.slices(config)
-        found = [memory.entry(region, number) for number in range(len(words))]
-        assert found == list(words)
+        found = [memory.entry(region, number) for number in range(len(image[region]))]
+        assert found == image[region]
     lanes, bits = regions.weight_slice_lanes(config), config.weight_bits
-    for (row, lane), weight in np.ndenumerate(program.weights):
+    weights = program.contents.weights()[: program.usage["weight_rows"]]
+    for (row, lane), weight in np.ndenumerate(weights):
         part = memory.words[regions.address(config, Region.WEIGHTS, row, lane // lanes)]
         assert part >> (lane % lanes * bits) & ((1 << bits) - 1) == weight % (1 << bits)
-    expected = sum(
-        count * regions.slices(config)[region]
-        for region, count in [
-            *((region, len(words)) for region, words in zip(RECORDS, tables, strict=True)),
-            (Region.WEIGHTS, len(program.weights)),
-        ]
-    )
+    expected = sum(len(words) * regions.slices(config)[region] for region, words in image.items())
     order = [address for address in memory.order if address >> regions.SHIFT]
     assert len(order) == len(set(order)) == expected
 
 
 def test_a_tag_names_the_program() -> None:
     _, program, memory = prepared()
-    changed = replace(program, weights=np.where(program.weights == 1, 2, program.weights))
-    assert (changed.weights != program.weights).any()
+    [row, *_] = [one for one in items_of(program) if one.address >> regions.SHIFT == Region.WEIGHTS]
+    other = replace(row, payload=tuple(word ^ 1 for word in row.payload))
+    changed = with_items(program, [*items_of(program), other])
+    assert (changed.contents.weights() != program.contents.weights()).any()
     tags = [Device(memory, which).tag for which in (program, replace(program), changed)]
     assert tags[0] == tags[1] != tags[2]
     assert 0 < tags[0] < 1 << 32
@@ -128,7 +125,7 @@ def test_slices_of_an_entry_are_written_in_order() -> None:
     params = [address for address in memory.order if address >> regions.SHIFT == Region.PARAMS]
     assert params == [
         regions.address(program.config, Region.PARAMS, entry, part)
-        for entry in range(len(program.params))
+        for entry in range(program.usage["channels"])
         for part in range(3)
     ]
 
@@ -204,14 +201,15 @@ def test_one_layer_runs_as_the_first_and_last_and_the_table_is_mended() -> None:
     memory = Watching(config)
     device = Device(memory, program)
     device.load()
-    for index, word in enumerate(program.layers):
+    layers = program.image()[Region.LAYERS]
+    for index, word in enumerate(layers):
         device.run_layer(index)
         assert isa.LAYER.decode(config, seen[-1]) == isa.LAYER.decode(config, word) | {"last": 1}
-        assert memory.entry(Region.LAYERS, 0) == program.layers[0]
+        assert memory.entry(Region.LAYERS, 0) == layers[0]
     memory.set_registers(status=0b110, error=Error.PLANE)
     with pytest.raises(DeviceError):
         device.run_layer(1)
-    assert memory.entry(Region.LAYERS, 0) == program.layers[0]
+    assert memory.entry(Region.LAYERS, 0) == layers[0]
 
 
 def test_counters() -> None:

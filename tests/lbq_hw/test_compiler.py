@@ -12,7 +12,9 @@ from networks import random_images, random_network
 from lbq_hw import file, isa, zoo
 from lbq_hw.compiler import CompileError, compile_network, listing, needs, smallest_for
 from lbq_hw.compiler.__main__ import main
-from lbq_hw.compiler.tensors import Tensor, core_pitch, lay_out, place
+from lbq_hw.compiler.draft import draft
+from lbq_hw.compiler.layout import core_pitch, place, shapes
+from lbq_hw.compiler.tensors import Tensor
 from lbq_hw.compiler.weights import conv_rows, limbs
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
@@ -110,7 +112,7 @@ def test_levels_of_the_wrong_shape_are_refused() -> None:
 def test_tensors_that_live_together_do_not_overlap(seed: int) -> None:
     network = random_network(seed)
     config = CoreConfig(lanes=8, summary=8, units=2)
-    placed = list(place(lay_out(network, config), config.summary).values())
+    placed = list(place(shapes(network, config), config.summary).values())
     for i, one in enumerate(placed):
         assert one.base % config.summary == 0
         for other in placed[:i]:
@@ -298,9 +300,9 @@ def test_a_threshold_beyond_every_membrane_is_cut_to_the_largest_number() -> Non
     network = replace(network, layers=(first, network.layers[1]))
     config = smallest_for(network, lanes=8)
     program = compile_network(network, config)
-    param = isa.PARAM.decode(config, program.params[0])
-    assert param["theta"] == (1 << (config.membrane_bits - 1)) - 1
-    assert isa.PARAM.decode(config, program.params[7]) == {"bias": 0, "theta": 1, "reset": 0}
+    params = program.contents.params()
+    assert params[0]["theta"] == (1 << (config.membrane_bits - 1)) - 1
+    assert params[7] == {"bias": 0, "theta": 1, "reset": 0}
 
 
 def test_an_image_is_loaded_in_slices_of_its_words() -> None:
@@ -328,9 +330,12 @@ def test_weight_slices_hold_the_weights(bits: int) -> None:
     network = random_network(3, weight_bits=bits)
     program = compile_network(network, smallest_for(network, lanes=16))
     lanes = regions.weight_slice_lanes(program.config)
-    slices = program.weight_slices()
-    assert slices.shape == (len(program.weights), 16 // lanes)
-    for (row, lane), weight in np.ndenumerate(program.weights):
+    slices = program.contents.slices()[regions.Region.WEIGHTS]
+    drafted = draft(network, program.config)
+    weights = np.concatenate([lowered.weights for lowered in drafted.layers])
+    assert slices.shape == (len(weights), 16 // lanes)
+    assert np.array_equal(program.contents.weights(), weights)
+    for (row, lane), weight in np.ndenumerate(weights):
         code = int(slices[row, lane // lanes]) >> (lane % lanes * bits) & ((1 << bits) - 1)
         assert code == weight % (1 << bits)
 
@@ -388,7 +393,7 @@ def test_pool_taps_share_a_path_unless_padding_would_count() -> None:
             paths=(Path(source="first", weight=np.ones((4, 6, *shape[1:]), np.int64)),),
         )
         changed = replace(network, layers=(first, last))
-        return len(compile_network(changed, smallest_for(changed, lanes=8)).paths)
+        return len(compile_network(changed, smallest_for(changed, lanes=8)).table("paths"))
 
     overlapping = Window(kernel=(3, 2), stride=(1, 2))
     assert paths(0, overlapping) == 2

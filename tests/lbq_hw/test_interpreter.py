@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from cores import random_core
 from networks import random_images, random_network
+from tapes import items_of, with_items
 
 from lbq_hw import counts, datasets, file, golden, interpreter, isa, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.interpreter import Execution
+from lbq_hw.isa import regions
+from lbq_hw.isa.tape import TapeItem
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
 
 
@@ -49,14 +52,17 @@ def test_exponents_that_rise_within_a_layer_are_refused() -> None:
     segments = program.table("segments")
     number = program.table("layers")[0]["segment_last"]
     before = segments[number - 1]["exponent"]
-    segments[number]["exponent"] = before + 1
-    encoded = tuple(isa.SEGMENT.encode(config, segment) for segment in segments)
+    word = isa.SEGMENT.encode(config, segments[number] | {"exponent": before + 1})
+    slices = tuple(word >> 32 * i & 0xFFFFFFFF for i in range(isa.SEGMENT.slices(config)))
+    address = regions.address(config, regions.Region.SEGMENTS, number)
+    last = TapeItem(address=address, payload=slices)
+    changed = with_items(program, [*items_of(program), last])
     text = (
         f"segment {number}: exponent must be at most {before}, that of the segment before it in "
         f"its layer, not {before + 1}"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        interpreter.run(replace(program, segments=encoded), random_images(network, 1)[0])
+        interpreter.run(changed, random_images(network, 1)[0])
 
 
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32, 64])
@@ -231,7 +237,8 @@ def test_an_accumulator_too_narrow_is_noticed() -> None:
     path = Path(source=INPUT, weight=np.full((2, 3, 3, 3), 7), padding=(1, 1))
     network = made((path,), (2, 6, 7))
     program = compile_network(network, smallest_for(network, lanes=4))
-    narrow = replace(program, config=program.config.with_(acc_bits=program.config.acc_bits - 2))
+    small = program.config.with_(acc_bits=program.config.acc_bits - 2)
+    narrow = with_items(replace(program, config=small), items_of(program))
     with pytest.raises(OverflowError, match=r"^an accumulator leaves its \d+ bits$"):
         interpreter.run(narrow, np.full((3, 3, 6, 7), 255, np.uint8))
 

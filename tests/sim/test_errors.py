@@ -126,7 +126,7 @@ def layer_of_segment(program: Program, segment: int) -> int:
 
 @pytest.mark.parametrize("layer", [0, 1, -1])
 def test_an_illegal_layer(good: Bench, layer: int) -> None:
-    entry = range(len(good.program.layers))[layer]
+    entry = range(len(good.program.table("layers")))[layer]
     good.change("layers", entry, reserved=1)
     good.assert_stops_with(Error.LAYER, entry)
 
@@ -140,20 +140,20 @@ def test_a_layer_with_more_paths_than_the_core_has(good: Bench) -> None:
 def test_a_last_layer_that_does_not_end_the_program(good: Bench) -> None:
     config = good.program.config
     for entry in range(config.layers):
-        good.write_record("layers", entry, good.program.layers[0])
+        good.write_record("layers", entry, good.program.image()[Region.LAYERS][0])
     good.assert_stops_with(Error.LAYER, config.layers - 1)
 
 
 @pytest.mark.parametrize("path", [0, 1, -1])
 def test_an_illegal_path(good: Bench, path: int) -> None:
-    entry = range(len(good.program.paths))[path]
+    entry = range(len(good.program.table("paths")))[path]
     good.change("paths", entry, run_first=1, run_last=0)
     good.assert_stops_with(Error.PATH, entry)
 
 
 @pytest.mark.parametrize("segment", [0, 1, -1])
 def test_a_segment_of_a_path_that_its_layer_has_not(good: Bench, segment: int) -> None:
-    entry = range(len(good.program.segments))[segment]
+    entry = range(len(good.program.table("segments")))[segment]
     layer = good.program.table("layers")[layer_of_segment(good.program, entry)]
     good.change("segments", entry, path=layer["path_last"] - layer["path_first"] + 1)
     good.assert_stops_with(Error.SEGMENT, entry)
@@ -176,7 +176,7 @@ def test_an_illegal_run(good: Bench) -> None:
 @pytest.mark.parametrize("segment", [0, -1])
 def test_a_weight_row_that_does_not_exist(good: Bench, segment: int) -> None:
     config = good.program.config
-    entry = range(len(good.program.segments))[segment]
+    entry = range(len(good.program.table("segments")))[segment]
     layer = layer_of_segment(good.program, entry)
     # All bits of all planes are set, so that every row of the window has an event.
     good.device.write_image(np.full_like(good.image, 255))
@@ -187,7 +187,7 @@ def test_a_weight_row_that_does_not_exist(good: Bench, segment: int) -> None:
 
 @pytest.mark.parametrize("segment", [0, -1])
 def test_a_plane_word_to_be_read_that_does_not_exist(good: Bench, segment: int) -> None:
-    entry = range(len(good.program.segments))[segment]
+    entry = range(len(good.program.table("segments")))[segment]
     good.change("segments", entry, base=good.program.config.plane_words - 1)
     good.assert_stops_with(Error.PLANE, layer_of_segment(good.program, entry))
 
@@ -199,7 +199,7 @@ def test_a_plane_word_to_be_written_that_does_not_exist(good: Bench, layer: int)
 
 
 def test_more_logits_than_their_memory_holds(good: Bench) -> None:
-    config, last = good.program.config, len(good.program.layers) - 1
+    config, last = good.program.config, len(good.program.table("layers")) - 1
     side, tiles = config.side, good.program.table("layers")[last]["tiles_last"] + 1
     assert side * side * tiles * config.lanes > config.logits
     stay = {"window_row_step": 0, "window_column_step": 0}

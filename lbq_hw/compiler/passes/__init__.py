@@ -1,11 +1,32 @@
-"""Networks whose weights lie in external memory: how layers are cut into passes, and the cost.
+"""Passes of a program, and the places of what they read.
 
-`demand` is what layers ask for, which `blocks` finds; `split` cuts them, `placing` finds places for
-what a pass needs, `planner` chooses by the schedule of `lbq_hw.cycles`. docs/external-memory.md has
-the design.
+A core that holds the whole network has one pass per layer (`whole`). Networks whose weights lie in
+external memory are cut: `demand` is what layers ask for, which `blocks` finds; `split` cuts them,
+`placing` finds places for what a pass needs, `planner` chooses by the schedule of `lbq_hw.cycles`.
+docs/external-memory.md has the design.
 """
 
-from lbq_hw.compiler.passes.planner import LayerPlan, Plan, PlanError, plan
-from lbq_hw.compiler.passes.split import Room
+from __future__ import annotations
 
-__all__ = ["LayerPlan", "Plan", "PlanError", "Room", "plan"]
+from typing import TYPE_CHECKING
+
+from lbq_hw.chips.timing import ReaderTiming, default_timing
+from lbq_hw.compiler.passes.blocks import pass_room
+from lbq_hw.compiler.passes.placed import LayerPlan, Plan
+from lbq_hw.compiler.passes.planner import PlanError, cut
+from lbq_hw.compiler.passes.split import Room
+from lbq_hw.compiler.passes.whole import whole
+from lbq_hw.config import CoreConfig
+
+if TYPE_CHECKING:
+    from lbq_hw.compiler.draft import Draft
+
+__all__ = ["LayerPlan", "Plan", "PlanError", "Room", "cut", "plan"]
+
+
+def plan(drafted: Draft, config: CoreConfig, timing: ReaderTiming | None = None) -> Plan:
+    """The passes of a network; `timing` of the external memory. PlanError if it cannot be cut."""
+    if not config.external:
+        return whole(drafted.layers, config)
+    timing = timing or default_timing(config.external)
+    return cut(drafted.demands, config, pass_room(config), timing)

@@ -6,7 +6,7 @@ averaged over tiles. Without levels, a fixed share of all bits counts as set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw.compiler import patches, tensors
-from lbq_hw.compiler.lower import LoweredLayer, lower
+from lbq_hw.compiler.lower import Lowered, LoweredLayer
 from lbq_hw.compiler.passes.demand import ASSUMED, Block, LayerDemand, Piece
 from lbq_hw.compiler.passes.split import Room
 from lbq_hw.compiler.tensors import Tensor
@@ -49,30 +48,17 @@ def pass_room(config: CoreConfig) -> Room:
 
 
 def demands(
-    network: Network, config: CoreConfig, levels: Levels | None, *, block_rows: int
+    lowered: Lowered, config: CoreConfig, levels: Levels | None, *, block_rows: int
 ) -> tuple[LayerDemand, ...]:
-    """Every layer of the network; `levels` of every tensor by name, ``(frames, C, H, W)``.
+    """Every layer of a network; `levels` of every tensor by name, ``(frames, C, H, W)``.
 
-    Those of the input are as the network has them; they are gathered here if the compiler does so.
+    Those of the input are as the source of the network has them.
     """
-    gathered, how = patches.rewrite(network, config)
-    laid_out = tensors.lay_out(gathered, config)
-    layers = [lower(one, gathered.is_static(one), laid_out, config) for one in gathered.layers]
-    if levels is not None and how is not None:
-        levels = {**levels, INPUT: how.gather(np.asarray(levels[INPUT]))}
-    return layer_demands(gathered, layers, config, levels, block_rows=block_rows)
-
-
-def layer_demands(
-    network: Network,
-    layers: Sequence[LoweredLayer],
-    config: CoreConfig,
-    levels: Levels | None,
-    *,
-    block_rows: int,
-) -> tuple[LayerDemand, ...]:
-    """Every layer of a network whose input is gathered already, and the levels with it."""
-    return tuple(_layer(network, lowered, config, levels, block_rows) for lowered in layers)
+    if levels is not None and lowered.patches is not None:
+        levels = {**levels, INPUT: lowered.patches.gather(np.asarray(levels[INPUT]))}
+    return tuple(
+        _layer(lowered.network, layer, config, levels, block_rows) for layer in lowered.layers
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

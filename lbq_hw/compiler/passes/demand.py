@@ -50,6 +50,11 @@ class Block:
     def rows(self) -> int:
         return len(self.weights)
 
+    def of_tile(self, tile: int) -> range:
+        """Its rows in the layer's, for a tile."""
+        first, rows = tile * self.tile_rows, self.weights
+        return range(rows.start + first, rows.stop + first, rows.step)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerDemand:

@@ -7,62 +7,18 @@ that reads it is done. What is still there from a pass before is not written aga
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from lbq_hw.compiler.passes.demand import Block, LayerDemand
+from lbq_hw.compiler.passes.placed import PlacedPass, Write, shared
 from lbq_hw.compiler.passes.ring import Ring
 from lbq_hw.compiler.passes.split import Pass, Room
+from lbq_hw.compiler.windows import Run
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
 RINGS = (Region.PATHS, Region.SEGMENTS, Region.RUNS)
-
-
-class PassRun(NamedTuple):
-    """Fields of a RUN record; `length` is a count."""
-
-    row: int
-    column: int
-    length: int
-    weight: int
-
-
-class Write(NamedTuple):
-    """An item of a pass: `entries` of a region from `first` on, once `after` passes are done.
-
-    `block`: of WEIGHTS, which of the blocks that the pass uses.
-    """
-
-    region: Region
-    first: int
-    entries: int
-    after: int
-    block: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PlacedPass:
-    """A pass with its place in the memories.
-
-    `number` from 0; `rows`: first weight row of each block that it uses; `records`: numbers, in
-    the layer, of the PATH records that it has; `runs` of each; `run_firsts`: where those begin in
-    the table; `writes` in the order of the tape.
-    """
-
-    cut: Pass
-    number: int
-    rows: tuple[int, ...]
-    records: tuple[int, ...]
-    runs: tuple[tuple[PassRun, ...], ...]
-    run_firsts: tuple[int, ...]
-    path_first: int
-    segment_first: int
-    segments: int
-    param: int
-    writes: tuple[Write, ...]
 
 
 class Places:
@@ -92,24 +48,24 @@ class Places:
         config, number = self._config, len(self.schedule.ends)
         rows, fetched = self._fetch(made)
         records, runs = _runs(made.uses, rows)
-        if sum(map(len, dict.fromkeys(runs))) > config.runs:
+        firsts, entries = shared(runs)
+        if len(entries) > config.runs:
             rows, fetched = self._fetch(made, side_by_side=True)
             records, runs = _runs(made.uses, rows)
+            firsts, entries = shared(runs)
+        limbs = _limbs(made.uses, rows)
         identity = tuple(
             row for row, block in zip(rows, made.uses, strict=True) if block.limb is not None
         )
         place = demand.name, made.band[0], made.tile if identity else 0
         segments = sum(demand.segments[record] for record in records)
-        different = tuple(dict.fromkeys(runs))
-        firsts, total = {}, 0
-        for one in different:
-            firsts[one] = total
-            total += len(one)
 
         layer = number % config.layers
         writes = [Write(Region.LAYERS, layer, 1, max(0, number - config.layers + 1))]
-        run_first, runs_after = self._rings[Region.RUNS].put(different, total, number)
-        run_firsts = tuple(run_first + firsts[one] for one in runs)
+        run_first, runs_after = self._rings[Region.RUNS].put(
+            tuple(dict.fromkeys(runs)), len(entries), number
+        )
+        run_firsts = tuple(run_first + first for first in firsts)
         path_first, paths_after = self._rings[Region.PATHS].put(
             (*place, records, tuple(zip(run_firsts, map(len, runs), strict=True))),
             len(records),
@@ -121,7 +77,7 @@ class Places:
         for region, first, count, after in (
             (Region.PATHS, path_first, len(records), paths_after),
             (Region.SEGMENTS, segment_first, segments, segments_after),
-            (Region.RUNS, run_first, total, runs_after),
+            (Region.RUNS, run_first, len(entries), runs_after),
         ):
             if after is not None:
                 writes.append(Write(region, first, count, after))
@@ -141,17 +97,22 @@ class Places:
                 self._where.pop((made.tile, id(made.uses[index])), None)
         self._schedule(writes, made.cycles)
         return PlacedPass(
-            cut=made,
-            number=number,
-            rows=rows,
+            layer=demand.name,
+            tiles=range(made.tile, made.tile + 1),
+            band=made.band,
+            takes=made.takes,
+            leaves=made.leaves,
             records=records,
             runs=runs,
+            entries=entries,
             run_firsts=run_firsts,
+            limbs=limbs,
             path_first=path_first,
             segment_first=segment_first,
             segments=segments,
             param=param,
             writes=tuple(writes),
+            cycles=made.cycles,
         )
 
     def _fetch(
@@ -169,8 +130,9 @@ class Places:
             for index, block in enumerate(made.uses)
         )
         for index, slot in slots.items():
-            after, count = self.last_use[slot] + 1, made.uses[index].rows
-            writes.append(Write(Region.WEIGHTS, rows[index], count, after, index))
+            block, after = made.uses[index], self.last_use[slot] + 1
+            own = block.of_tile(made.tile)
+            writes.append(Write(Region.WEIGHTS, rows[index], len(own), after, own))
         return rows, writes
 
     def _neighbours(self, free: Sequence[int], count: int) -> list[int]:
@@ -192,19 +154,19 @@ class Places:
 def side_by_side(blocks: Sequence[Block], block_rows: int) -> int:
     """RUN records of a pass with these blocks, if they lie in neighbouring slots."""
     _, runs = _runs(blocks, range(0, block_rows * len(blocks), block_rows))
-    return sum(map(len, dict.fromkeys(runs)))
+    return len(shared(runs)[1])
 
 
 def _runs(
     blocks: Sequence[Block], rows: Sequence[int]
-) -> tuple[tuple[int, ...], tuple[tuple[PassRun, ...], ...]]:
+) -> tuple[tuple[int, ...], tuple[tuple[Run, ...], ...]]:
     """PATH records of a pass with these blocks at these weight rows, and the runs of each."""
-    found: dict[int, list[PassRun]] = {}
+    found: dict[int, list[Run]] = {}
     for block, weight in zip(blocks, rows, strict=True):
         for record, row, column, offset in block.pieces:
             # All limbs of an identity share their runs; the segment has the row of a limb.
             first = weight + offset if block.limb is None else 0
-            found.setdefault(record, []).append(PassRun(row, column, block.length, first))
+            found.setdefault(record, []).append(Run(row, column, block.length, first))
     records = tuple(sorted(found))
     identities = _identities(blocks)
     return records, tuple(
@@ -213,13 +175,23 @@ def _runs(
     )
 
 
+def _limbs(blocks: Sequence[Block], rows: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Weight rows of the limbs of identities, by PATH record and number."""
+    found: dict[tuple[int, int], int] = {}
+    for block, row in zip(blocks, rows, strict=True):
+        if block.limb is not None:
+            record, first = block.limb
+            found |= {(record, first + i): row + i for i in range(block.rows)}
+    return found
+
+
 def _identities(blocks: Sequence[Block]) -> set[int]:
     return {piece.record for b in blocks if b.limb is not None for piece in b.pieces}
 
 
-def _merged(runs: list[PassRun]) -> list[PassRun]:
+def _merged(runs: list[Run]) -> list[Run]:
     """Runs in their order, those that follow each other in plane and weight memory as one."""
-    found: list[PassRun] = []
+    found: list[Run] = []
     for run in sorted(runs):
         if found:
             last = found[-1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler.passes.demand import LayerDemand
-from lbq_hw.compiler.passes.placing import PlacedPass, Places
+from lbq_hw.compiler.passes.placed import LayerPlan, PlacedPass, Plan
+from lbq_hw.compiler.passes.placing import Places
 from lbq_hw.compiler.passes.ring import FullError
 from lbq_hw.compiler.passes.split import Choice, Room, choices, passes
 from lbq_hw.config import CoreConfig
@@ -28,51 +28,7 @@ class PlanError(ValueError):
         self.changes = changes or {}
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerPlan:
-    """What a layer costs: `rows` of weights that it has and `fetched` ones, `slices` of the tape,
-    and cycles: `compute`, `fetch` if nothing waits, `wait` for the tape, `end` of its last pass.
-    """
-
-    name: str
-    choice: Choice
-    passes: int
-    rows: int
-    fetched: int
-    blocks: int
-    slices: int
-    compute: int
-    fetch: int
-    wait: int
-    end: int
-
-    def summary(self) -> dict[str, Any]:
-        """A JSON-able object; `bytes` are those of the tape."""
-        return {
-            "name": self.name,
-            "bands": self.choice.bands,
-            "resident": self.choice.resident,
-            "part": self.choice.part,
-            "passes": self.passes,
-            "rows": self.rows,
-            "rows_fetched": self.fetched,
-            "blocks": self.blocks,
-            "bytes": 4 * self.slices,
-            "compute_cycles": self.compute,
-            "fetch_cycles": self.fetch,
-            "wait_cycles": self.wait,
-        }
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
-    """`layers` with their budgets; `passes` with their places, in the order of the tape."""
-
-    layers: tuple[LayerPlan, ...]
-    passes: tuple[PlacedPass, ...]
-
-
-def plan(
+def cut(
     layers: Sequence[LayerDemand], config: CoreConfig, room: Room, timing: ReaderTiming
 ) -> Plan:
     """Cut each layer in the way that ends first, given those before; PlanError if none does."""
@@ -86,7 +42,8 @@ def plan(
         state = best.after
     if len(placed) > tape.MOST_PASSES:
         raise PlanError(f"{len(placed)} passes are more than the {tape.MOST_PASSES} of a tape")
-    return Plan(layers=tuple(found), passes=tuple(placed))
+    page_bytes = timing.page_words * timing.word_bits // 8
+    return Plan(layers=tuple(found), passes=tuple(placed), page_bytes=page_bytes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,7 +103,7 @@ def _report(demand: LayerDemand, cut: _Cut, before: Places, timing: ReaderTiming
         fetched=sum(write.entries for write in fetched),
         blocks=len(fetched),
         slices=slices,
-        compute=sum(one.cut.cycles for one in cut.placed),
+        compute=sum(one.cycles for one in cut.placed),
         fetch=round(slices * timing.words_per_slice / timing.rate),
         wait=cut.after.schedule.waited - before.schedule.waited,
         end=cut.after.schedule.ends[-1],

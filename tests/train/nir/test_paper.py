@@ -82,7 +82,7 @@ def test_it_is_read_with_all_its_weights(network: Network) -> None:
 def test_its_activations_of_300_steps_fit_into_an_ecp5_85(network: Network) -> None:
     config = smallest_for(network, lanes=32)
     program = compile_network(network, config)
-    bits = config.plane_words * config.word + len(program.weights) * config.lanes * 8
+    bits = config.plane_words * config.word + program.usage["weight_rows"] * config.lanes * 8
     assert bits < 208 * (1 << 14)
     assert (config.planes, config.decay_bits, config.window) == (1, 0, 1)
 

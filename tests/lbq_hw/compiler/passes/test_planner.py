@@ -10,7 +10,8 @@ from networks import random_images, random_network
 from lbq_hw import interpreter
 from lbq_hw.chips.timing import default_timing
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.compiler.passes import PlanError, Room, plan
+from lbq_hw.compiler.draft import draft
+from lbq_hw.compiler.passes import PlanError, Room, cut
 from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.config import CoreConfig
@@ -27,7 +28,7 @@ def asked(seed: int, *, channels: int) -> tuple[tuple[LayerDemand, ...], CoreCon
     done = interpreter.run(compile_network(network, config), raw)
     levels = {INPUT: network.input.quantize(raw[None])[:, 0], **done.levels}
     tables = {"layers": 8, "paths": 16, "segments": 64, "runs": 128}
-    return demands(network, config, levels, block_rows=8), config.with_(**tables)
+    return demands(draft(network, config), config, levels, block_rows=8), config.with_(**tables)
 
 
 def room(slots: int, words: int) -> Room:
@@ -37,7 +38,7 @@ def room(slots: int, words: int) -> Room:
 @pytest.mark.parametrize("seed", range(12))
 def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
     layers, config = asked(seed, channels=20)
-    planned = plan(layers, config, room(4, 4096), TIMING).layers
+    planned = cut(layers, config, room(4, 4096), TIMING).layers
     assert planned[-1].end == sum(layer.compute + layer.wait for layer in planned)
     for layer, demand in zip(planned, layers, strict=True):
         assert layer.fetched >= layer.rows
@@ -48,7 +49,7 @@ def test_compute_and_waits_are_all_the_cycles_there_are(seed: int) -> None:
 
 def test_more_weight_rows_are_not_slower() -> None:
     layers, config = asked(5, channels=24)
-    small, large = (plan(layers, config, room(slots, 4096), TIMING).layers for slots in (4, 64))
+    small, large = (cut(layers, config, room(slots, 4096), TIMING).layers for slots in (4, 64))
     assert large[-1].end <= small[-1].end
 
 
@@ -56,7 +57,7 @@ def test_a_layer_that_cannot_be_cut_is_refused_with_what_is_short() -> None:
     layers, config = asked(5, channels=24)
     most = max(layers, key=lambda demand: len(demand.blocks))
     with pytest.raises(PlanError) as caught:
-        plan([most], config, room(2, 0), TIMING)
+        cut([most], config, room(2, 0), TIMING)
     count, steps = len(most.blocks) + len(most.resident), int(most.steps.max())
     assert str(caught.value) == (
         f"layer {most.name!r}: {count} blocks of weight rows exceed the 2 of the core, and "
@@ -69,7 +70,7 @@ def test_a_table_that_no_cut_fits_is_named() -> None:
     layers, config = asked(5, channels=24)
     most = max(layers, key=lambda demand: len(demand.blocks))
     with pytest.raises(PlanError) as caught:
-        plan([most], config.with_(segments=1), room(8, 4096), TIMING)
+        cut([most], config.with_(segments=1), room(8, 4096), TIMING)
     needed = min(most.segments)
     assert str(caught.value) == (
         f"layer {most.name!r}: a pass needs {needed} segments, the core has 1"
