@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from lbq_hw.train import config, loop
+from lbq_hw.train import config, fitting
 from lbq_hw.train.config import Config
 from lbq_hw.train.optim import learning_rate
 
@@ -55,5 +55,5 @@ def interrupted_at(step: int, monkeypatch):
         return learning_rate(*values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "learning_rate", rate)
+        patch.setattr(fitting, "learning_rate", rate)
         yield

@@ -99,7 +99,7 @@ RULES = (
     ),
     Rule(
         module="lbq_hw.train.deploy",
-        never=("lbq_hw.train.config", "lbq_hw.train.loop", "lbq_hw.train.prepare"),
+        never=("lbq_hw.train.config", "lbq_hw.train.loop", "lbq_hw.train.preparation"),
     ),
 )
 

@@ -11,35 +11,56 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lbq_hw.train.callbacks import Callback, Log, TensorBoard
+    from lbq_hw.train.conversion import convert
     from lbq_hw.train.data import InputSpec
     from lbq_hw.train.export import integer_network
+    from lbq_hw.train.fitting import Fitted, fit
     from lbq_hw.train.graph import GraphError
     from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
     from lbq_hw.train.neurons import LBQ, BinaryLIF, QuantReLU, Ternary
+    from lbq_hw.train.preparation import prepare
+    from lbq_hw.train.recipe import Recipe
 
 __all__ = [
     "LBQ",
     "BinaryLIF",
+    "Callback",
+    "Fitted",
     "GraphError",
     "InputSpec",
+    "Log",
     "MergeTime",
     "QuantReLU",
+    "Recipe",
     "Repeat",
+    "TensorBoard",
     "Ternary",
     "TimeMean",
+    "convert",
+    "fit",
     "integer_network",
+    "prepare",
 ]
 _HOMES = {
     "LBQ": "neurons",
     "BinaryLIF": "neurons",
+    "Callback": "callbacks",
+    "Fitted": "fitting",
     "GraphError": "graph",
     "InputSpec": "data",
+    "Log": "callbacks",
     "MergeTime": "layers",
     "QuantReLU": "neurons",
+    "Recipe": "recipe",
     "Repeat": "layers",
+    "TensorBoard": "callbacks",
     "Ternary": "neurons",
     "TimeMean": "layers",
+    "convert": "conversion",
+    "fit": "fitting",
     "integer_network": "export",
+    "prepare": "preparation",
 }
 
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.graph import Synapse
+from lbq_hw.train.graph import Levels, Synapse
 from lbq_hw.train.graph.trace import analyze
 from lbq_hw.train.neurons import Neuron
 from lbq_hw.train.schema import ConfigError
@@ -53,6 +53,23 @@ class MeanLevel(nn.Module):
         return self.weight * (mean - mean.detach() * (gamma / fixed - 1))
 
 
+def level_macs(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Levels, int]]:
+    """By path of the layers that read levels: what they read, and their accumulations of one
+    timestep if all levels were 1, taps of padding counted. Of a prepared model, before norms and
+    neurons are fused.
+    """
+    found = analyze(model, spec)
+    macs: dict[str, tuple[Levels, int]] = {}
+    for node, value in found.values.items():
+        if isinstance(value, Synapse) and node.target == value.path:
+            levels = value.levels
+            places = math.prod(node.meta["shape"][2:])  # of the output, 1 for a linear layer
+            taps = levels.sum_pool.taps if levels.sum_pool else 1
+            if levels.neuron is not None:
+                macs[value.path] = (levels, places * taps * value.module.weight.numel())
+    return macs
+
+
 def find_shares(
     model: fx.GraphModule, spec: InputSpec, within: Sequence[str] = ()
 ) -> dict[str, tuple[Neuron, float]]:
@@ -62,16 +79,7 @@ def find_shares(
     ``within`` are the modules whose layers are wanted, by path, the whole model where it is empty;
     ConfigError where one has no such layer.
     """
-    found = analyze(model, spec)
-    macs: dict[str, tuple[Neuron, int]] = {}
-    for node, value in found.values.items():
-        if isinstance(value, Synapse) and node.target == value.path:
-            levels = value.levels
-            places = math.prod(node.meta["shape"][2:])  # of the output, 1 for a linear layer
-            taps = levels.sum_pool.taps if levels.sum_pool else 1
-            if levels.neuron is not None:
-                count = places * taps * value.module.weight.numel()
-                macs[value.path] = (levels.neuron, count)
+    macs = level_macs(model, spec)
     total = sum(count for _, count in macs.values())
     for part in within:
         if not any(f"{path}.".startswith(f"{part}.") for path in macs):
@@ -82,9 +90,9 @@ def find_shares(
             )
     wanted = tuple(f"{part}." for part in within) or ("",)
     return {
-        path: (neuron, count / total)
-        for path, (neuron, count) in macs.items()
-        if f"{path}.".startswith(wanted)
+        path: (levels.neuron, count / total)
+        for path, (levels, count) in macs.items()
+        if levels.neuron is not None and f"{path}.".startswith(wanted)
     }
 
 

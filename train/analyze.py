@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from lbq_hw import datasets
 from lbq_hw.arguments import positive
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
 from lbq_hw.datasets.mapping import by_name
 from lbq_hw.progress import show_notes
+from lbq_hw.train.activity import level_macs
 from lbq_hw.train.checkpoint import load_run
-from lbq_hw.train.data import DeviceLoader, in_range
+from lbq_hw.train.data import DeviceLoader, InputSpec, in_range
 from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.neurons import Neuron
 
@@ -83,6 +84,28 @@ def layer_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
+def accumulations(
+    model: fx.GraphModule, spec: InputSpec, histograms: Histograms
+) -> dict[str, tuple[float, float]]:
+    """By neuron layer, the unary and the bit-sparse accumulations per image that its levels cause
+    in the layers that read them, taps of padding counted; signs cost nothing.
+
+    Nothing for layers whose levels go through a max-pool, which histograms do not see.
+    """
+    names = {neuron: name for name, neuron in histograms.neurons.items()}
+    found: dict[str, tuple[float, float]] = {}
+    for levels, macs in level_macs(model, spec).values():
+        if levels.neuron is None or levels.max_pool is not None:
+            continue
+        counts = histograms.counts[names[levels.neuron]]
+        each, frames = counts.sum(0) / counts.sum(), len(counts)
+        unary = macs * frames * sum(k * share for k, share in enumerate(each))
+        sparse = macs * frames * sum(k.bit_count() * share for k, share in enumerate(each))
+        before = found.get(names[levels.neuron], (0.0, 0.0))
+        found[names[levels.neuron]] = (before[0] + float(unary), before[1] + float(sparse))
+    return found
+
+
 def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The means over layers that the method's paper quotes."""
     gammas = np.array([layer["gamma"] for layer in layers])
@@ -96,7 +119,7 @@ def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     }
 
 
-def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> dict[str, Any]:
+def measure(model: fx.GraphModule, loader: DeviceLoader, *, quiet: bool = False) -> dict[str, Any]:
     """Run a dataset through a model, in full float32, and describe each of its neuron layers."""
     model.eval()
     correct = total = 0
@@ -108,14 +131,19 @@ def measure(model: nn.Module, loader: DeviceLoader, *, quiet: bool = False) -> d
     if not histograms.counts:
         raise ValueError("the model has no neurons with levels to analyze")
     layers = []
+    work = accumulations(model, loader.spec, histograms)
     for name, counts in histograms.counts.items():
         neuron = histograms.neurons[name]
         tail = None if neuron.lam is None else neuron.lam.item()
+        unary, sparse = work.get(name, (None, None))
         facts = {"name": name, "gamma": neuron.gamma.item(), "lambda": tail}
+        facts |= {"acs_unary": unary, "acs_bit_sparse": sparse}
         layers.append(facts | layer_facts(counts))
     return {
         "images": total,
         "accuracy": 100 * correct / total,
+        "acs_unary": sum(unary for unary, _ in work.values()),
+        "acs_bit_sparse": sum(sparse for _, sparse in work.values()),
         "summary": summarize(layers),
         "layers": layers,
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from lbq_hw import datasets
 from lbq_hw.datasets import Dataset
 from lbq_hw.network import HeldOut
-from lbq_hw.train.config import Config, TrainConfig
+from lbq_hw.train.config import Config
 from lbq_hw.train.data import (
     DeviceLoader,
     InputSpec,
@@ -27,13 +28,29 @@ from lbq_hw.train.run_folder import RunError
 from lbq_hw.train.world import World
 
 
+class Refining(DeviceLoader):
+    """A loader whose epochs after ``strong_epochs`` are augmented mildly.
+
+    ``augment`` is the augmentation of the epochs before, ``mild`` that of the rest; None changes
+    nothing.
+    """
+
+    def __init__(
+        self, *args: Any, mild: Pipeline | None, strong_epochs: int, **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self._strong, self._mild, self._strong_epochs = self.augment, mild, strong_epochs
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the augmentation of an epoch, counted from 1."""
+        self.augment = self._strong if epoch <= self._strong_epochs else self._mild
+
+
 @dataclass(frozen=True, kw_only=True)
 class Batches:
     """All images lie on the device as raw bytes; batches are gathered and augmented there.
 
-    Members: `origin`, where the images come from; `train` and `test`, the loaders; `strong` and
-    `mild`, the augmentation of most epochs and that of the last ``train.refine_epochs``, None where
-    nothing is changed.
+    Members: `origin`, where the images come from; `train` and `test`, the loaders.
     """
 
     origin: Origin
@@ -42,9 +59,6 @@ class Batches:
     classes: int
     train: DeviceLoader
     test: DeviceLoader
-    strong: Pipeline | None
-    mild: Pipeline | None
-    generator: torch.Generator
 
     @classmethod
     def load(cls, config: Config, root: Path | None, world: World, *, download: bool) -> Batches:
@@ -67,17 +81,17 @@ class Batches:
                 made.compile()
             return made
 
-        strong, mild = pipeline(config.augment), pipeline(config.augment.mild())
-        generator = torch.Generator(device)
-        loader = DeviceLoader(
+        loader = Refining(
             train_set,
             spec,
             batch=recipe.batch,
             device=device,
-            augment=strong,
+            augment=pipeline(config.augment),
+            mild=pipeline(config.augment.mild()),
+            strong_epochs=recipe.epochs - recipe.refine_epochs,
             shuffle=True,
             drop_last=True,
-            generator=generator,
+            generator=torch.Generator(device),
             rank=world.rank,
             world=world.size,
         )
@@ -87,19 +101,7 @@ class Batches:
             classes=train_set.classes,
             train=loader,
             test=DeviceLoader(test_set, spec, batch=recipe.eval_batch, device=device),
-            strong=strong,
-            mild=mild,
-            generator=generator,
         )
-
-    def of_epoch(self, epoch: int, recipe: TrainConfig) -> DeviceLoader:
-        """The batches of an epoch, counted from 1; sets everything that is random in it."""
-        seed = recipe.seed * 1_000_003 + epoch
-        self.generator.manual_seed(seed)
-        torch.manual_seed(seed)
-        refines = epoch > recipe.epochs - recipe.refine_epochs
-        self.train.augment = self.mild if refines else self.strong
-        return self.train
 
 
 def _datasets(

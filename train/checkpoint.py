@@ -27,7 +27,8 @@ from torch import Tensor, fx, nn
 from lbq_hw.train import models
 from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
+from lbq_hw.train.recipe import Recipe
 from lbq_hw.train.start import continued, is_network
 
 FORMAT = 1
@@ -101,13 +102,9 @@ def remove(folder: Path, name: str) -> None:
         path.unlink()
 
 
-def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
-    """The network of a configuration in the form that is trained, with random weights or those of
-    ``init``: of a run's last checkpoint, or of an integer network (see `train.start`).
-
-    An integer network leaves norms without statistics, which `train.norms.settle` measures.
-    """
-    model = models.build(
+def model_of(config: Config, spec: InputSpec, classes: int) -> nn.Module:
+    """The plain model of a configuration, with random weights."""
+    return models.build(
         config.model.name,
         neuron=config.neuron.build,
         timesteps=config.neuron.timesteps,
@@ -116,24 +113,41 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
         static=spec.static,
         **config.model.options(),
     )
-    train = config.train
+
+
+def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
+    """The network of a configuration in the form that is trained, with random weights or those of
+    ``init``: of a run's last checkpoint, or of an integer network (see `train.start`).
+
+    An integer network leaves norms without statistics, which `train.norms.settle` measures.
+    """
+    model = model_of(config, spec, classes)
+    return formed(model, spec, config.train, init=init, trained_only=True)
+
+
+def formed(
+    model: nn.Module, spec: InputSpec, recipe: Recipe, *, init: str = "", trained_only: bool
+) -> fx.GraphModule:
+    """A plain model in the form that a recipe trains, with its own weights or those of ``init``."""
     if is_network(init):
-        return continued(model, config, spec, init)
+        return continued(model, recipe, spec, init, trained_only=trained_only)
     weights: dict[str, Tensor] = {}
     same_bits = False
     if init:
         state = load(Path(init), "last")
         weights = state["ema"] or state["model"]
-        same_bits = state["config"]["train"]["weight_bits"] == train.weight_bits
+        old = state["config"]["train"]
+        same_bits = old["weight_bits"] == recipe.weight_bits
+        same_bits &= old.get("layer_bits", {}) == recipe.layer_bits
     if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
         own = model.state_dict()
         _adopt(model, {name: weights[name] for name in weights if name in own}, init)
     model = prepare(
         model,
         spec,
-        absorb=train.absorb,
-        weight_bits=train.weight_bits or None,
-        trained_only=True,
+        absorb=recipe.absorb,
+        weight_bits=recipe.bits,
+        trained_only=trained_only,
     )
     if weights and same_bits:
         _adopt(model, weights, init)
@@ -151,11 +165,16 @@ def _adopt(model: nn.Module, state: Mapping[str, Tensor], run: str) -> None:
 
 def load_run(
     folder: str | os.PathLike[str], which: Literal["last", "best"] = "last"
-) -> tuple[nn.Module, Config, InputSpec]:
+) -> tuple[fx.GraphModule, Config, InputSpec]:
     """The trained network of a run, in evaluation mode and in the form that was trained, with its
     configuration and input. Averaged weights are taken where the run kept them.
     """
     state = load(Path(folder), which)
+    if "model" not in state["config"]:
+        raise CheckpointError(
+            f"{folder} is a run of fit, which does not say what its model is: call fit as before "
+            "with resume=True, and it returns the model with its weights"
+        )
     config = Config.from_dict(state["config"])
     spec = InputSpec(**state["spec"])
     model = build(config, spec, state["classes"])

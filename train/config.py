@@ -23,7 +23,17 @@ from lbq_hw.datasets.reading import Background, Layout
 from lbq_hw.train import models, neurons
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.data.augment import AugmentConfig
-from lbq_hw.train.schema import ConfigError, build, flat, merge, parse, plain, require
+from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.schema import (
+    ConfigError,
+    build,
+    check_fixed,
+    flat,
+    merge,
+    parse,
+    plain,
+    require,
+)
 
 SHIPPED = Path(__file__).parent / "configs"
 # Keys that say how a run is carried out, not what it computes: a resumed run may change them.
@@ -156,58 +166,8 @@ class NeuronConfig:
         return neurons.build(self.kind, timesteps=self.timesteps, capacity=self.capacity, **options)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """The recipe. Batch is the global one: it is divided by processes and by ``accumulate``."""
-
-    epochs: int  # passes over the training images
-    batch: int = 64  # images per step, of all processes together
-    accumulate: int = 1  # micro-batches per step, each with its own norm statistics
-    optimizer: Literal["sgd", "adamw"] = "sgd"  # sgd or adamw
-    lr: float = 0.025  # the largest learning rate
-    momentum: float = 0.9  # of sgd
-    nesterov: bool = True  # whether the momentum of sgd is Nesterov's
-    adam_betas: tuple[float, float] = (0.9, 0.999)  # of adamw
-    schedule: Literal["cosine", "constant"] = "cosine"  # of the learning rate: cosine or constant
-    warmup_epochs: float = 0.0  # in which the learning rate rises, linear from 0
-    refine_epochs: int = 0  # the last so many see mildly augmented images: AugmentConfig.mild
-    sam_epochs: int = 0  # the last so many take sharpness-aware steps, of two passes: train.sam
-    sam: float = 0.1  # how far uphill their gradients are taken, as a norm over all weights
-    weight_decay: float = 5e-4  # on all but the neurons' scalars and the quantizers' steps
-    decay_norms: bool = True  # whether weight decay takes norms and biases too
-    activity: float = 0.0  # weight in the loss of the mean level per accumulation: train.activity
-    activity_layers: tuple[str, ...] = ()  # modules whose layers count, by path; none is all
-    activity_start: int = 0  # epochs before that weight rises from 0
-    activity_ramp: int = 0  # epochs in which it rises, linear
-    label_smoothing: float = 0.0  # share of a label that is spread over all classes
-    grad_clip: float = 0.0  # largest gradient norm; 0 is off
-    ema: float = 0.0  # decay per step of the averaged weights, which tests use; 0 is off
-    absorb: bool = True  # levels travel, gamma in the weights: what is trained is deployed
-    weight_bits: int = 0  # quantization-aware training at 8, 6, 4, 3, 2 bits; 0 is float
-    init: str = ""  # what to start the weights from: a run, an .lbq file or a name of the zoo
-    seed: int = 0  # of weights, order and augmentation
-    eval_every: int = 1  # epochs between tests; the last epoch is always tested
-    save_every: int = 1  # epochs between writes of `last`; where a run stops it is written too
-    eval_batch: int = 500  # images at a time in a test
-    amp: Literal["off", "bf16"] = "off"  # off, or bf16: half precision
-    channels_last: bool = False  # how tensors lie in memory, which GPUs may like better
-    compile: Literal["off", "default", "reduce-overhead"] = "off"  # off, or torch.compile's mode
-    fuse: bool = False  # norm, sum and neuron in one kernel where it covers them; best compiled
-    device: str = "auto"  # auto is cuda where there is one
-    threads: int = 0  # of the CPU, sums depend on it in their last bits; 0 is torch's choice
-    log_every: int = 50  # steps between updates of the progress bar
-    shard_mib: int = 0  # checkpoint parts of at most so many MiB; 0 is one file
-
-
 # What a choice leaves without effect, or can not do, must keep the value that is given here.
 FIXED: dict[tuple[str, str], dict[str, Any]] = {
-    ("train.optimizer", "sgd"): {"train.adam_betas": TrainConfig.adam_betas},
-    ("train.optimizer", "adamw"): {
-        "train.momentum": TrainConfig.momentum,
-        "train.nesterov": TrainConfig.nesterov,
-    },
-    # The gradients of an earlier part would lie in memory that the next replay writes to.
-    ("train.compile", "reduce-overhead"): {"train.accumulate": 1},
     ("neuron.kind", "binary"): {"neuron.capacity": 1},
     ("neuron.kind", "ternary"): {"neuron.capacity": 1},
     ("neuron.kind", "burst"): {"neuron.scale_step": False},
@@ -224,53 +184,21 @@ class Config:
     data: DataConfig
     model: ModelConfig
     neuron: NeuronConfig = field(default_factory=NeuronConfig)
-    train: TrainConfig
+    train: Recipe
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
         train, neuron, held = self.train, self.neuron, self.data.validation
         require(held >= 0, "data.validation", "at least 0", held)
-        ones = ("epochs", "batch", "accumulate", "eval_every", "save_every", "eval_batch")
-        for key in (*ones, "log_every"):
-            require(getattr(train, key) >= 1, f"train.{key}", "at least 1", getattr(train, key))
-        lengths = ("warmup_epochs", "refine_epochs", "sam_epochs", "activity_start")
-        counts = ("activity", "weight_decay", "grad_clip", "shard_mib", "threads")
-        for key in (*lengths, "activity_ramp", *counts):
-            require(getattr(train, key) >= 0, f"train.{key}", "at least 0", getattr(train, key))
-        for key in ("label_smoothing", "ema", "momentum"):
-            ok = 0 <= getattr(train, key) < 1
-            require(ok, f"train.{key}", "in [0, 1)", getattr(train, key))
-        for key in ("lr", "sam"):
-            require(getattr(train, key) > 0, f"train.{key}", "positive", getattr(train, key))
-        bits = train.weight_bits
-        require(bits in (0, 2, 3, 4, 6, 8), "train.weight_bits", "0, 2, 3, 4, 6 or 8", bits)
-        ok = train.batch % train.accumulate == 0
-        require(ok, "train.batch", "a multiple of train.accumulate", train.batch)
-        for key in lengths:
-            ok = getattr(train, key) <= train.epochs
-            require(ok, f"train.{key}", "at most train.epochs", getattr(train, key))
         if self.augment == self.augment.mild():
             want = "0 where augment has no autoaugment, cutout, mixup or cutmix"
             require(not train.refine_epochs, "train.refine_epochs", want, train.refine_epochs)
-        if not train.sam_epochs:
-            ok = train.sam == TrainConfig.sam
-            require(ok, "train.sam", f"{TrainConfig.sam} where train.sam_epochs is 0", train.sam)
-        if not train.activity:
-            for key in ("activity_start", "activity_ramp"):
-                length = getattr(train, key)
-                require(not length, f"train.{key}", "0 where train.activity is 0", length)
-            parts = train.activity_layers
-            require(not parts, "train.activity_layers", "[] where train.activity is 0", parts)
-        elif neuron.kind == "relu":
+        if train.activity and neuron.kind == "relu":
             want = "0 with neuron.kind = 'relu', which has no levels"
             require(False, "train.activity", want, train.activity)
         require(neuron.timesteps >= 1, "neuron.timesteps", "at least 1", neuron.timesteps)
         require(neuron.capacity >= 1, "neuron.capacity", "at least 1", neuron.capacity)
-        values = flat(dataclasses.asdict(self))
-        for (key, choice), fixed in FIXED.items():
-            for name, value in fixed.items() if values[key] == choice else ():
-                want = f"{value!r} with {key} = {choice!r}"
-                require(values[name] == value, name, want, values[name])
+        check_fixed(flat(dataclasses.asdict(self)), FIXED)
 
     def to_dict(self) -> dict[str, Any]:
         return plain(dataclasses.asdict(self))
@@ -300,13 +228,13 @@ def shipped() -> dict[str, str]:
     return {path.stem: load(path.stem).description for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def differences(old: Config, new: Config) -> list[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The keys in which two runs differ, as ``key = old, not new``; incidental ones left out."""
-    before, after = flat(old.to_dict()), flat(new.to_dict())
+    before, after = flat(old), flat(new)
     return [
-        f"{key} = {before[key]!r}, not {after[key]!r}"
-        for key in before
-        if before[key] != after[key] and key not in INCIDENTAL
+        f"{key} = {before.get(key)!r}, not {after.get(key)!r}"
+        for key in (*before, *(key for key in after if key not in before))
+        if before.get(key) != after.get(key) and key not in INCIDENTAL
     ]
 
 

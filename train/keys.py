@@ -60,6 +60,8 @@ def listing() -> str:
 
 
 def _default(field: dataclasses.Field[Any]) -> str | None:
+    if field.default_factory is not dataclasses.MISSING:
+        return json.dumps(field.default_factory())
     if field.default is dataclasses.MISSING:
         return None
     if field.default is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from pathlib import Path
+import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,50 +12,45 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from lbq_hw.train import checkpoint, start
 from lbq_hw.train.activity import find_shares, with_activity
-from lbq_hw.train.config import Config
-from lbq_hw.train.data import DeviceLoader, InputSpec
+from lbq_hw.train.data import InputSpec
 from lbq_hw.train.kernels.fuse import fuse
-from lbq_hw.train.norms import settle
 from lbq_hw.train.optim import build_optimizer, follower
+from lbq_hw.train.recipe import Recipe
 from lbq_hw.train.run_folder import RunError
 from lbq_hw.train.sam import uphill
 from lbq_hw.train.world import World
 
-SETTLING_BATCHES = 16  # to measure what reaches each norm
-
 
 class Learner:
-    """A network in the form that is deployed, with random weights, those of ``train.init``, or
-    those of the checkpoint ``state``. The norms of an integer network are measured on the first
-    batches of ``loader``.
+    """A network in the form that is trained, with its own weights or those of ``state``.
 
-    Members: `model`; `average`, its averaged weights, None without ``train.ema``; `optimizer`;
-    `autocast`, the context of half precision, which does nothing unless ``train.amp`` asks for it.
+    Members: `model`; `plain`, the same modules as they were before norms and neurons were fused;
+    `average`, its averaged weights, None without ``train.ema``; `optimizer`; `autocast`, the
+    context of half precision, which does nothing unless ``train.amp`` asks for it.
     """
 
     def __init__(
         self,
-        config: Config,
+        model: nn.Module,
         spec: InputSpec,
-        classes: int,
+        recipe: Recipe,
         world: World,
-        state: dict[str, Any] | None,
-        loader: DeviceLoader,
+        state: Mapping[str, Any] | None,
     ) -> None:
-        recipe, device = config.train, world.device
+        device = world.device
         self._recipe, self._spec, self._device = recipe, spec, device
-        torch.manual_seed(recipe.seed)
-        init = recipe.init if state is None else ""
-        self.model = _network(config, spec, classes, init=init).to(device)
-        if start.is_network(init):
-            settle(self.model, (x for x, _ in itertools.islice(loader, SETTLING_BATCHES)))
-        parts = recipe.activity_layers
-        shares = find_shares(self.model, spec, parts) if recipe.activity else {}
-        if recipe.fuse:
-            fuse(self.model)
-        self.average = checkpoint.build(config, spec, classes).to(device) if recipe.ema else None
+        self.model = self.plain = model.to(device)
+        self.average = copy.deepcopy(model) if recipe.ema else None
+        shares = {}
+        if isinstance(model, fx.GraphModule):
+            self.plain = fx.GraphModule(model, copy.deepcopy(model.graph))
+            parts = recipe.activity_layers
+            shares = find_shares(model, spec, parts) if recipe.activity else {}
+            if recipe.fuse:
+                fuse(model)
+        elif recipe.activity or recipe.fuse:
+            raise RunError("train.activity and train.fuse are for a model with burst neurons")
         if recipe.channels_last:
             self.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.optimizer = build_optimizer(self.model, recipe)
@@ -68,6 +63,7 @@ class Learner:
         # What a step calls: the model itself, or the model with its gradients shared.
         self._runner: nn.Module = self.model
         if recipe.activity:
+            assert isinstance(self.model, fx.GraphModule)
             self._runner = with_activity(self.model, shares)
         if world.size > 1:
             self._runner = DistributedDataParallel(self._runner)
@@ -77,9 +73,14 @@ class Learner:
         self.autocast = torch.autocast(device.type, torch.bfloat16, enabled=recipe.amp == "bf16")
 
     @property
-    def tested(self) -> fx.GraphModule:
+    def tested(self) -> nn.Module:
         """The weights that are tested: the averaged ones where there are any."""
         return self.average or self.model
+
+    @property
+    def result(self) -> nn.Module:
+        """The same weights in a network that can be exported: nothing in it is fused."""
+        return self.average or self.plain
 
     def state_dict(self) -> dict[str, Any]:
         """What :class:`Learner` takes as ``state`` to go on from here."""
@@ -115,43 +116,22 @@ class Learner:
         seen = torch.zeros(3, dtype=torch.float64, device=self._device)
         self.optimizer.zero_grad()
         x_parts = x.chunk(recipe.accumulate, 0 if static else 1)
-        parts = zip(x_parts, y.chunk(recipe.accumulate), strict=True)
+        parts = list(zip(x_parts, y.chunk(recipe.accumulate), strict=True))
         for index, (images, targets) in enumerate(parts, 1):
             if recipe.channels_last and static:
                 images = images.contiguous(memory_format=torch.channels_last)
-            with _synced(self._runner, last=index == recipe.accumulate):
+            with _synced(self._runner, last=index == len(parts)):
                 with self.autocast:
                     found = self._runner(images)
                 logits, activity = found if recipe.activity else (found, found.new_zeros(()))
                 logits = logits.float()
                 loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
-                ((loss + cost * activity) / recipe.accumulate).backward()
+                ((loss + cost * activity) / len(parts)).backward()
             labels = targets if targets.ndim == 1 else targets.argmax(1)
             hits = (logits.argmax(1) == labels).sum()
             count = len(labels)
             seen += torch.stack((loss.detach() * count, 100 * hits, activity.detach() * count))
         return seen
-
-
-def _network(config: Config, spec: InputSpec, classes: int, *, init: str) -> fx.GraphModule:
-    """The network as it is trained, from the weights of the run ``init`` if one is named."""
-    if init and config.data.validation and _has_seen(init, config):
-        raise RunError(
-            f"train.init = {init!r} has trained on images that data.validation holds out"
-        )
-    return checkpoint.build(config, spec, classes, init=init)
-
-
-def _has_seen(init: str, config: Config) -> bool:
-    """Whether a start has, or may have, trained on images that this one holds out."""
-    if start.is_network(init):
-        meta = start.load_network(init)[0].meta
-        data = meta.get("config", {}).get("data", {"name": meta.get("dataset")})
-    else:
-        data = checkpoint.index(Path(init), "last")["config"]["data"]
-    return data["name"] in (config.data.name, None) and (
-        data.get("validation", 0) < config.data.validation
-    )
 
 
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:

@@ -10,10 +10,10 @@ from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lbq_hw.train import models
-from lbq_hw.train.config import TrainConfig
+from lbq_hw.train.recipe import Recipe
 
 
-def build_optimizer(model: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
+def build_optimizer(model: nn.Module, train: Recipe) -> torch.optim.Optimizer:
     """Weight decay acts on weights, and on norms and biases where ``decay_norms``; never on the
     neurons' scalars nor on the weight quantizers' steps, which are scales, not weights.
     """
@@ -42,7 +42,7 @@ def scales(model: nn.Module) -> set[str]:
     return steps | set(models.neuron_parameters(model))
 
 
-def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
+def learning_rate(train: Recipe, step: int, steps: int) -> float:
     """The rate of a step, counted from 0, in a run of ``steps`` steps per epoch."""
     warmup, total = train.warmup_epochs * steps, train.epochs * steps
     if step < warmup:
@@ -52,7 +52,7 @@ def learning_rate(train: TrainConfig, step: int, steps: int) -> float:
     return train.lr * (1 + math.cos(math.pi * (step - warmup) / (total - warmup))) / 2
 
 
-def activity_weight(train: TrainConfig, step: int, steps: int) -> float:
+def activity_weight(train: Recipe, step: int, steps: int) -> float:
     """The weight of the activity in the loss of a step, counted from 0."""
     risen = step + 1 - train.activity_start * steps
     ramp = train.activity_ramp * steps

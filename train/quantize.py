@@ -16,7 +16,8 @@ deployed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Protocol
 
 import torch
@@ -32,6 +33,33 @@ MAX_CHOSEN_EXPONENT = 8
 
 Export may add its `MAX_REFINEMENT` to it; the sum stays within the `MAX_EXPONENT` of a network.
 """
+
+
+def bits_by_layer(paths: Iterable[str], wanted: int | Mapping[str, int]) -> dict[str, int]:
+    """The weight bits of every layer; `wanted` is one number, or one by pattern (`fnmatch`) of
+    which the last that fits a path counts. Every layer and every pattern must find the other.
+    """
+    if isinstance(wanted, int):
+        wanted = {"*": wanted}
+    for bits in wanted.values():
+        numeric.weight_limit(bits)
+    found, used = dict[str, int](), set[str]()
+    paths = list(paths)
+    for path in paths:
+        fits = [pattern for pattern in wanted if fnmatchcase(path, pattern)]
+        if not fits:
+            raise ValueError(
+                f"weight_bits must say those of {path!r} too: give a pattern that fits it, or '*'"
+            )
+        found[path] = wanted[fits[-1]]
+        used |= {*fits}
+    for pattern in wanted:
+        if pattern not in used:
+            raise ValueError(
+                f"weight_bits has {pattern!r}, and no layer with weights is called so; the layers "
+                f"are {', '.join(paths)}"
+            )
+    return found
 
 
 def codes(weight: Tensor, step: Tensor, bits: int) -> Tensor:

@@ -9,20 +9,41 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from lbq_hw.progress import show_notes
 from lbq_hw.train import checkpoint
 from lbq_hw.train.config import Config, differences
 from lbq_hw.train.data import InputSpec, Origin
 from lbq_hw.train.metrics import Metrics
+from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.schema import plain
 from lbq_hw.train.world import World
 
 
 class RunError(ValueError):
     """A run that can not start or go on; the message is one sentence for the user."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a run's checkpoints say of it beside its weights.
+
+    Members: `config`, the sections of its configuration, of which a run of `fit` has ``train``
+    alone; `split`, the name of the images that it is tested on; `classes` of a configured run;
+    `origin`, where its images come from and `place`, what errors call them, where it is known.
+    """
+
+    config: Mapping[str, Any]
+    split: str = "test"
+    classes: int | None = None
+    origin: Origin | None = None
+    place: str = ""
 
 
 class RunFolder:
@@ -32,27 +53,22 @@ class RunFolder:
     """
 
     def __init__(
-        self,
-        out: Path,
-        config: Config,
-        spec: InputSpec,
-        classes: int,
-        origin: Origin,
-        *,
-        done: int,
+        self, out: Path, recipe: Recipe, spec: InputSpec, record: Record, *, done: int
     ) -> None:
-        self._out, self._shard_mib = out, config.train.shard_mib
-        self._origin = {
-            "data": origin.digest,
-            "split": config.data.split,
+        self._out, self._shard_mib = out, recipe.shard_mib
+        self._facts = {
+            "data": "" if record.origin is None else record.origin.digest,
+            "split": record.split,
             "revision": checkpoint.revision(),
-            "config": config.to_dict(),
+            "torch": str(torch.__version__),
+            "config": dict(record.config),
             "spec": dataclasses.asdict(spec),
-            "classes": classes,
+            "classes": record.classes,
         }
         self._metrics = Metrics(out / "metrics.jsonl", done)
         self.last = self._metrics.last
-        origin.write(out)
+        if record.origin is not None:
+            record.origin.write(out)
 
     def write(self, line: dict[str, Any]) -> None:
         """Add the metrics of an epoch."""
@@ -69,41 +85,73 @@ class RunFolder:
     def _save(
         self, name: str, epoch: int, accuracy: float | None, state: Mapping[str, Any]
     ) -> None:
-        whole = {"epoch": epoch, "accuracy": accuracy, **self._origin, **state}
+        whole = {"epoch": epoch, "accuracy": accuracy, **self._facts, **state}
         checkpoint.save(self._out, name, whole, shard_mib=self._shard_mib)
 
 
-def previous(
-    config: Config, out: Path, world: World, *, resume: bool, overwrite: bool
-) -> dict[str, Any] | None:
-    """The checkpoint to go on from, None where a new run begins.
+def check(
+    record: Mapping[str, Any], out: Path, world: World, *, resume: bool, overwrite: bool
+) -> bool:
+    """Whether there is a checkpoint to go on from; `record` is the configuration of the new run.
 
     A run that lies in the folder is never lost by accident. One that was cut off before its first
     checkpoint begins again when it is to be resumed.
     """
     saved = world.agree((out / "last.json").is_file())
     if saved and resume:
-        state = checkpoint.load(out, "last")
-        if changed := differences(Config.from_dict(state["config"]), config):
+        old = _complete(checkpoint.index(out, "last")["config"])
+        if old.keys() != record.keys():
+            raise RunError(
+                f"{out} was trained by {_BY[len(old) == 1]}, and can not be resumed by "
+                f"{_BY[len(record) == 1]}: choose another folder"
+            )
+        if changed := differences(old, record):
             raise RunError(f"{out} was trained with {'; '.join(changed)}: it can not be resumed so")
-        return state
-    held = world.agree(_holds_run(out))
-    if held and not (overwrite or resume):
+        return True
+    if world.agree(_holds_run(out)) and not (overwrite or resume):
         ways = "--resume, --overwrite" if saved else "--overwrite"
         raise RunError(f"{out} holds a run: add {ways} or another --out")
-    if held and world.first:
+    return False
+
+
+_BY = {True: "fit", False: "python -m train"}
+
+
+def _complete(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration of a checkpoint with the defaults of keys that it is too old to have."""
+    if "model" in config:
+        return Config.from_dict(config).to_dict()
+    return {"train": plain(dataclasses.asdict(Recipe.of(config["train"])))}
+
+
+def previous(
+    record: Record, out: Path, world: World, *, resume: bool, overwrite: bool
+) -> dict[str, Any] | None:
+    """The checkpoint to go on from, None where a new run begins; see `check`."""
+    if check(record.config, out, world, resume=resume, overwrite=overwrite):
+        state = checkpoint.load(out, "last")
+        if record.origin is not None:
+            check_data(state, record.origin.digest, out, record.place)
+        if world.first and state.get("torch", torch.__version__) != str(torch.__version__):
+            show_notes(
+                [
+                    f"{out} was trained with torch {state['torch']}, and this is "
+                    f"{torch.__version__}: its next epochs may differ in their last bits"
+                ]
+            )
+        return state
+    if world.first:
         checkpoint.remove(out, "last")
         checkpoint.remove(out, "best")
     return None
 
 
-def check_data(state: Mapping[str, Any], digest: str, out: Path, root: Path | None) -> None:
+def check_data(state: Mapping[str, Any], digest: str, out: Path, place: str) -> None:
     """Refuse to go on from a checkpoint with other images or labels than it was trained on; one
     from before checkpoints said it is not refused."""
     if state.get("data", digest) != digest:
-        where = "the digits" if root is None else str(root)
         raise RunError(
-            f"{out} was trained on other images or labels than those of {where}: give --data with "
+            f"{out} was trained on other images or labels than those of {place}: give --data with "
             "the same ones, or train in another --out"
         )
 

@@ -87,3 +87,14 @@ def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         else:
             found[path + key] = value
     return found
+
+
+def check_fixed(
+    values: Mapping[str, Any], fixed: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> None:
+    """Raise where a choice, ``(key, value)``, is made and a key that it leaves without effect does
+    not keep the value that ``fixed`` gives it; ``values`` are as of :func:`flat`."""
+    for (key, choice), kept in fixed.items():
+        for name, value in kept.items() if values[key] == choice else ():
+            want = f"{value!r} with {key} = {choice!r}"
+            require(values[name] == value, name, want, values[name])

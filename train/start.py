@@ -9,10 +9,10 @@ from torch import fx, nn
 
 from lbq_hw import file, zoo
 from lbq_hw.network import Network
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.take_up import TakeUpError, take_up, take_up_steps
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
+from lbq_hw.train.recipe import Recipe
 
 
 class StartError(ValueError):
@@ -37,20 +37,21 @@ def load_network(init: str) -> tuple[Network, dict[str, float]]:
     return file.load(path), tails
 
 
-def continued(model: nn.Module, config: Config, spec: InputSpec, init: str) -> fx.GraphModule:
+def continued(
+    model: nn.Module, recipe: Recipe, spec: InputSpec, init: str, *, trained_only: bool
+) -> fx.GraphModule:
     """A plain model that takes up an integer network, in the form that is trained."""
     network, tails = load_network(init)
-    train = config.train
     try:
         take_up(model, spec, network, tails)
         model = prepare(
             model,
             spec,
-            absorb=train.absorb,
-            weight_bits=train.weight_bits or None,
-            trained_only=True,
+            absorb=recipe.absorb,
+            weight_bits=recipe.bits,
+            trained_only=trained_only,
         )
-        if train.weight_bits == network.weight_bits:
+        if recipe.weight_bits:
             take_up_steps(model, spec, network)
     except TakeUpError as error:
         raise StartError(

@@ -13,12 +13,13 @@ from lbq_hw import golden
 from lbq_hw.counts import Counter
 from lbq_hw.train import loop
 from lbq_hw.train.activity import MeanLevel, find_shares, with_activity
-from lbq_hw.train.config import ConfigError, TrainConfig
+from lbq_hw.train.config import ConfigError
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.kernels.fuse import fuse
 from lbq_hw.train.neurons import LBQ
 from lbq_hw.train.optim import activity_weight
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
+from lbq_hw.train.recipe import Recipe
 
 
 @pytest.mark.parametrize("absorb", [True, False])
@@ -70,13 +71,13 @@ def test_its_gradients_are_those_of_the_level_alone(levels):
 
 
 def test_its_weight_rises_after_its_start():
-    train = TrainConfig(epochs=10, activity=0.4, activity_start=2, activity_ramp=4)
+    train = Recipe(epochs=10, activity=0.4, activity_start=2, activity_ramp=4)
     assert [activity_weight(train, step, 10) for step in (0, 19)] == [0.0, 0.0]
     assert activity_weight(train, 39, 10) == pytest.approx(0.2)
     assert [activity_weight(train, step, 10) for step in (59, 99)] == [0.4, 0.4]
-    at_once = TrainConfig(epochs=10, activity=0.4)
+    at_once = Recipe(epochs=10, activity=0.4)
     assert activity_weight(at_once, 0, 10) == 0.4
-    assert activity_weight(TrainConfig(epochs=10), 50, 10) == 0.0
+    assert activity_weight(Recipe(epochs=10), 50, 10) == 0.0
 
 
 def test_a_run_with_activity_in_its_loss_has_less_of_it(tmp_path):

@@ -68,6 +68,14 @@ def test_a_run_becomes_json_and_three_pictures(run, capsys):
         counts = np.array(layer["histogram"])
         assert counts.shape == (2, 6)
         assert counts.sum() % (2 * 64) == 0
+    last = printed["layers"][-1]  # read by the linear layer, 16 x 4 x 4 to 10
+    mean, bits = (
+        np.array(last["histogram"]).sum(0) @ weights / np.array(last["histogram"]).sum()
+        for weights in ([0, 1, 2, 3, 4, 5], [0, 1, 1, 2, 1, 2])
+    )
+    assert last["acs_unary"] == pytest.approx(2 * 2560 * mean, rel=1e-12)
+    assert last["acs_bit_sparse"] == pytest.approx(2 * 2560 * bits, rel=1e-12)
+    assert printed["acs_unary"] == sum(layer["acs_unary"] for layer in printed["layers"])
     for name in figures.FIGURES:
         assert (run / "analysis" / name).read_bytes().startswith(b"\x89PNG")
 

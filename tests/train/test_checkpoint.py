@@ -9,7 +9,7 @@ import torch
 from small_runs import metrics, small
 
 from lbq_hw import datasets
-from lbq_hw.train import checkpoint, loop
+from lbq_hw.train import checkpoint, fitting, loop
 from lbq_hw.train.checkpoint import CheckpointError, load_run
 from lbq_hw.train.config import Config
 from lbq_hw.train.data import DeviceLoader
@@ -28,7 +28,7 @@ def test_a_run_that_is_loaded_classifies_as_its_metrics_say(tmp_path, changes):
         assert which == "best" or index["epoch"] == 2
         assert not model.training
         tests = DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
-        assert loop.evaluate(model, tests) == index["accuracy"]
+        assert fitting.evaluate(model, tests) == index["accuracy"]
 
 
 def test_fine_tuning_starts_from_the_weights_of_another_run(tmp_path):

@@ -282,7 +282,7 @@ def test_the_differences_of_two_runs_leave_out_what_does_not_change_the_result()
     old = config.load("digits")
     changes = ["train.lr=0.5", "train.shard_mib=3", "model.channels=[4, 4]", "train.fuse=true"]
     new = config.load("digits", changes)
-    assert config.differences(old, new) == [
+    assert config.differences(old.to_dict(), new.to_dict()) == [
         "model.channels = [8, 16], not [4, 4]",
         f"train.lr = {old.train.lr}, not 0.5",
         "train.fuse = False, not True",

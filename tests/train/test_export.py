@@ -21,7 +21,7 @@ from lbq_hw.train.export import integer_network
 from lbq_hw.train.export import main as export_main
 from lbq_hw.train.graph import GraphError
 from lbq_hw.train.layers import Repeat, TimeMean
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 from lbq_hw.train.quantize import Conv2d, Linear, codes
 
 

@@ -15,7 +15,7 @@ from small_runs import SMALL, interrupted_at, lines, metrics, small, tensors
 from torch import fx, nn
 
 from lbq_hw import datasets
-from lbq_hw.train import batches, checkpoint, command, config, loop
+from lbq_hw.train import batches, checkpoint, command, config, fitting, loop
 from lbq_hw.train.batches import Batches
 from lbq_hw.train.checkpoint import load_run
 from lbq_hw.train.config import Config
@@ -96,7 +96,7 @@ def test_only_the_last_epochs_take_sharpness_aware_steps(tmp_path):
 
 
 def test_both_passes_of_a_sharpness_aware_step_see_the_same_augmented_images(tmp_path, monkeypatch):
-    build, seen = checkpoint.build, []
+    build, seen = checkpoint.formed, []
 
     def look(model, inputs) -> None:
         if model.training:
@@ -107,7 +107,7 @@ def test_both_passes_of_a_sharpness_aware_step_see_the_same_augmented_images(tmp
         model.register_forward_pre_hook(look)
         return model
 
-    monkeypatch.setattr(checkpoint, "build", watched)
+    monkeypatch.setattr(fitting, "formed", watched)
     loop.train(small("train.epochs=1", "train.sam_epochs=1", "augment.mixup=0.5"), tmp_path)
     assert len(seen) == 2 * 5  # of 5 steps
     assert all(torch.equal(*pair) for pair in zip(seen[::2], seen[1::2], strict=True))
@@ -141,7 +141,7 @@ def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkey
     assert (index["split"], index["accuracy"]) == ("validation", found[2])
     kept, held = hold_out(load("digits", split="train"), 200)
     assert (len(kept), len(held)) == (1238, 200)
-    assert loop.evaluate(model, DeviceLoader(held, spec, batch=500)) == found[2]
+    assert fitting.evaluate(model, DeviceLoader(held, spec, batch=500)) == found[2]
 
 
 def test_a_mean_fill_is_the_mean_of_the_images_that_are_trained_on(tmp_path, monkeypatch):
@@ -304,7 +304,7 @@ def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32
     tmp_path, monkeypatch
 ):
     chosen = small("train.amp=bf16", "train.channels_last=true", "train.epochs=2")
-    evaluate, seen = loop.evaluate, []
+    evaluate, seen = fitting.evaluate, []
 
     def watched(model, *rest):
         def look(*_) -> None:
@@ -313,7 +313,7 @@ def test_bf16_and_channels_last_train_on_the_cpu_and_the_last_test_is_in_float32
         with model.register_forward_hook(look):
             return evaluate(model, *rest)
 
-    monkeypatch.setattr(loop, "evaluate", watched)
+    monkeypatch.setattr(fitting, "evaluate", watched)
     result = loop.train(chosen, tmp_path)
     assert seen == [(True, True), (False, False)]  # a batch of images an epoch
     assert result["loss"] < 2.3
@@ -330,9 +330,9 @@ def test_what_is_compiled_is_evaluated_as_it_is_written():
     model.compile(backend=backend)
     digits = datasets.load("digits", split="test")
     tests = DeviceLoader(digits, small().data.spec(digits.shape, static=True), batch=500)
-    exact = loop.evaluate(model, tests)
+    exact = fitting.evaluate(model, tests)
     assert compiled == []
-    assert loop.evaluate(model, tests, torch.autocast("cpu", enabled=False)) == exact
+    assert fitting.evaluate(model, tests, torch.autocast("cpu", enabled=False)) == exact
     assert len(compiled) == 1
 
 
@@ -369,9 +369,9 @@ def test_the_last_line_has_the_accuracy_of_the_average_and_of_the_last_weights(t
     model, _, spec = load_run(tmp_path)
     tests = DeviceLoader(datasets.load("digits", split="test"), spec, batch=500)
     assert result.items() >= ranges(model).items()
-    assert result["test_accuracy"] == loop.evaluate(model, tests)
+    assert result["test_accuracy"] == fitting.evaluate(model, tests)
     model.load_state_dict(checkpoint.load(tmp_path, "last")["model"])
-    assert result["last_weights_accuracy"] == loop.evaluate(model, tests)
+    assert result["last_weights_accuracy"] == fitting.evaluate(model, tests)
     assert result["last_weights_accuracy"] != result["test_accuracy"]
     assert not result.items() >= ranges(model).items()
     assert ["last_weights_accuracy" in line for line in metrics(tmp_path)] == [False, False, True]

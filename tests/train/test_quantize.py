@@ -1,5 +1,7 @@
 """Weight codes, their straight-through gradients, and the tie between two paths of one neuron."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,8 @@ from torch import nn
 from lbq_hw import numeric
 from lbq_hw.train import neurons
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.prepare import prepare
-from lbq_hw.train.quantize import codes, fake_quantize, initial_step, stand_in
+from lbq_hw.train.preparation import prepare
+from lbq_hw.train.quantize import bits_by_layer, codes, fake_quantize, initial_step, stand_in
 
 
 @pytest.mark.parametrize("bits", [2, 3, 4, 6, 8])
@@ -85,3 +87,19 @@ def test_the_first_step_of_a_zero_channel_is_positive():
 def test_impossible_bits_are_refused(bits, error):
     with pytest.raises(error, match=r"^weight bits must be "):
         codes(torch.ones(1), torch.ones(1), bits)
+
+
+def test_the_last_pattern_that_fits_a_layer_says_its_bits():
+    paths = ["stem", "layer1.0.conv", "layer3.0.conv", "fc"]
+    found = bits_by_layer(paths, {"*": 4, "layer[12].*": 3, "layer3.*": 2})
+    assert found == {"stem": 4, "layer1.0.conv": 3, "layer3.0.conv": 2, "fc": 4}
+    assert bits_by_layer(paths, 8) == dict.fromkeys(paths, 8)
+    message = "weight_bits must say those of 'fc' too: give a pattern that fits it, or '*'"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        bits_by_layer(paths, {"stem": 4, "layer*": 4})
+    message = (
+        "weight_bits has 'layer4.*', and no layer with weights is called so; the layers are stem, "
+        "layer1.0.conv, layer3.0.conv, fc"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        bits_by_layer(paths, {"*": 4, "layer4.*": 2})

@@ -20,7 +20,7 @@ from lbq_hw.train.deploy.integer import IntegerNetwork, max_pool, path_sum
 from lbq_hw.train.deploy.rounding import FINEST_STEP
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.graph.trace import analyze
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 BITS = (8, 6, 4, 3, 2)
 MODULES = 300

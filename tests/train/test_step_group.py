@@ -10,7 +10,7 @@ from lbq_hw.train.data import InputSpec
 from lbq_hw.train.graph import GraphError
 from lbq_hw.train.graph.trace import analyze, trace
 from lbq_hw.train.neurons import LBQ
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT, Deployed, codes
 from lbq_hw.train.step_group import find
 

@@ -19,7 +19,7 @@ from lbq_hw.train.deploy.agreement import DisagreementError
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.frameworks import adopt
 from lbq_hw.train.graph import GraphError
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 OUTSIDE = (
     "the model gives other outputs than the layers that were read from it, on 4 of 4 inputs: it "

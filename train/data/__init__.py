@@ -1,5 +1,6 @@
 """Images on their way into a network: raw inputs, batches made on the device, augmentation."""
 
+from lbq_hw.train.data.feed import Feed, LoaderError
 from lbq_hw.train.data.input_spec import InputSpec
 from lbq_hw.train.data.loader import DeviceLoader
 from lbq_hw.train.data.origin import Origin
@@ -8,7 +9,9 @@ from lbq_hw.train.data.values import in_range
 
 __all__ = [
     "DeviceLoader",
+    "Feed",
     "InputSpec",
+    "LoaderError",
     "Origin",
     "held_out",
     "hold_out",

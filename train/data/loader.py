@@ -27,6 +27,8 @@ class DeviceLoader:
     All randomness comes from ``generator``, which is on ``device``.
     """
 
+    time_first = True
+
     def __init__(
         self,
         dataset: Dataset,

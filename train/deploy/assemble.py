@@ -67,7 +67,8 @@ def build(
     violations = [*found.violations, *find_violations(found, spec)]
     if violations:
         raise GraphError(violations)
-    trained = next((b for b in map(learned_bits, found.populations) if b is not None), None)
+    learned = map(learned_bits, found.populations)
+    trained = max((bits for bits in learned if bits is not None), default=None)
     bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
     numeric.weight_limit(bits)
     quantized = _each(found, lambda population: quantize(population, spec, bits))

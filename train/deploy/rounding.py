@@ -47,12 +47,11 @@ class Quantized:
 
 
 def learned_bits(population: Population) -> int | None:
-    """Weight bits a population was trained with, None for float weights."""
-    for term in terms(population.current):
-        module = term.origin.module if isinstance(term.origin, Synapse) else None
-        if isinstance(module, Deployed):
-            return module.bits
-    return None
+    """The most weight bits that a path of a population was trained with, None for float weights."""
+    origins = (term.origin for term in terms(population.current))
+    modules = (origin.module for origin in origins if isinstance(origin, Synapse))
+    trained = [module.bits for module in modules if isinstance(module, Deployed)]
+    return max((bits for bits in trained if bits is not None), default=None)
 
 
 def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:

@@ -77,8 +77,8 @@ def take_up(
 
 @torch.no_grad()
 def take_up_steps(model: nn.Module, spec: InputSpec, network: Network) -> None:
-    """Give the quantizers of a prepared model, which has taken up a network of as many weight bits,
-    the steps of that network: its codes are then the model's codes.
+    """Give the quantizers of a prepared model that has taken up a network the steps of that
+    network, where they have as many weight bits: its codes are then the model's codes.
     """
     for population in _populations(model, spec, network):
         layer = network.by_name[population.name]
@@ -88,6 +88,8 @@ def take_up_steps(model: nn.Module, spec: InputSpec, network: Network) -> None:
                 continue
             module = term.origin.module
             assert isinstance(module, Deployed)
+            if module.bits != network.weight_bits:
+                continue
             worth = float(level_value(term.origin.levels, spec)[0])
             worth = worth * gain(term.norms, len(scale)).abs().cpu().numpy()
             value = scale * 2.0**path.exponent

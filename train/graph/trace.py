@@ -70,7 +70,7 @@ class Traced(fx.GraphModule):
         setattr(self.get_submodule(parent), name, module)
 
 
-class _Tracer(fx.Tracer):
+class Tracer(fx.Tracer):
     """Neurons, time layers and torch's own stay whole, and subclasses of those that are read."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
@@ -104,8 +104,8 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
                 trainable=False,
             )
         )
-    graph = graph_of(model, _Tracer(), training=False)
-    reason = differs(model, _Tracer, graph)
+    graph = graph_of(model, Tracer(), training=False)
+    reason = differs(model, Tracer, graph)
     notes = []
     if reason and training:
         mend = "write one forward for both, with layers that know their mode (nn.Dropout)"
@@ -113,7 +113,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
     elif reason:
         notes.append(f"{name}: {reason}; the network does what the model does in evaluation")
     elif training:  # functions that are told their mode differ
-        graph = graph_of(model, _Tracer(), training=True)
+        graph = graph_of(model, Tracer(), training=True)
     root = Traced(model, graph, given=_evaluated(model), notes=notes)
     root.refused = (*refused, *_replace_layers(root, refused, training=training))
     return root

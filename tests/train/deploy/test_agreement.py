@@ -16,7 +16,7 @@ from lbq_hw.train.deploy.agreement import DisagreementError
 from lbq_hw.train.export import ExportWarning, integer_network
 from lbq_hw.train.graph.trace import analyze, trace
 from lbq_hw.train.neurons import LBQ
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 
 def compared(model, spec, network, raw=None):

@@ -22,7 +22,7 @@ from lbq_hw.train.export import integer_network
 from lbq_hw.train.frameworks import adopt
 from lbq_hw.train.graph import READOUT
 from lbq_hw.train.graph.trace import analyze, trace
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 
 def compared(

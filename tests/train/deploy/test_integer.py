@@ -10,7 +10,7 @@ from lbq_hw import golden
 from lbq_hw.network import INPUT, Network
 from lbq_hw.train.deploy.integer import IntegerNetwork
 from lbq_hw.train.export import integer_network
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 
 def assert_twin_equals_golden(network: Network, raw: np.ndarray) -> None:

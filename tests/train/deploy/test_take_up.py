@@ -19,7 +19,7 @@ from lbq_hw.train.deploy.take_up import CHANNEL_NORM, TakeUpError, take_up, take
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.neurons import Neuron
 from lbq_hw.train.norms import settle
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 NAMES = ["digits", "resnet20", "vgg", "nmnist", "resnet19"]
 

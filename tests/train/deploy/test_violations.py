@@ -11,7 +11,7 @@ from lbq_hw.train.export import integer_network
 from lbq_hw.train.graph import GraphError
 from lbq_hw.train.layers import Repeat, TimeMean
 from lbq_hw.train.neurons import LBQ, BinaryLIF
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=8)
 

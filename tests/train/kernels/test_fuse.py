@@ -15,7 +15,7 @@ from lbq_hw.train import checkpoint, config, loop, neurons
 from lbq_hw.train.graph.trace import trace
 from lbq_hw.train.kernels import normed
 from lbq_hw.train.kernels.fuse import NormedNeuron, fuse
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

@@ -18,7 +18,7 @@ from lbq_hw.train.graph import GraphError
 from lbq_hw.train.kernels.fuse import fuse
 from lbq_hw.train.layers import Repeat, TimeMean
 from lbq_hw.train.neurons.baselines import Baseline
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 T = 4
 GAMMA = 0.75

@@ -8,10 +8,10 @@ reads them absorbs their gamma, and every other consumer gets ``levels * gamma``
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 
 from torch import fx, nn
 
-from lbq_hw import numeric
 from lbq_hw.train import step_group
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
@@ -20,7 +20,7 @@ from lbq_hw.train.graph import Analysis, GraphError, Levels, Synapse
 from lbq_hw.train.graph.plain import hooks
 from lbq_hw.train.graph.trace import analyze, trace
 from lbq_hw.train.layers import Scale
-from lbq_hw.train.quantize import Deployed, stand_in
+from lbq_hw.train.quantize import Deployed, bits_by_layer, stand_in
 from lbq_hw.train.step_group import Bound, StepGroup
 
 
@@ -29,12 +29,14 @@ def prepare(
     spec: InputSpec,
     *,
     absorb: bool = True,
-    weight_bits: int | None = None,
+    weight_bits: int | Mapping[str, int] | None = None,
     trained_only: bool = False,
 ) -> fx.GraphModule:
     """A graph module that computes what `model` does, with its parameter names, ready to train.
 
-    The model itself is left alone. Parameters added by `weight_bits` are called ``<layer>.step``.
+    The model itself is left alone. `weight_bits` is one number for all layers, or one by pattern of
+    their paths, of which the last that fits counts: ``{"*": 4, "layer3.*": 2}``. Parameters that it
+    adds are called ``<layer>.step``.
     Raises `GraphError` with every violation where the model has no integer form; a model that is
     `trained_only`, of float weights and never exported, is refused for few of them. Raises
     `DisagreementError` where the layers that were read from the model compute something else.
@@ -52,15 +54,17 @@ def prepare(
         violations = [violation for violation in violations if not violation.trainable]
     if violations:
         raise GraphError(violations)
+    bits: dict[str, int] | None = None
     if weight_bits is not None:
-        numeric.weight_limit(weight_bits)
+        paths = [binding.synapse.path for group in groups for binding in group.bindings]
+        bits = bits_by_layer(paths, weight_bits)
         if len(set(spec.std)) > 1:
             raise ValueError(
                 "quantized weights need one input scale for all channels, not std = "
                 f"{spec.std!r}: scale inputs without a per-channel std"
             )
     agreement.check_given(root, spec, agreement.noise(spec, found.timesteps))
-    replaced = _replace_synapses(root, groups, absorb=absorb, bits=weight_bits)
+    replaced = _replace_synapses(root, groups, absorb=absorb, bits=bits)
     if absorb:
         _emit_levels(root, found, absorbing=replaced)
     root.recompile()
@@ -68,7 +72,7 @@ def prepare(
 
 
 def _replace_synapses(
-    root: fx.GraphModule, groups: list[Bound], *, absorb: bool, bits: int | None
+    root: fx.GraphModule, groups: list[Bound], *, absorb: bool, bits: Mapping[str, int] | None
 ) -> set[str]:
     """Put deployed layers in the place of all that reach a population; their paths."""
     layers: dict[str, Deployed] = {}
@@ -79,7 +83,7 @@ def _replace_synapses(
             layer.deploy(
                 source=synapse.levels.neuron,
                 absorb=absorb and _has_levels(synapse.levels),
-                bits=bits,
+                bits=None if bits is None else bits[synapse.path],
                 per_tensor=group.shared,
             )
             layers[synapse.path] = layer

@@ -9,7 +9,7 @@ from torch import nn
 from lbq_hw.train import neurons
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.graph import GraphError
-from lbq_hw.train.prepare import prepare
+from lbq_hw.train.preparation import prepare
 
 
 @pytest.mark.parametrize("name", ["digits", "nmnist", "vgg", "resnet20"])

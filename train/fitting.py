@@ -1,0 +1,301 @@
+"""The training loop. It reads from top to bottom: batches, network, epochs; and in an epoch: train,
+test, note, save.
+
+What is random in an epoch follows from the seed and the number of the epoch alone, so a run resumed
+from its checkpoint ``last`` goes on as if it had not stopped: bit for bit on a CPU, on a GPU up to
+the order of sums in the kernels that cuDNN chooses. A loader of one's own must draw its random
+numbers from torch for that: from the global generator, or from one in its ``generator``.
+
+Under ``torchrun`` each process takes its share of every batch; the first one tests, logs and saves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lbq_hw.train import start
+from lbq_hw.train.callbacks import Callback, Run
+from lbq_hw.train.checkpoint import formed
+from lbq_hw.train.data import Feed, InputSpec
+from lbq_hw.train.learner import Learner
+from lbq_hw.train.metrics import ranges
+from lbq_hw.train.norms import settle
+from lbq_hw.train.optim import activity_weight, learning_rate
+from lbq_hw.train.progress import Progress
+from lbq_hw.train.quantize import Deployed
+from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.run_folder import Record, RunError, RunFolder, previous
+from lbq_hw.train.schema import plain
+from lbq_hw.train.world import World
+
+SETTLING_BATCHES = 16  # to measure what reaches each norm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What a run has come to.
+
+    Members: `model`, in evaluation mode, in the form that was trained and with the weights that
+    were tested; `metrics`, the line of the last epoch; `epoch`, how many are done; `finished`,
+    whether these are all; `best_accuracy` of all epochs that were tested, -1 where none was.
+    """
+
+    model: nn.Module
+    metrics: dict[str, Any]
+    epoch: int
+    finished: bool
+    best_accuracy: float
+
+
+def fit(
+    model: nn.Module,
+    spec: InputSpec,
+    train_loader: Any,
+    test_loader: Any,
+    recipe: Recipe | Mapping[str, Any],
+    *,
+    out: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    max_seconds: float = math.inf,
+    callbacks: Sequence[Callback] = (),
+    trained_only: bool = False,
+    world: World | None = None,
+    record: Record | None = None,
+) -> Fitted:
+    """Train a model until the last epoch of a recipe, or until another epoch would not fit into
+    ``max_seconds``.
+
+    ``model`` is left alone. It is trained as `prepare` gives it, with the weight bits of the
+    recipe; one that `prepare` has returned, or that has no burst neurons (an ANN), is trained as it
+    is. ``trained_only`` is as for `prepare`.
+
+    The loaders yield batches of raw integers, or of floats that are normalized already: see `Feed`.
+    They need not lie on the device. ``test_loader`` may be None.
+
+    ``out`` is the run's folder, with metrics and checkpoints (:mod:`train.run_folder`): the run in
+    it is gone on with where ``resume``, and replaced where ``overwrite``. None writes nothing.
+    ``callbacks`` are called after every epoch (:mod:`train.callbacks`). ``world`` is given by a
+    caller who has joined it, and ``record`` by one who knows more of the run.
+    """
+    recipe = Recipe.of(recipe)
+    if world is None:
+        with World.join(recipe.device) as joined:
+            return fit(
+                model,
+                spec,
+                train_loader,
+                test_loader,
+                recipe,
+                out=out,
+                resume=resume,
+                overwrite=overwrite,
+                max_seconds=max_seconds,
+                callbacks=callbacks,
+                trained_only=trained_only,
+                world=joined,
+                record=record,
+            )
+    deadline = time.perf_counter() + max_seconds
+    if recipe.threads:
+        torch.set_num_threads(recipe.threads)
+    train = Feed(train_loader, spec, world.device, role="train_loader")
+    train.check_shared(world.size)
+    test = None
+    if test_loader is not None:
+        test = Feed(test_loader, spec, world.device, role="test_loader")
+    if record is None:
+        record = Record(config={"train": plain(dataclasses.asdict(recipe))})
+    state, folder = None, None
+    if out is not None:
+        state = previous(record, Path(out), world, resume=resume, overwrite=overwrite)
+        if world.first:
+            done = 0 if state is None else state["epoch"]
+            folder = RunFolder(Path(out), recipe, spec, record, done=done)
+    elif resume or overwrite:
+        raise RunError("a run without a folder can not be resumed or replaced: give fit an out")
+    init = recipe.init if state is None else ""
+    network = _network(model, spec, recipe, init=init, trained_only=trained_only)
+    if start.is_network(init):
+        train.begin(1, _seed(recipe, 1))
+        settle(network.to(world.device), (x for x, _ in itertools.islice(train, SETTLING_BATCHES)))
+    learner = Learner(network, spec, recipe, world, state)
+    run = Run(model=learner.tested, spec=spec, recipe=recipe, out=Path(out) if out else None)
+    loop = _Loop(recipe, world, learner, train, test, run, callbacks if world.first else ())
+    return loop.run(state, folder, record.split, deadline)
+
+
+def _network(
+    model: nn.Module, spec: InputSpec, recipe: Recipe, *, init: str, trained_only: bool
+) -> nn.Module:
+    """A model of its own in the form that is trained."""
+    prepared = any(isinstance(module, Deployed) for module in model.modules())
+    neurons = any(hasattr(module, "emit_levels") for module in model.modules())
+    if neurons and not prepared:
+        return formed(copy.deepcopy(model), spec, recipe, init=init, trained_only=trained_only)
+    what = "that was prepared already" if prepared else "without burst neurons"
+    if init or recipe.weight_bits:
+        raise RunError(
+            f"train.init and train.weight_bits must be left out for a model {what}, which is "
+            "trained as it is"
+        )
+    return copy.deepcopy(model)
+
+
+def _seed(recipe: Recipe, epoch: int) -> int:
+    return recipe.seed * 1_000_003 + epoch
+
+
+@dataclass(frozen=True, kw_only=False)
+class _Loop:
+    """The epochs of a run."""
+
+    recipe: Recipe
+    world: World
+    learner: Learner
+    train: Feed
+    test: Feed | None
+    seen: Run
+    callbacks: Sequence[Callback]
+
+    def run(
+        self,
+        state: Mapping[str, Any] | None,
+        folder: RunFolder | None,
+        split: str,
+        deadline: float,
+    ) -> Fitted:
+        """Every epoch that is left to train."""
+        recipe, world, learner, accuracy = (
+            self.recipe,
+            self.world,
+            self.learner,
+            f"{split}_accuracy",
+        )
+        done, best, spent, test = 0, -1.0, 0.0, None
+        if state is not None:
+            done, best, spent, test = (state[k] for k in ("epoch", "best", "seconds", "accuracy"))
+        line = {"epoch": done, accuracy: test, "total_seconds": spent}
+        if folder is not None:
+            line |= folder.last
+        self.seen.epoch = done
+        for callback in self.callbacks:
+            callback.begin(self.seen)
+        with Progress(
+            epochs=recipe.epochs, steps=len(self.train), done=done, split=split, shown=world.first
+        ) as progress:
+            for epoch in range(done + 1, recipe.epochs + 1):
+                began, final = time.perf_counter(), epoch == recipe.epochs
+                means, rate = self._train_epoch(epoch, progress)
+                tested: dict[str, float | None] = {accuracy: None}
+                if world.first and (final or epoch % recipe.eval_every == 0):
+                    tested = self._test(accuracy, final=final)
+                now = time.perf_counter()
+                seconds, spent = now - began, spent + now - began
+                stop = world.agree(final or now + seconds > deadline)  # the next takes as long
+                line = {
+                    "epoch": epoch,
+                    **means,
+                    **tested,
+                    "lr": rate,
+                    "seconds": seconds,
+                    "total_seconds": spent,
+                    **ranges(learner.tested),
+                }
+                self.seen.epoch = epoch
+                for callback in self.callbacks:
+                    line |= callback.end_epoch(self.seen, line) or {}
+                progress.report(line)
+                test = tested[accuracy]
+                improved, best = test is not None and test > best, max(best, test or -1.0)
+                if folder is not None:
+                    folder.write(line)
+                    if improved and test is not None:
+                        folder.save_best(epoch, test, learner.tested)
+                    if stop or epoch % recipe.save_every == 0:
+                        whole = learner.state_dict() | {"best": best, "seconds": spent}
+                        folder.save_last(epoch, test, whole)
+                if stop:
+                    break
+        for callback in self.callbacks:
+            callback.end(self.seen)
+        return Fitted(
+            model=learner.result.eval(),
+            metrics=line,
+            epoch=line["epoch"],
+            finished=line["epoch"] == recipe.epochs,
+            best_accuracy=best,
+        )
+
+    def _train_epoch(self, epoch: int, progress: Progress) -> tuple[dict[str, float], float]:
+        """Train on every batch once; the means over it by name, and the learning rate of the last
+        step."""
+        recipe, world, learner = self.recipe, self.world, self.learner
+        self.train.begin(epoch, _seed(recipe, epoch))
+        sharp = epoch > recipe.epochs - recipe.sam_epochs
+        learner.model.train()
+        seen = torch.zeros(3, dtype=torch.float64, device=world.device)
+        count, rate, steps = 0, 0.0, len(self.train)
+        for index, (x, y) in enumerate(self.train):
+            done = (epoch - 1) * steps + index
+            rate, cost = learning_rate(recipe, done, steps), activity_weight(recipe, done, steps)
+            seen += learner.step(x, y, rate=rate, sharp=sharp, cost=cost)
+            count += len(y)
+            # Reading a value waits for the device: seldom, and only where someone looks.
+            look = progress.live and index % recipe.log_every == 0
+            progress.advance((seen / count).tolist() if look else None)
+        loss, hits, activity = (world.total(seen) / (count * world.size)).tolist()
+        if not math.isfinite(loss):
+            raise RunError(f"the loss became {loss} in epoch {epoch}: lower train.lr")
+        means = {"loss": loss, "train_accuracy": hits}
+        return means | ({"activity": activity} if recipe.activity else {}), rate
+
+    def _test(self, name: str, *, final: bool) -> dict[str, float | None]:
+        """The accuracy, called ``name``. The last one is the one that is reported: it is taken in
+        float32, whatever was trained in, and without the average too where there is one.
+        """
+        if self.test is None:
+            return {name: None}
+        learner, context = self.learner, None if final else self.learner.autocast
+        tested: dict[str, float | None] = {name: evaluate(learner.tested, self.test, context)}
+        if final and learner.average is not None:
+            tested["last_weights_accuracy"] = evaluate(learner.model, self.test)
+        return tested
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    context: torch.autocast | None = None,
+) -> float:
+    """The percentage of images classified right.
+
+    Without a context strictly in float32, and as the network is written: what was compiled for
+    training is not compiled again for this.
+    """
+    model.eval()
+    hits, count = None, 0
+    with contextlib.ExitStack() as stack:
+        if context is None:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        else:
+            stack.enter_context(context)
+        for x, y in batches:
+            right = (model(x).argmax(1) == y).sum()
+            hits = right if hits is None else hits + right
+            count += len(y)
+    return 0.0 if hits is None else 100 * hits.item() / count
