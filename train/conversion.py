@@ -61,6 +61,7 @@ def convert(
     taken = {name for name, module in root.named_modules() if type(module) is not nn.ReLU}
     for node in calls:
         neuron = LBQ(timesteps=timesteps, capacity=capacity, **options)
+        neuron.to(currents[node].device)
         step = fitted_step(currents[node], capacity)
         _set_step(neuron, step)
         _add_half(root, node, step / 2)
