@@ -107,6 +107,7 @@ STEPS = (
         options=("seed", "tries"),
         tools=("{placer}",),
         command=lambda board: " ".join(families.place_arguments(board, clock_hz=0, seed=0)),
+        chosen=steps.first_seed,
         sources=_TOOL_SOURCES,
         libraries=(),
         fabric=True,

@@ -27,6 +27,7 @@ def key_of(
     needs: Sequence[str],
     tools: Sequence[str],
     command: str | None,
+    chosen: int | None,
     sources: Sequence[str],
     libraries: Sequence[str],
 ) -> str:
@@ -43,6 +44,7 @@ def key_of(
         },
         "tools": {tool: _tool(tool) for tool in tools},
         "command": command,
+        "chosen": chosen,
         "sources": {source: sources_digest(ROOT / source) for source in sources},
         "python": platform.python_version(),
         "libraries": {library: _version(library) for library in libraries},

@@ -21,7 +21,8 @@ from lbq_hw.datasets import DatasetError, Reading
 from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
 from lbq_hw.network import Network
 from lbq_hw.progress import show_notes
-from lbq_hw.sizing import Weights
+from lbq_hw.sizing import SizedCore, Weights, size
+from lbq_hw.sizing.activity import Activity, activity
 from lbq_hw.tools.process import StoppedError
 
 
@@ -80,6 +81,17 @@ class Options:
         if self.lanes is not None and (self.lanes & (self.lanes - 1) or self.lanes > 256):
             raise ValueError(f"lanes must be a power of two up to 256, not {self.lanes!r}")
 
+    @property
+    def target_hz(self) -> int | None:
+        """The clock that was asked for."""
+        return None if self.freq is None else round(self.freq * 1e6)
+
+    @property
+    def sizing(self) -> dict[str, Any]:
+        """What sizing must keep to."""
+        names = ("lanes", "weight_bits", "memory", "target_hz")
+        return {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
@@ -121,6 +133,20 @@ class Job:
         if self.network.name not in zoo.names():
             return None
         return json.loads(zoo.evaluation(self.network.name).read_text(encoding="utf-8"))
+
+    @property
+    def activity(self) -> Activity:
+        """How busy the network keeps its lanes."""
+        return activity(self.network, **self._seen)
+
+    def sized(self) -> SizedCore:
+        """The core for the board; FitError or ClockError if there is none."""
+        return size(self.network, self.board, **self._seen, **self.options.sizing)
+
+    @property
+    def _seen(self) -> dict[str, Any]:
+        images = self.sample.raw if self.sample.source != "noise" else None
+        return {"images": images, "evaluation": self.evaluation}
 
     @cached_property
     def config(self) -> CoreConfig:

@@ -37,10 +37,10 @@ class Step:
     files or folders of the build, with ``{constraints}``, ``{placed}`` and ``{bitstream}`` as the
     board's family has them, and ``{svf}`` for a board that is programmed by one. `options` name the
     fields of `Options` that it obeys; `tools` and `optional_tools` what it calls; `command` gives
-    the text that it gives to them. `sources` are the folders and files of the project, data files
-    included, and `libraries` the Python packages that it depends on beyond that. `fabric`: boards
-    without one skip it. `beside`: the next steps begin before it is done, up to the first that
-    needs what it makes.
+    the text that it gives to them, and `chosen` what it takes from builds that were measured.
+    `sources` are the folders and files of the project, data files included, and `libraries` the
+    Python packages that it depends on beyond that. `fabric`: boards without one skip it. `beside`:
+    the next steps begin before it is done, up to the first that needs what it makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
     with external memory, `external` times that.
@@ -54,6 +54,7 @@ class Step:
     tools: tuple[str, ...] = ()
     optional_tools: tuple[str, ...] = ()
     command: Callable[[Board], str] | None = None
+    chosen: Callable[[Job], int | None] | None = None
     sources: tuple[str, ...] = ("lbq_hw", "lbq_hw/boards")
     libraries: tuple[str, ...] = LIBRARIES
     fabric: bool = False
@@ -280,6 +281,7 @@ def _key(job: Job, step: Step) -> str:
         needs=step.filled(step.needs, job.board),
         tools=step.filled((*step.tools, *step.optional_tools), job.board),
         command=step.command(job.board) if step.command else None,
+        chosen=step.chosen(job) if step.chosen else None,
         sources=step.sources,
         libraries=step.libraries,
     )

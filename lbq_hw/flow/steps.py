@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from lbq_hw import bitstream, cycles, golden, interpreter, resources, sizing, units
+from lbq_hw import bitstream, cycles, golden, interpreter, resources, units
 from lbq_hw.boards import clocks
 from lbq_hw.compiler import listing
+from lbq_hw.config import CoreConfig
 from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
 from lbq_hw.flow.job import FlowError, Job
@@ -42,17 +43,7 @@ def load(job: Job, work: Path) -> str:
 
 def fit_core(job: Job, work: Path) -> str:
     """Size the core for the board."""
-    options = job.options
-    sized = sizing.size(
-        job.network,
-        job.board,
-        lanes=options.lanes,
-        weight_bits=options.weight_bits,
-        memory=options.memory,
-        target_hz=None if options.freq is None else round(options.freq * 1e6),
-        images=job.sample.raw if job.sample.source != "noise" else None,
-        evaluation=job.evaluation,
-    )
+    sized = job.sized()
     _write(work / "core.json", sized.to_dict())
     _write(work / "config.json", sized.to_dict()["config"])
     _write(work / "clock.json", {"clock_hz": sized.clock_hz})
@@ -215,10 +206,8 @@ def place(job: Job, work: Path) -> str:
     tried: dict[str, float] = {}
     path = ""
     full = job.config.external > 0
-    first = options.seed
-    if first is None:
-        had = resources.met(job.config, job.board)
-        first = 1 if had is None else had.seed
+    first = first_seed(job)
+    assert first is not None
     for seed in range(first, first + options.tries):
         arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         log = job.log(f"place-seed{seed}")
@@ -236,6 +225,21 @@ def place(job: Job, work: Path) -> str:
         f"the best reaches {best:.1f} MHz: try --freq {int(best)} or fewer --lanes\n"
         f"its critical path:\n{path}"
     )
+
+
+def first_seed(job: Job) -> int | None:
+    """The seed that `place` begins with: what was asked for, or else the one with which this very
+    netlist met its clock in a build that was measured, or else 1. None before there is a netlist.
+    """
+    if job.options.seed is not None:
+        return job.options.seed
+    config, netlist = job.folder / "config.json", job.folder / "netlist.json"
+    if not (config.is_file() and netlist.is_file()):
+        return None
+    had = resources.met(CoreConfig.from_json(_text(config)), job.board)
+    if had is None or had.netlist != logs.netlist_digest(netlist):
+        return 1
+    return had.seed
 
 
 def pack(job: Job, work: Path) -> str:

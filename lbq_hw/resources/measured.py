@@ -25,19 +25,23 @@ def measured() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Met:
-    """A clock that place and route met, and the seed that did."""
+    """A clock that place and route met, the seed that did, and the digest of its netlist, which is
+    empty where it was not kept.
+    """
 
     clock_hz: float
     seed: int
+    netlist: str = ""
 
 
 def met(config: CoreConfig, board: Board) -> Met | None:
     """What this very core was built for on this board, and met; None if it was not built. Place
-    and route of the same netlist with the same options ends in the same way.
+    and route of the same netlist with the same options ends in the same way; of another netlist of
+    the same core the seed says nothing.
     """
     for point in measured():
         if "clock_mhz" in point and _built(point) == (board.name, config):
-            return Met(1e6 * point["clock_mhz"], point["seed"])
+            return Met(1e6 * point["clock_mhz"], point["seed"], point.get("netlist", ""))
     return None
 
 
@@ -63,6 +67,7 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     if all(clock.fmax_hz >= clock.target_hz for clock in clocks):
         point["clock_mhz"] = round(min(clock.target_hz for clock in clocks) / 1e6, 1)
         point["seed"] = _read(folder / "seeds.json")["seed"]
+        point["netlist"] = logs.netlist_digest(folder / "netlist.json")
     point["small"] = small(point)
     known = [other for other in measured() if _built(other) != _built(point)]
     known.append(point)

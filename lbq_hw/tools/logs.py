@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lbq_hw.tools.placed import KINDS, Clock, CriticalPath, Resource, Segment, Timing
@@ -30,6 +32,11 @@ _NO_ROOM = re.compile(
 _COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # how nextpnr ends
 
 
+# Lines of a netlist that place and route does not look at: the tool's version, lines of the source,
+# and contents of memories.
+_UNPLACED = re.compile(rb'\s*"(?:creator|src|INIT(?:VAL|_RAM)?_[0-9A-F]+)":')
+
+
 class LogError(ValueError):
     """A file of a tool that is not what it should be; one sentence."""
 
@@ -43,6 +50,18 @@ def parse(text: str, *, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise LogError(f"{name} must be a JSON object, not {value!r}")
     return value
+
+
+def netlist_digest(netlist: Path) -> str:
+    """SHA-256 of what place and route sees of a netlist of yosys. The same core has another one
+    where the tool, or what is baked into it, leads to other cells or names.
+    """
+    total = hashlib.sha256()
+    with netlist.open("rb") as lines:
+        for line in lines:
+            if not _UNPLACED.match(line):
+                total.update(line)
+    return total.hexdigest()
 
 
 def resources(report: Mapping[str, Any]) -> tuple[Resource, ...]:

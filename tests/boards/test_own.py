@@ -11,8 +11,8 @@ import pytest
 from lbq_hw import boards, build
 from lbq_hw.boards import BoardError
 from lbq_hw.chips import ULX3S
-from lbq_hw.external.__main__ import main as budget
-from lbq_hw.flow import Job, Options, inputs
+from lbq_hw.flow import Job, Options, Step, runner
+from lbq_hw.plan import main as plan
 from lbq_hw.resources.measured import add
 from lbq_hw.sim.command import main as simulate
 
@@ -225,25 +225,18 @@ def test_every_command_that_names_a_board_takes_its_file(
     said = f"{file} must set BOARD to a Board, as docs/boards.md shows\n"
     assert build.main(["--board", file, "--model", "digits"]) == 2
     assert simulate(["--board", file, "--model", "digits"]) == 2
-    assert budget(["--board", file]) == 2
-    assert capsys.readouterr().err == f"build: {said}sim: {said}error: {said}"
+    assert plan(["--board", file]) == 2
+    assert capsys.readouterr().err == f"build: {said}sim: {said}plan: {said}"
 
 
 def test_a_step_is_repeated_when_the_file_changes(tmp_path: Path) -> None:
-    def key(text: str, name: str) -> str:
-        (tmp_path / name).mkdir()
-        board = boards.find(write(tmp_path / name, text))
-        job = Job(Options(model=tmp_path / "net.lbq"), board, tmp_path)
-        return inputs.key_of(
-            job, name="rtl", options=(), needs=(), tools=(), command=None, sources=(), libraries=()
-        )
-
-    first = key(TEXT, "a")
-    same = boards.find(str(tmp_path / "a" / "mine.py"))
-    (tmp_path / "a" / "mine.py").write_text(TEXT + "# other pins\n", encoding="utf-8")
-    job = Job(Options(model=tmp_path / "net.lbq"), same, tmp_path)
-    nothing = {"options": (), "needs": (), "tools": (), "sources": (), "libraries": ()}
-    assert inputs.key_of(job, name="rtl", command=None, **nothing) != first
+    board = boards.find(write(tmp_path, TEXT))
+    job = Job(Options(model=tmp_path / "net.lbq"), board, tmp_path)
+    step = Step(name="rtl", run=lambda *_: "", sources=(), libraries=())
+    first = runner._key(job, step)
+    assert runner._key(job, step) == first
+    (tmp_path / "mine.py").write_text(TEXT + "# other pins\n", encoding="utf-8")
+    assert runner._key(job, step) != first
 
 
 def test_a_build_for_a_board_of_ones_own_is_no_measurement(tmp_path: Path) -> None:

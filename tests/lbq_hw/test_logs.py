@@ -160,3 +160,42 @@ def test_a_stat_without_cells_is_refused() -> None:
     with pytest.raises(logs.LogError) as caught:
         logs.cells({"design": []})
     assert str(caught.value) == "yosys stat must have design.num_cells_by_type"
+
+
+NETLIST = """{
+  "creator": "Yosys 0.70",
+  "modules": {
+    "top": {
+      "cells": {
+        "$auto$1": {
+          "type": "SB_LUT4", "parameters": {
+            "LUT_INIT": "10",
+            "INIT_0": "1111",
+            "INITVAL_3F": "1111",
+            "INIT_RAM_0A": "1111"
+          }, "attributes": {
+            "src": "top.v:7"
+          }
+} } } } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("0.70", "0.71", True),
+        ("top.v:7", "top.v:8", True),
+        ("1111", "1011", True),
+        ('"10"', '"11"', False),
+        ("$auto$1", "$auto$2", False),
+    ],
+)
+def test_a_netlist_is_known_by_what_is_placed(
+    old: str, new: str, same: bool, tmp_path: Path
+) -> None:
+    """Contents of memories, lines of the source and the tool's version are not placed."""
+    paths = tmp_path / "a.json", tmp_path / "b.json"
+    for path, text in zip(paths, (NETLIST, NETLIST.replace(old, new)), strict=True):
+        path.write_text(text, encoding="utf-8")
+    first, second = map(logs.netlist_digest, paths)
+    assert (first == second) is same

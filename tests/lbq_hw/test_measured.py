@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
@@ -30,13 +31,15 @@ def test_a_build_replaces_that_of_the_same_core_from_before_a_field_was_there(
     placed = {"utilization": used, "fmax": {"clk": {"achieved": 34.56, "constraint": 33}}}
     (tmp_path / "place.json").write_text(json.dumps(placed), encoding="utf-8")
     (tmp_path / "seeds.json").write_text('{"seed": 7, "seeds": {}}', encoding="utf-8")
+    (tmp_path / "netlist.json").write_text('{"modules": {}}', encoding="utf-8")
     monkeypatch.setattr(measured, "MEASURED", file)
     measured.measured.cache_clear()
     try:
         measured.add(tmp_path, lambda _: 5.0)
         found = [(p["config"]["lanes"], p["luts"], p["fmax_mhz"]) for p in measured.measured()]
         board, core = boards.find("icebreaker"), CoreConfig(lanes=8)
-        assert measured.met(core, board) == measured.Met(33e6, 7)
+        netlist = sha256(b'{"modules": {}}').hexdigest()
+        assert measured.met(core, board) == measured.Met(33e6, 7, netlist)
         assert measured.met(core.with_(lanes=16), board) is None
         assert measured.met(core, boards.find("icesugar")) is None
     finally:
