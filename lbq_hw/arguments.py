@@ -45,6 +45,10 @@ COMMANDS = {
         module="lbq_hw.sim.command",
         meaning="a whole network on the RTL, compared with the golden model",
     ),
+    "plan": Command(
+        module="lbq_hw.plan",
+        meaning="which boards hold a network, and its cycles by layer on the core for one",
+    ),
     "build": Command(
         module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
     ),

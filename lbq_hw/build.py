@@ -13,15 +13,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import board_tables, boards, extras, file, flow, units, zoo
-from lbq_hw.arguments import add_reading, reading, spoken
+from lbq_hw import board_tables, boards, extras, file, flow, units
+from lbq_hw.arguments import spoken
 from lbq_hw.boards.clocks import ClockError
 from lbq_hw.datasets import DatasetError
+from lbq_hw.flow import arguments
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
-ANY = "any"
 _EPILOG = """
 examples:
   python -m lbq_hw.build --board icebreaker --model mnist-4bit --data folder/of/mnist
@@ -32,9 +32,8 @@ examples:
       does it fit, and how fast would it be? answers in seconds
   python -m lbq_hw.build --board icebreaker --model net.lbq --from place --seed 7
       place and route again, from the saved products of the earlier steps
-  python -m lbq_hw.build --board any --report --model net.lbq
-      one table of all boards: what fits where, and how fast
 
+What fits where is printed by `python -m lbq_hw.plan`.
 Steps whose inputs have not changed are not repeated. Exit codes: 0 done, 1 a step failed, 2 bad
 input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
 """
@@ -47,12 +46,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
         return 0
     if args.board is None or args.model is None:
         return _fail("give --board and --model, or --list-boards", BAD_INPUT)
-    if (args.board == ANY) != args.report:
-        return _fail("--board any goes with --report, and --report with --board any", BAD_INPUT)
     try:
-        if args.report:
-            board_tables.what_fits(_options(args), as_json=args.json)
-            return 0
         job = _job(args)
         if args.dry_run:
             _show_plan(job, prove=args.prove, as_json=args.json)
@@ -76,27 +70,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(prog=prog)
-    parser.add_argument(
-        "--board",
-        metavar="NAME",
-        help="see --list-boards; or F.py, a board of one's own",
-    )
-    parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
+    arguments.add_core(parser)
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
-    parser.add_argument(
-        "--report",
-        action="store_true",
-        help="with --board any: size the core for every board, print one table, and end",
-    )
-    core = parser.add_argument_group("the core (sized for the board unless given)")
-    core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
-    core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
-    core.add_argument(
-        "--memory",
-        choices=["internal", "external"],
-        help="where weights lie (on the chip, unless only the board's memory holds them)",
-    )
-    core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
     steps = parser.add_argument_group("the flow", f"steps: {', '.join(flow.names())}")
     names = {"metavar": "STEP", "choices": flow.names()}
     steps.add_argument("--from", dest="first", help="run anew from this step on", **names)
@@ -117,38 +92,16 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     steps.add_argument("--tries", type=int, default=4, help="seeds to try until timing is met (4)")
     steps.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/BOARD-MODEL")
     steps.add_argument("--json", action="store_true", help="print one JSON object at the end")
-    images = parser.add_argument_group("images to check with")
-    images.add_argument("--dataset", help="default: the one the model was trained on")
-    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
-    add_reading(images)
-    images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
-    images.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
+    arguments.add_images(parser)
     return parser
 
 
 def _job(args: argparse.Namespace) -> flow.Job:
     board = boards.find(args.board)
-    options = _options(args)
+    options = arguments.options(args)
     name = file.load(options.model).name
     folder = args.build_dir or Path("build") / f"{board.name}-{name}"
     return flow.Job(options, board, folder.resolve())
-
-
-def _options(args: argparse.Namespace) -> flow.Options:
-    return flow.Options(
-        model=zoo.find(args.model),
-        lanes=args.lanes,
-        weight_bits=args.weight_bits,
-        memory=args.memory,
-        freq=args.freq,
-        seed=args.seed,
-        tries=args.tries,
-        dataset=args.dataset,
-        data=args.data,
-        raw=args.raw,
-        images=args.images,
-        reading=reading(args),
-    )
 
 
 def _build(job: flow.Job, args: argparse.Namespace) -> int:

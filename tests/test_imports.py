@@ -74,7 +74,7 @@ RULES = (
         never=("lbq_hw.file", "lbq_hw.manifest", "lbq_hw.compiler", "lbq_hw.core", "lbq_hw.flow"),
     ),
     Rule(module="lbq_hw.compiler", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
-    Rule(module="lbq_hw.chips", apart=("lbq_hw.chips.captures",), only=()),
+    Rule(module="lbq_hw.chips", apart=("lbq_hw.chips.captures", "lbq_hw.chips.__main__"), only=()),
     Rule(
         module="lbq_hw.cycles",
         apart=("lbq_hw.cycles.__main__",),

@@ -1,4 +1,7 @@
-"""How every board with external memory takes its words: the eye, the edge, and its margins."""
+"""How every board with external memory takes its words: the eye, the edge, and its margins.
+
+``python -m lbq_hw.chips`` prints the table of docs/external-memory.md.
+"""
 
 from __future__ import annotations
 

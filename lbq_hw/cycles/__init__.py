@@ -3,7 +3,7 @@
 `work` finds what each step asks for: requests, plane words with a flag, events. `stages` and
 `model` find when each of these passes each stage of the core, with every queue as deep as it is.
 `program` puts layers together, or passes and the tape that they wait for. `most` bounds them
-without an image. ``python -m lbq_hw.cycles --help`` prints a table.
+without an image. ``lbq plan`` prints a table.
 """
 
 from lbq_hw.cycles.means import means

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import random
 import re
 from dataclasses import replace
@@ -32,7 +31,6 @@ from lbq_hw.cycles import (
     predict,
     stages,
 )
-from lbq_hw.cycles.__main__ import main
 from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
@@ -369,48 +367,3 @@ def test_a_fifo_that_is_too_short_for_the_model_is_refused() -> None:
     text = "fifo_depth must be at least 3 for the cycle model, not 2"
     with pytest.raises(ValueError, match=f"^{text}$"):
         Lanes(2, neurons())
-
-
-def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--model", "digits", "--lanes", "8", "--images", "2", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["model"], facts["lanes"], facts["images"]) == ("digits", 8, 2)
-    assert facts["cycles"] == sum(layer["cycles"] for layer in facts["layers"])
-    assert facts["utilisation"] == facts["acs_bit_sparse"] / (8 * facts["cycles"])
-    assert {"name", *COUNTERS, "utilisation", "bounds", "limit"} < set(facts["layers"][0])
-
-
-def test_the_command_tells_the_slowest_image(capsys: pytest.CaptureFixture[str]) -> None:
-    cycles = []
-    for count in (1, 2):
-        assert main(["--images", str(count), "--json"]) == 0
-        cycles.append(json.loads(capsys.readouterr().out))
-    first, both = cycles
-    assert first["slowest_cycles"] == first["cycles"]
-    second = 2 * both["cycles"] - first["cycles"]
-    assert both["slowest_cycles"] == max(first["cycles"], second) != min(first["cycles"], second)
-    assert main(["--images", "2"]) == 0
-    assert f"the slowest {both['slowest_cycles']:,.0f}" in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    text = capsys.readouterr().out
-    assert "digits on 16 lanes, 1 image" in text
-    assert "utilisation" in text
-    assert "logits" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--lanes", "5"], "error: lanes must be a power of two, not 5\n"),
-        (["--dataset", "mnist"], "error: the model takes images of shape (1, 8, 8), those of the "
-         "dataset 'mnist' are (1, 28, 28)\n"),
-    ],
-)  # fmt: skip
-def test_the_command_refuses_in_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(arguments) == 2
-    assert capsys.readouterr().err == message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,11 @@ from PIL import Image
 
 from lbq_hw import datasets, file, flow, golden, zoo
 from lbq_hw.build import main as build_main
-from lbq_hw.cycles.__main__ import main as cycles_main
 from lbq_hw.datasets import DatasetError, own
 from lbq_hw.datasets.fitting import load_dataset, load_samples, noise
 from lbq_hw.evaluate import main as evaluate_main
-from lbq_hw.external.__main__ import main as external_main
 from lbq_hw.network import Network
+from lbq_hw.plan import main as plan_main
 from tests.lbq_hw.test_evaluate import small
 
 RANDOM = np.random.default_rng(1)
@@ -401,34 +399,21 @@ def test_digits_as_arrays_evaluate_like_the_digits(
     assert found == wanted | {"dataset": "npz", "split": "whole"}
 
 
-SMALL_PLAN = ["--model", "digits", "--lanes", "8", "--weight-rows", "64", "--block-rows", "8"]
-
-
-@pytest.mark.parametrize(
-    ("main", "options"),
-    [(cycles_main, []), (external_main, SMALL_PLAN)],
-    ids=["cycles", "external"],
-)
 def test_digits_as_arrays_are_predicted_like_the_digits(
-    main: Callable[..., int],
-    options: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     digits = datasets.load("digits", split="test")
     path = saved(tmp_path / "a.npz", images=digits.images, labels=digits.labels)
-    assert main([*options, "--json"]) == 0
-    wanted = capsys.readouterr().out
-    assert main([*options, "--json", "--dataset", "npz", "--data", str(path)]) == 0
-    assert capsys.readouterr().out == wanted
+    planned = ["--board", "sim", "--lanes", "8", "--json"]
+    assert plan_main(planned) == 0
+    wanted = json.loads(capsys.readouterr().out)
+    assert plan_main([*planned, "--dataset", "npz", "--data", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == wanted | {"source": "npz"}
 
 
-@pytest.mark.parametrize("main", [cycles_main, evaluate_main, external_main])
-def test_help_says_what_data_may_be(
-    main: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_says_what_data_may_be(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["--help"])
+        evaluate_main(["--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "--data PATH folder of the dataset's files, official ones or torchvision's (digits needs "

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from lbq_hw import board_tables, boards, build, sizing, zoo
+from lbq_hw import boards, plan, sizing, zoo
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load
-from lbq_hw.flow import Options
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
 from lbq_hw.sizing import Refusal, SizedCore, on_tape, survey
@@ -64,8 +63,8 @@ def test_every_board_with_a_fabric_has_a_line() -> None:
 def test_the_table_fits_a_terminal_and_says_what_is_short(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = ["--board", "any", "--report", "--model", "digits", "--lanes", "8"]
-    assert build.main(arguments) == 0
+    arguments = ["--model", "digits", "--lanes", "8"]
+    assert plan.main(arguments) == 0
     out = capsys.readouterr().out
     assert "versa-ecp5 does not hold it: Versa ECP5 is full\n" in out
     (row,) = [line for line in out.splitlines() if line.strip().startswith("ulx3s-85f ")]
@@ -82,22 +81,13 @@ def test_the_table_fits_a_terminal_and_says_what_is_short(
         "10,000",
     ]
     assert len(row.rstrip()) <= 80
-    assert build.main([*arguments, "--json"]) == 0
+    assert plan.main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["model"] == "digits"
     assert [line["board"] for line in facts["boards"] if line["fits"]] == [
         "icebreaker",
         "ulx3s-85f",
     ]
-
-
-@pytest.mark.parametrize("arguments", [["--board", "any"], ["--board", "sim", "--report"]])
-def test_any_and_report_go_together(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert build.main([*arguments, "--model", "digits"]) == 2
-    said = "build: --board any goes with --report, and --report with --board any\n"
-    assert capsys.readouterr().err == said
 
 
 def test_a_line_is_what_sizing_says() -> None:
@@ -119,7 +109,7 @@ def test_a_clock_that_no_board_makes_is_told_for_each() -> None:
 
 @pytest.mark.slow
 def test_several_processes_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    board_tables.what_fits(Options(model=zoo.find("mnist-4bit"), lanes=8), as_json=True)
+    assert plan.main(["--model", "mnist-4bit", "--lanes", "8", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     network = load(zoo.find("mnist-4bit"))
     evaluation = json.loads(zoo.evaluation("mnist-4bit").read_text("utf-8"))

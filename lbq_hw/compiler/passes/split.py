@@ -29,7 +29,7 @@ class Room:
 
     `slots` of `block_rows` weight rows, each for one block; `partial_words`, each the partial sums,
     of `partial_bits`, of one group of channels; `groups` of a tile; `pairs`: two rows are added in
-    a cycle; `halves`: parts are half of the slots and nothing stays, for comparison.
+    a cycle.
     """
 
     slots: int
@@ -38,7 +38,6 @@ class Room:
     partial_bits: int
     groups: int
     pairs: bool = False
-    halves: bool = False
 
     def __post_init__(self) -> None:
         for name in ("slots", "block_rows", "groups"):
@@ -82,9 +81,9 @@ def choices(demand: LayerDemand, room: Room) -> list[Choice]:
     if not band_rows or demand.partial_bits > room.partial_bits:
         return found
     bands = -(-demand.rows // min(band_rows, demand.rows))
-    for part in _sizes((room.slots - few) // 2, only_most=room.halves):
+    for part in _sizes((room.slots - few) // 2):
         # With one band nothing is used twice, so nothing need stay.
-        most = room.slots - 2 * part if bands > 1 and not room.halves else few
+        most = room.slots - 2 * part if bands > 1 else few
         most = min(most, few + many - part)
         for resident in sorted({few, (few + most) // 2, most}):
             if few <= resident <= most:
@@ -92,12 +91,11 @@ def choices(demand: LayerDemand, room: Room) -> list[Choice]:
     return found
 
 
-def _sizes(most: int, *, only_most: bool) -> list[int]:
+def _sizes(most: int) -> list[int]:
     """Blocks of a part that are tried: 1, 2, 3, 4, 6, 8, 12, ... and the most."""
     tried = {1 << log for log in range(most.bit_length())}
     tried |= {3 << log for log in range(most.bit_length())}
-    tried = {most} if only_most else tried | {most}
-    return [size for size in sorted(tried) if 0 < size <= most]
+    return [size for size in sorted(tried | {most}) if 0 < size <= most]
 
 
 def passes(demand: LayerDemand, choice: Choice, room: Room) -> list[Pass]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from networks import random_images, random_network
 
@@ -15,7 +13,6 @@ from lbq_hw.compiler.passes import PlanError, Room, cut
 from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.config import CoreConfig
-from lbq_hw.external.__main__ import main
 from lbq_hw.network import INPUT
 
 TIMING = default_timing(16)
@@ -76,20 +73,3 @@ def test_a_table_that_no_cut_fits_is_named() -> None:
         f"layer {most.name!r}: a pass needs {needed} segments, the core has 1"
     )
     assert caught.value.changes == {"segments": needed}
-
-
-def test_the_command_prints_the_budget_of_digits(capsys: pytest.CaptureFixture[str]) -> None:
-    args = ["--model", "digits", "--lanes", "8", "--weight-rows", "64", "--block-rows", "8"]
-    assert main([*args, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    total = sum(layer["compute_cycles"] + layer["wait_cycles"] for layer in facts["layers"])
-    assert facts["cycles"] == total
-    assert facts["bytes"] == sum(layer["bytes"] for layer in facts["layers"])
-    assert facts["block_rams"]["of"] == 208
-    assert main(args) == 0
-    assert "images/s" in capsys.readouterr().out
-
-
-def test_the_command_names_a_board_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--board", "ulx3s-86f"]) == 2
-    assert capsys.readouterr().err.startswith("error: no board 'ulx3s-86f'")

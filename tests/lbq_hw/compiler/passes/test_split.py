@@ -97,11 +97,6 @@ def test_a_layer_has_no_cut_where_partial_sums_are_too_wide_or_too_many() -> Non
     assert choices(layer(blocks=9), room(4, 64)) != []
 
 
-def test_halves_leave_nothing_in_place() -> None:
-    core = Room(slots=4, block_rows=64, partial_words=64, partial_bits=20, groups=4, halves=True)
-    assert choices(layer(blocks=9), core) == [Choice(bands=8, resident=0, part=2)]
-
-
 def test_a_band_begins_with_the_part_that_the_band_before_ended_with() -> None:
     core = room(4, 64)
     cut = passes(layer(blocks=6, tiles=1), Choice(bands=8, resident=0, part=2), core)

@@ -1,0 +1,47 @@
+"""Command line arguments of the commands that size a core: ``lbq plan`` and ``lbq build``."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+
+from lbq_hw import zoo
+from lbq_hw.arguments import add_reading, reading
+from lbq_hw.flow.job import Options
+
+
+def add_core(parser: argparse.ArgumentParser) -> None:
+    """``--board``, ``--model``, and the options that override what sizing chooses."""
+    parser.add_argument(
+        "--board",
+        metavar="NAME",
+        help="as lbq build --list-boards prints it; or F.py, a board of one's own",
+    )
+    parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
+    core = parser.add_argument_group("the core (sized for the board unless given)")
+    core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
+    core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
+    core.add_argument(
+        "--memory",
+        choices=["internal", "external"],
+        help="where weights lie (on the chip, unless only the board's memory holds them)",
+    )
+    core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
+    """The images that the network runs on."""
+    images = parser.add_argument_group("images to check with")
+    images.add_argument("--dataset", help="default: the one the model was trained on")
+    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    add_reading(images)
+    images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
+    images.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
+
+
+def options(args: argparse.Namespace) -> Options:
+    """What was asked for by them, and by those that the command adds under names of `Options`."""
+    asked = {
+        field.name: getattr(args, field.name) for field in fields(Options) if field.name in args
+    }
+    return Options(**asked | {"model": zoo.find(args.model), "reading": reading(args)})

@@ -1,0 +1,192 @@
+"""What a network needs and how fast it would be, before anything is built: ``lbq plan --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lbq_hw import boards, cycles, extras, file, flow, interpreter, units
+from lbq_hw.arguments import spoken
+from lbq_hw.chips.timing import reader_timing
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.datasets import DatasetError
+from lbq_hw.flow import arguments
+from lbq_hw.sizing import FitError, survey
+
+_EPILOG = """
+examples:
+  python -m lbq_hw.plan --model mnist
+      one table of all boards: what fits where, and how fast; estimates
+  python -m lbq_hw.plan --model mnist-4bit --board icebreaker --data folder/of/mnist
+      the core for one board, what it would take of it (estimates), and its cycles by layer
+  python -m lbq_hw.plan --model net.lbq --core core.json --images 10 --json
+      the cycles by layer on a core of one's own: JSON of a CoreConfig, such as the config.json of
+      a build
+
+cycles by layer are not estimated: they equal what the core's counters count, for each image.
+  utilisation   bit-sparse ACs / (lanes x cycles), all overhead included; with pairs, a lane can
+                add two weights in a cycle, and half of that
+  limit         what most cycles of the layer are for:
+    events      the lanes accumulate all the time; more lanes or a sparser network would help
+    scanner     there are more words to read, or requests, than events; longer plane words or
+                summary words would help
+    walker      steps have fewer events than the walker needs cycles to prepare the next
+    neurons     sums wait for the neuron units, or for levels to be written plane by plane; more
+                units help if there are fewer of them than lanes / planes
+    overhead    start, end and parts that wait for each other: a small layer
+    memory      passes wait for the tape, in a core with external memory
+"""
+_NUMBERS = {"cycles": "cycles", "events": "events", "null_events": "null events",
+            "scanner_stalls": "no event", "neuron_stalls": "sum waits"}  # fmt: skip
+
+
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.plan") -> int:
+    args = _parser(prog).parse_args(argv)
+    try:
+        options = arguments.options(args)
+        job = flow.Job(options, boards.find(args.board or "sim"), Path())
+        job.network = file.load(options.model)
+        if args.board is None and args.core is None:
+            _what_fits(job, as_json=args.json)
+            return 0
+        facts = _planned(job, args.core)
+    except (FitError, DatasetError, ValueError, TypeError) as error:  # of what was asked for
+        return _fail(error)
+    except (OverflowError, MemoryError, OSError) as error:
+        return _fail(error)
+    except ModuleNotFoundError as error:
+        return _fail(extras.remedy(error))
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        _show(facts)
+    return 0
+
+
+def _fail(error: Exception | str) -> int:
+    print(f"plan: {error}", file=sys.stderr)
+    return 2
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Say which boards hold a network, or how many cycles each of its layers takes "
+        "on the core for one board.",
+        epilog=spoken(_EPILOG, prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    arguments.add_core(parser)
+    parser.set_defaults(model="digits")
+    parser.add_argument("--core", type=Path, metavar="F", help="JSON of a core, not a sized one")
+    arguments.add_images(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    return parser
+
+
+def _what_fits(job: flow.Job, *, as_json: bool) -> None:
+    """Print which boards hold the network, and how fast each of them would be."""
+    name, busy = job.network.name, job.activity
+    with Console(stderr=True).status(f"sizing {name} for every board"):
+        lines = survey.survey(job.network, busy=busy, options=job.options.sizing)
+    if as_json:
+        found = [asdict(line) for line in lines]
+        print(json.dumps({"model": name, "activity": busy.source, "boards": found}))
+        return
+    title = f"{name}: estimates; the link is not in the times"
+    table = Table(box=box.SIMPLE, title=title, pad_edge=False, padding=(0, 1, 0, 0))
+    for number, heading in enumerate(survey.COLUMNS):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for line in lines:
+        if line.fits:
+            table.add_row(*line.cells)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(table)
+    for line in lines:
+        if not line.fits:
+            console.print(f"{line.board} does not hold it: {'; '.join(line.short)}")
+    if busy.remark:
+        console.print(f"Times are {busy.remark}.")
+
+
+def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
+    """One JSON-able object; counts are means per image, but for the cycles of the slowest one."""
+    board, sized = job.board, None
+    if core is None:
+        sized = job.sized()
+        config, clock_hz = sized.config, sized.clock_hz
+    else:
+        config = CoreConfig.from_json(core.read_text(encoding="utf-8"))
+        clock_hz = job.options.target_hz or board.target_hz
+    timing = None
+    if config.external and board.chip is not None:
+        timing = reader_timing(board.chip, clock_hz)
+    program = compile_network(job.network, config, timing=timing)
+    found = []
+    for raw in job.images.raw:
+        levels = interpreter.run(program, raw).levels
+        found.append(cycles.predict(program, raw, levels, timing=timing))
+    slowest = max(sum(layer.cycles for layer in image) for image in found)
+    return {
+        "model": job.network.name,
+        "board": board.name,
+        "lanes": config.lanes,
+        "clock_hz": clock_hz,
+        "core": None if sized is None else sized.summary,
+        "estimate": None if sized is None or sized.estimate is None else asdict(sized.estimate),
+        "tape_bytes": len(program.tape),
+        "budget": [layer.summary() for layer in program.budget],
+        "source": job.images.source,
+        **cycles.means(found, adders=config.adders),
+        "slowest_cycles": slowest,
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    if facts["core"] is not None:
+        console.print(f"{facts['board']}: {facts['core']}", soft_wrap=True, highlight=False)
+    images = f"1 image of {facts['source']}"
+    if facts["images"] > 1:
+        slowest = f"the slowest {facts['slowest_cycles']:,.0f}"
+        images = f"the mean of {facts['images']} images of {facts['source']}, {slowest}"
+    table = Table(title=f"{escape(facts['model'])} on {facts['lanes']} lanes, {images}")
+    passes = {layer["name"]: [f"{layer['passes']:,}"] for layer in facts["budget"]}
+    headings = ["layer", *_NUMBERS.values(), "utilisation", "limit"]
+    for heading in [*headings, "passes"] if passes else headings:
+        table.add_column(heading, justify="left" if heading in ("layer", "limit") else "right")
+    for layer in facts["layers"]:
+        name, limit = layer["name"], layer["limit"]
+        table.add_row(escape(name), *_cells([layer], layer), limit, *passes.get(name, []))
+    table.add_section()
+    table.add_row("all", *_cells(facts["layers"], facts), "")
+    console.print(table)
+    console.print("Each cycle of the lanes is an event, a null event, or one of the two waits.")
+    seconds = facts["cycles"] / facts["clock_hz"]
+    rate = f"{units.seconds(seconds)} per image, {units.three_digits(1 / seconds)} images/s"
+    console.print(f"At {facts['clock_hz'] / 1e6:g} MHz: {rate} without the link.")
+    if facts["tape_bytes"]:
+        console.print(f"The tape has {facts['tape_bytes']:,} bytes.")
+
+
+def _cells(layers: Sequence[dict[str, Any]], whole: dict[str, Any]) -> list[str]:
+    """Sums over the layers, and the utilisation of them as a `whole`."""
+    sums = (sum(layer[name] for layer in layers) for name in _NUMBERS)
+    return [*(f"{count:,.0f}" for count in sums), f"{whole['utilisation']:.3f}"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
