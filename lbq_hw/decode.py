@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -137,7 +138,8 @@ _BASIC: dict[Any, Reader] = {
 
 @cache
 def reader(kind: Any) -> Reader:
-    """The reader of an annotated type: a dataclass, a basic type, or a container of such.
+    """The reader of an annotated type: a dataclass, a basic type, an enum of strings, or a
+    container of such.
 
     Keys of a dataclass that have a default may be left out. What its own checks refuse is told with
     the place.
@@ -152,6 +154,9 @@ def reader(kind: Any) -> Reader:
         return optional(reader(kind))
     if origin is Literal:
         return _choice(arguments)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        chosen = _choice([member.value for member in kind])
+        return lambda value, place: kind(chosen(value, place))
     if origin is tuple and arguments[-1] is not ...:
         return _tuple([reader(argument) for argument in arguments])
     if origin in (tuple, Sequence):

@@ -145,7 +145,7 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         "clock_hz": clock_hz,
         "core": None if sized is None else sized.summary,
         "estimate": None if sized is None or sized.estimate is None else asdict(sized.estimate),
-        "tape_bytes": len(program.tape),
+        "tape_bytes": len(program.tape) if config.external else 0,
         "budget": [layer.summary() for layer in program.budget],
         "source": job.images.source,
         **cycles.means(found, adders=config.adders),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
 import pytest
@@ -114,6 +115,18 @@ def test_the_error_of_a_key_has_its_path_even_where_the_outermost_object_has_no_
     with pytest.raises(MissingKeyError) as missing:
         decode.reader(Drawing)({"kind": "open"}, "")
     assert missing.value.key == "points"
+
+
+def test_a_string_becomes_a_member_of_its_enum() -> None:
+    class Colour(StrEnum):
+        RED = "red"
+        BLUE = "blue"
+
+    assert decode.reader(Colour)("red", "colour") is Colour.RED
+    for wrong in ("RED", 0, ["red"]):
+        with pytest.raises(DecodeError) as error:
+            decode.reader(Colour)(wrong, "colour")
+        assert str(error.value) == f"colour must be one of 'red', 'blue', not {wrong!r}"
 
 
 def test_a_type_without_a_reader_is_told() -> None:
