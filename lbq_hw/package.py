@@ -15,6 +15,7 @@ import secrets
 import shutil
 import stat
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import decode, file, selftest
 from lbq_hw.chips import CHIPS, Chip
+from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import meaning
 from lbq_hw.decode import DecodeError, shown
@@ -95,6 +97,13 @@ class Package:
     tape: bytes
     memory: ExternalMemory | None
     folder: Path
+
+    @cached_property
+    def program(self) -> Program:
+        """What the core is to execute: no layer is cut again if there is a tape."""
+        if self.tape:
+            return program_of_tape(self.network, self.config, self.tape)
+        return compile_network(self.network, self.config)
 
 
 @dataclass(frozen=True, kw_only=True)

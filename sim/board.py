@@ -17,7 +17,6 @@ from pathlib import Path
 
 from lbq_hw import boards, package
 from lbq_hw.chips import Chip
-from lbq_hw.compiler import compile_network
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
@@ -56,7 +55,7 @@ def build(packed: Package, *, waves: bool = False, cache: Path = CACHE) -> Path:
         system = SystemWithMemory(packed.config, memory, baud=packed.baud)
         text = convert_large(system, name="system") + MODEL.read_text(encoding="utf-8")
         return build_bench(text, BENCH, **made)
-    image = compile_network(packed.network, packed.config).image() if packed.baked else None
+    image = packed.program.image() if packed.baked else None
     system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
     return build_bench(convert_large(system, name="system"), BENCH, **made)
 

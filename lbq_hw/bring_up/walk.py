@@ -6,12 +6,10 @@ import enum
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from lbq_hw.boards import Board
 from lbq_hw.bring_up.machine import Machine, Usb
-from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.host import Device, SerialTransport, ports
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.package import Package
@@ -69,14 +67,6 @@ class Visit:
         assert self.package is not None
         return self.package
 
-    @cached_property
-    def program(self) -> Program:
-        """What the core is to execute."""
-        packed = self.packed
-        if packed.tape:
-            return program_of_tape(packed.network, packed.config, packed.tape)
-        return compile_network(packed.network, packed.config)
-
     @contextmanager
     def line(self, *, timeout: float | None = None) -> Iterator[SerialTransport]:
         """The line to the board's core, by a port whose name is kept."""
@@ -90,12 +80,12 @@ class Visit:
     def device(self) -> Iterator[tuple[SerialTransport, Device]]:
         """The core behind the line."""
         with self.line() as line:
-            yield line, Device(line, self.program)
+            yield line, Device(line, self.packed.program)
 
     def _answers(self, name: str) -> bool:
         try:
             with self.machine.open(name, baud=self.packed.baud, timeout=self.timeout / 10) as line:
-                Device(line, self.program)
+                Device(line, self.packed.program)
         except DeviceError:
             return False
         return True

@@ -13,20 +13,20 @@ result fits are exact, whatever their operands were.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lbq_hw import numeric
 from lbq_hw.compiler import neurons
 from lbq_hw.compiler.lower import Lowered, LoweredLayer, LoweredPath
 from lbq_hw.compiler.passes.blocks import block_rows
 from lbq_hw.compiler.passes.demand import LayerDemand
+from lbq_hw.compiler.passes.placed import shared
 from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds
 
 
-@dataclass(frozen=True, kw_only=True)
-class Need:
+class Need(NamedTuple):
     """`what` at `place` needs at least `amount` `unit` of the CoreConfig field `field`."""
 
     place: str
@@ -66,38 +66,17 @@ def find(lowered: Lowered, demands: Sequence[LayerDemand], config: CoreConfig) -
 
     `demands`: with external memory, where passes share what else the whole network would need.
     """
-    network, layers, tensors = lowered.network, lowered.layers, lowered.tensors
-    needs = [
-        Need(
-            place="network",
-            what="the time loop",
-            unit="timesteps",
-            amount=network.timesteps,
-            field="timesteps",
-        )
-    ]
+    layers, tensors = lowered.layers, lowered.tensors.values()
+    timesteps = lowered.network.timesteps
+    needs = [Need("network", "the time loop", "timesteps", timesteps, "timesteps")]
     for layer, proven in zip(layers, lowered.bounds, strict=True):
         needs += _layer(layer, proven)
-    for tensor in tensors.values():
-        needs.append(
-            Need(
-                place=f"tensor {tensor.name!r}",
-                what="a row",
-                unit="words",
-                amount=tensor.row_words,
-                field="row_words",
-            )
-        )
-    peak = max(tensors.values(), key=lambda tensor: tensor.end)
-    needs.append(
-        Need(
-            place=f"tensor {peak.name!r}",
-            what="the activation memory",
-            unit="words",
-            amount=peak.end,
-            field="plane_words",
-        )
-    )
+    for tensor in tensors:
+        place = f"tensor {tensor.name!r}"
+        needs.append(Need(place, "a row", "words", tensor.row_words, "row_words"))
+    peak = max(tensors, key=lambda tensor: tensor.end)
+    place = f"tensor {peak.name!r}"
+    needs.append(Need(place, "the activation memory", "words", peak.end, "plane_words"))
     if config.external:
         for layer, demand in zip(layers, demands, strict=True):
             needs += _passes(layer, demand, config)
@@ -108,20 +87,16 @@ def find(lowered: Lowered, demands: Sequence[LayerDemand], config: CoreConfig) -
 def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     layer, place = lowered.layer, f"layer {lowered.layer.name!r}"
     weights = lowered.weights
-
-    def need(what: str, unit: str, amount: int, field: str) -> Need:
-        return Need(place=place, what=what, unit=unit, amount=amount, field=field)
-
     width = max(2, numeric.signed_width(int(weights.min()), int(weights.max())))
-    yield need("a weight", "bits", width, "weight_bits")
+    yield Need(place, "a weight", "bits", width, "weight_bits")
     if bounds is not None:
-        yield need("the accumulator", "bits", bounds.acc_bits, "acc_bits")
+        yield Need(place, "the accumulator", "bits", bounds.acc_bits, "acc_bits")
         # One more than U reaches, so that the largest number is a threshold never reached.
         low, high = int(bounds.u_low.min()), int(bounds.u_high.max()) + 1
-        yield need("the membrane", "bits", numeric.signed_width(low, high), "membrane_bits")
-    yield need("a level", "planes", neurons.output_planes(layer), "planes")
-    yield need("the fraction", "bits", layer.fraction_bits, "fraction_bits")
-    yield need("the decay", "bits", neurons.decay(layer)[1], "decay_bits")
+        yield Need(place, "the membrane", "bits", numeric.signed_width(low, high), "membrane_bits")
+    yield Need(place, "a level", "planes", neurons.output_planes(layer), "planes")
+    yield Need(place, "the fraction", "bits", layer.fraction_bits, "fraction_bits")
+    yield Need(place, "the decay", "bits", neurons.decay(layer)[1], "decay_bits")
     stacked = [run.rows for path in lowered.paths for run in path.runs if path.stacked]
     window = lowered.window
     sides = [*layer.shape[1:], *layer.output_shape[1:], *stacked]
@@ -130,17 +105,17 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
         for stride, size in zip(window.stride, layer.output_shape[1:], strict=True)
         if size > 1
     ]
-    yield need("its largest loop", "rows or columns", max(sides), "side")
-    yield need("its max-pool", "rows or columns", max(window.kernel), "window")
-    yield need("it", "paths", len(lowered.paths), "layer_paths")
+    yield Need(place, "its largest loop", "rows or columns", max(sides), "side")
+    yield Need(place, "its max-pool", "rows or columns", max(window.kernel), "window")
+    yield Need(place, "it", "paths", len(lowered.paths), "layer_paths")
     highest = max(segment.exponent for segment in lowered.segments)
-    yield need("the highest exponent", "doublings", highest, "exponents")
+    yield Need(place, "the highest exponent", "doublings", highest, "exponents")
     identities = any(path.identity for path in lowered.paths)
-    yield need("an identity shortcut", "identity", int(identities), "identities")
+    yield Need(place, "an identity shortcut", "identity", int(identities), "identities")
     resets = neurons.needs_reset(layer)
-    yield need("a reset that is not the threshold", "reset memory", int(resets), "resets")
+    yield Need(place, "a reset that is not the threshold", "reset memory", int(resets), "resets")
     to_zero = neurons.resets_to_zero(layer)
-    yield need("a reset to zero", "reset to zero", int(to_zero), "zero_resets")
+    yield Need(place, "a reset to zero", "reset to zero", int(to_zero), "zero_resets")
     for path in lowered.paths:
         yield from _reach(place, path)
 
@@ -152,43 +127,35 @@ def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
     bits = max(*map(abs, path.columns.reach), path.columns.step) * path.source.pitch
     bits = max(bits, *(run.column + run.length - 1 for run in path.runs))
     what = f"the window on {path.source.name!r}"
-    yield Need(place=place, what=what, unit="words", amount=words // 4 + 1, field="plane_words")
-    row_words = bits // (4 * path.source.word) + 1
-    yield Need(place=place, what=what, unit="words per row", amount=row_words, field="row_words")
+    yield Need(place, what, "words", words // 4 + 1, "plane_words")
+    yield Need(place, what, "words per row", bits // (4 * path.source.word) + 1, "row_words")
 
 
 def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
     """Memories that all layers share; the place is the layer that finds no room in the core."""
     lanes = config.lanes
-    shared = (
+    kinds = (
         ("the weight memory", "rows", "weight_rows", [len(low.weights) for low in layers]),
         ("the parameter memory", "channels", "channels", [low.tiles * lanes for low in layers]),
         ("the layer table", "entries", "layers", [1] * len(layers)),
         ("the path table", "entries", "paths", [len(low.paths) for low in layers]),
         ("the segment table", "entries", "segments", [len(low.segments) for low in layers]),
-        ("the run table", "entries", "runs", [run_count(low) for low in layers]),
+        ("the run table", "entries", "runs", [_run_count(low) for low in layers]),
     )
-    for what, unit, field, amounts in shared:
+    for what, unit, field, amounts in kinds:
         total, full = 0, layers[-1]
         for lowered, amount in zip(layers, amounts, strict=True):
             if total <= getattr(config, field) < total + amount:
                 full = lowered
             total += amount
-        yield Need(
-            place=f"layer {full.layer.name!r}", what=what, unit=unit, amount=total, field=field
-        )
+        yield Need(f"layer {full.layer.name!r}", what, unit, total, field)
     yield _logits(layers[-1], config)
 
 
 def _logits(readout: LoweredLayer, config: CoreConfig) -> Need:
-    pixels = readout.layer.shape[1] * readout.layer.shape[2]
-    return Need(
-        place=f"layer {readout.layer.name!r}",
-        what="the logits memory",
-        unit="logits",
-        amount=readout.tiles * config.lanes * pixels,
-        field="logits",
-    )
+    place, (_, height, width) = f"layer {readout.layer.name!r}", readout.layer.shape
+    amount = readout.tiles * config.lanes * height * width
+    return Need(place, "the logits memory", "logits", amount, "logits")
 
 
 def _passes(lowered: LoweredLayer, demand: LayerDemand, config: CoreConfig) -> Iterator[Need]:
@@ -197,30 +164,26 @@ def _passes(lowered: LoweredLayer, demand: LayerDemand, config: CoreConfig) -> I
     """
     place = f"layer {lowered.layer.name!r}"
 
-    def need(what: str, unit: str, amount: int, field: str) -> Need:
-        return Need(place=place, what=what, unit=unit, amount=amount, field=field)
-
-    yield need("the path table", "entries", len(lowered.paths), "paths")
-    yield need("the segment table", "entries", len(lowered.segments), "segments")
+    yield Need(place, "the path table", "entries", len(lowered.paths), "paths")
+    yield Need(place, "the segment table", "entries", len(lowered.segments), "segments")
     rows, stays = block_rows(config.weight_rows), len(demand.resident)
     slots, words = config.weight_rows // rows, int(demand.steps.max()) * config.groups
     cut = [
-        need("the weight memory", "rows", rows * (stays + 2), "weight_rows"),
-        need("an output row of partial sums", "words", words, "partial_words"),
-        need("a partial sum", "bits", demand.partial_bits, "partial_bits"),
+        Need(place, "the weight memory", "rows", rows * (stays + 2), "weight_rows"),
+        Need(place, "an output row of partial sums", "words", words, "partial_words"),
+        Need(place, "a partial sum", "bits", demand.partial_bits, "partial_bits"),
     ]
     whole = len(demand.blocks) + stays <= slots
     if not demand.blocks:
-        yield need("the weight memory", "rows", rows * stays, "weight_rows")
+        yield Need(place, "the weight memory", "rows", rows * stays, "weight_rows")
     elif not whole:
         yield from cut
     runs = side_by_side((*demand.resident, *demand.blocks), rows)
     if demand.blocks and not (whole and any(one.violation(config) for one in cut)):
         runs = max(len(block.pieces) for block in demand.blocks)
         runs += sum(len(block.pieces) for block in demand.resident)
-    yield need("the run table", "entries", runs, "runs")
+    yield Need(place, "the run table", "entries", runs, "runs")
 
 
-def run_count(lowered: LoweredLayer) -> int:
-    """Entries of the run table: paths with the same runs share them."""
-    return sum(len(runs) for runs in dict.fromkeys(path.runs for path in lowered.paths))
+def _run_count(lowered: LoweredLayer) -> int:
+    return len(shared(tuple(path.runs for path in lowered.paths))[1])

@@ -14,7 +14,6 @@ from rich.progress import Progress
 
 from lbq_hw import golden, package, units
 from lbq_hw.arguments import add_reading, positive, reading, spoken
-from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.host import ports
@@ -133,14 +132,8 @@ def _opened(args: argparse.Namespace, packed: Package) -> Iterator[SerialTranspo
         yield line
 
 
-def _program(packed: Package) -> Program:
-    if packed.tape:
-        return program_of_tape(packed.network, packed.config, packed.tape)
-    return compile_network(packed.network, packed.config)
-
-
 def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Measured:
-    program = _program(packed)
+    program = packed.program
     if not len(samples.images):
         raise ValueError("the dataset must have an image")
     with _opened(args, packed) as line, image_bar() as bar:
@@ -215,7 +208,7 @@ def _test_memory(args: argparse.Namespace, packed: Package) -> int:
         raise ValueError(f"the core of {packed.folder} has no external memory to test")
     with _opened(args, packed) as line, image_bar() as bar:
         bar.add_task("memory test", total=None)
-        device = Device(line, _program(packed))
+        device = Device(line, packed.program)
         if args.recalibrate:
             device.recalibrate()
         memory = device.memory()

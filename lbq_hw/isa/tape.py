@@ -1,4 +1,7 @@
-"""The tape as bytes: items in the order in which the core takes them.
+"""The tape as bytes: a program as items, in the order in which a core takes them.
+
+A core with external memory reads the tape there, once per inference. Other cores get what it writes
+from the host, once, and then all of its passes may begin.
 
 An item is 32-bit slices, lowest byte first: an address, a count with a pass, the payload, a CRC::
 

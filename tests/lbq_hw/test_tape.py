@@ -27,6 +27,20 @@ def test_a_tape_comes_back_as_it_was() -> None:
     assert list(tape.decode(CORE, data)) == ITEMS
 
 
+def test_entries_that_are_too_many_for_an_item_take_several() -> None:
+    core = CoreConfig(lanes=64, word=64, weight_rows=1 << 13)
+    size = regions.slices(core)[Region.WEIGHTS]
+    assert size == 16
+    rows = tape.MOST_SLICES // size
+    payload = list(range(8000 * size))
+    items = list(tape.writes(core, Region.WEIGHTS, 100, payload, after=7))
+    assert [len(item.payload) for item in items] == [rows * size, (8000 - rows) * size]
+    assert [slice_ for item in items for slice_ in item.payload] == payload
+    places = [tape.entry(core, item) for item in items]
+    assert places == [(Region.WEIGHTS, 100, 0), (Region.WEIGHTS, 100 + rows, 0)]
+    assert {item.after for item in items} == {7}
+
+
 def test_an_item_has_its_bytes_lowest_first() -> None:
     made = TapeItem(address=0x50000018, payload=(0x11223344,), after=2).encode()
     assert made[:12].hex() == "18000050" + "01000200" + "44332211"

@@ -21,6 +21,7 @@ from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walk.layer_loader import layer_layout
 from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
+from lbq_hw.isa import regions
 from lbq_hw.isa.record import Record
 from lbq_hw.sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
 from lbq_hw.sim.models.traffic import Stall, never, stalls
@@ -268,7 +269,8 @@ def test_requests_wait_once_as_many_step_infos_wait_as_stated():
 def test_a_compiled_network_is_walked_as_its_records_say(seed):
     network = random_network(seed, timesteps=1 + seed % 2, layers=1)
     program = compile_network(network, random_core(network, seed))
-    tables = {name: list(getattr(program, name)) for name in isa.TABLES}
+    image = program.image()
+    tables = {name: image[region] for region, name in regions.TABLES.items()}
     check(program.config, tables, seed if seed % 2 else None)
 
 
