@@ -22,7 +22,7 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow import arguments
-from lbq_hw.sizing import FitError, survey
+from lbq_hw.sizing import FitError, Refusal, SizedCore, survey
 
 _EPILOG = """
 examples:
@@ -47,6 +47,9 @@ cycles by layer are not estimated: they equal what the core's counters count, fo
     overhead    start, end and parts that wait for each other: a small layer
     memory      passes wait for the tape, in a core with external memory
 """
+_COLUMNS = ("board", "lanes", "clock", "LUTs", "BRAM", "weights", "per image", "images/s")
+_FIELDS = ("board", "fits", "short", "lanes", "memory", "clock_hz", "luts", "block_rams", "cycles",
+           "seconds")  # fmt: skip
 _NUMBERS = {"cycles": "cycles", "events": "events", "null_events": "null events",
             "scanner_stalls": "no event", "neuron_stalls": "sum waits"}  # fmt: skip
 
@@ -99,25 +102,53 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
     """Print which boards hold the network, and how fast each of them would be."""
     name, busy = job.network.name, job.activity
     with Console(stderr=True).status(f"sizing {name} for every board"):
-        lines = survey.survey(job.network, busy=busy, options=job.options.sizing)
+        found = survey.survey(job.network, busy=busy, options=job.options.sizing)
+    lines = [_line(board, sized) for board, sized in found.items()]
     if as_json:
-        found = [asdict(line) for line in lines]
-        print(json.dumps({"model": name, "activity": busy.source, "boards": found}))
+        print(json.dumps({"model": name, "activity": busy.source, "boards": lines}))
         return
     title = f"{name}: estimates; the link is not in the times"
     table = Table(box=box.SIMPLE, title=title, pad_edge=False, padding=(0, 1, 0, 0))
-    for number, heading in enumerate(survey.COLUMNS):
+    for number, heading in enumerate(_COLUMNS):
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     for line in lines:
-        if line.fits:
-            table.add_row(*line.cells)
+        if line["fits"]:
+            table.add_row(*_row(line))
     console = Console(soft_wrap=True, highlight=False, markup=False)
     console.print(table)
     for line in lines:
-        if not line.fits:
-            console.print(f"{line.board} does not hold it: {'; '.join(line.short)}")
+        if not line["fits"]:
+            console.print(f"{line['board']} does not hold it: {'; '.join(line['short'])}")
     if busy.remark:
         console.print(f"Times are {busy.remark}.")
+
+
+def _line(board: str, found: SizedCore | Refusal) -> dict[str, Any]:
+    """One JSON-able object; of the core all but the lanes and the memory are estimates."""
+    if isinstance(found, Refusal):
+        return dict.fromkeys(_FIELDS) | {
+            "board": board,
+            "fits": False,
+            "short": list(found.reasons),
+        }
+    core, guess = found.config, found.estimate
+    memory = "external" if core.external else "internal"
+    taken = (None, None) if guess is None else (guess.luts, guess.block_rams)
+    sizes = (core.lanes, memory, found.clock_hz, *taken, found.cycles, found.seconds)
+    return dict(zip(_FIELDS, (board, True, [], *sizes), strict=True))
+
+
+def _row(line: dict[str, Any]) -> list[str]:
+    counts = (line["luts"], line["block_rams"])
+    return [
+        line["board"],
+        str(line["lanes"]),
+        f"{line['clock_hz'] / 1e6:.3g} MHz",
+        *("" if count is None else f"{count:,}" for count in counts),
+        "chip" if line["memory"] == "internal" else "SDRAM",
+        units.seconds(line["seconds"]),
+        units.three_digits(1 / line["seconds"]),
+    ]
 
 
 def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
