@@ -62,8 +62,8 @@ ablation: $(STAMP) ## train each row of the ablation table for 60 epochs (a GPU;
 
 zoo: $(STAMP) ## train, export and evaluate the zoo's small networks (DATA=folder with mnist/, nmnist/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolders mnist and nmnist" >&2; exit 2; }
-	for name in digits mnist mnist-4bit nmnist; do \
-	  data="--data $(DATA)/$${name%-4bit}"; [ $$name != digits ] || data=; \
+	for name in digits digits-vgg mnist mnist-4bit nmnist; do \
+	  data="--data $(DATA)/$${name%-4bit}"; case $$name in digits*) data=;; esac; \
 	  $(VENV)/python -m train --config $$name $$data --out runs/zoo-$$name --resume && \
 	  $(VENV)/python -m train.export runs/zoo-$$name --out lbq_hw/zoo/$$name.lbq && \
 	  $(VENV)/python -m lbq_hw.evaluate --model $$name $$data --json \

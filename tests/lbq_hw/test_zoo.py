@@ -61,7 +61,7 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
 
 
 LARGE = "cifar10-resnet20"
-SMALL = ("digits", "mnist", "mnist-4bit", "nmnist")
+SMALL = ("digits", "digits-vgg", "mnist", "mnist-4bit", "nmnist")
 PACKED = {  # at most so many bytes
     "cifar10-resnet20-4bit": 8_800_000,
     "cifar10-resnet20-4bit-sparse": 8_800_000,
@@ -80,6 +80,7 @@ DIGESTS = {
         "72ecbdb48b9c654d63de81ca83a4ac7bd99749c6e116c54abc69b308af5bedd3",
     "cifar10-small": "ac401273d51c1436197bb1a24379ad9b4cd14bc1aa75bde1e48cd3ccac45f08b",
     "digits": "9f22b9b41ad0a5ebf731bb1334aa3ebbf58ff64cb927f3cab270d735f01a27b0",
+    "digits-vgg": "b921029542b83ca804194abb0b971ac722de93606a65f6dbe2f52491dfb2c839",
     "mnist": "a77e6b624f483fb0c60a57cff0daa22607e68046d7007c678fe0bc661dfa9e6b",
     "mnist-4bit": "340de1ad799d86c97226f595201d6ee478dda0838c94bdd0a582d89d717133df",
     "nmnist": "912626214c5127d314115d4bbc2b8f7d49b4733b6cdd8b035654b33ac8b2a607",
@@ -92,6 +93,17 @@ def test_a_network_of_the_zoo_keeps_its_digest_and_its_bytes(name: str) -> None:
     network = file.load(zoo.find(name))
     assert file.digest(network) == DIGESTS[name]
     assert file.dumps(network) == zoo.find(name).read_bytes()
+
+
+def test_max_pools_and_shortcuts_are_in_networks_of_the_zoo() -> None:
+    """What users bring most, so that every stage can be tried with it."""
+    pooled = file.load(zoo.find("digits-vgg")).layers
+    assert [layer.name for layer in pooled if layer.pool is not None] == [
+        "layers.1.neuron",
+        "layers.4.neuron",
+        "layers.7.neuron",
+    ]
+    assert any(len(layer.paths) > 1 for layer in file.load(zoo.find("digits")).layers)
 
 
 def test_the_promised_networks_ship_and_are_small() -> None:
