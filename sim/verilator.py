@@ -65,12 +65,39 @@ def build_bench(
     verilator = shutil.which("verilator")
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
+    for tool in ("g++", "make"):
+        if shutil.which(tool) is None:
+            raise SimulatorError(
+                f"{tool} is missing, with which verilator builds the core: sudo apt install {tool}"
+            )
     text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), rtl)
     parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves, flags))
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     program = cache / digest / "bench"
     if program.is_file():
         return program
+    try:
+        _compile(text, bench, program, verilator, top=top, waves=waves, flags=flags)
+    except OSError as error:
+        raise SimulatorError(
+            f"the simulation cannot be built in {cache} ({error.strerror or error}): make room in "
+            "this folder, or call from one that can be written to"
+        ) from error
+    return program
+
+
+def _compile(
+    text: str,
+    bench: Path,
+    program: Path,
+    verilator: str,
+    *,
+    top: str,
+    waves: bool,
+    flags: Sequence[str],
+) -> None:
+    """Let Verilator and the C++ compiler make the program."""
+    cache = program.parents[1]
     cache.mkdir(parents=True, exist_ok=True)
     runtime = cache / _runtime(verilator, waves, flags)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
@@ -101,7 +128,6 @@ def build_bench(
                 compiled.rename(kept / compiled.name)
             with suppress(OSError):  # another process was faster
                 kept.rename(runtime)
-    return program
 
 
 def _runtime(verilator: str, waves: bool, flags: Sequence[str]) -> str:

@@ -235,9 +235,10 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--test",
         type=not_negative,
         metavar="N",
-        help="test images, drawn, on which model, network and compiled program are compared; "
+        help="test images, drawn, on which model and network are compared; "
         f"default: {_TESTED} if --data is given or the data comes with the project, else none",
     )
+    accuracies.add_board_images(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     try:
@@ -259,7 +260,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         print(json.dumps(facts))
     else:
         _print(export, rows, path, found, on_data=_has_data(args, export.network.meta["dataset"]))
-    return 0
+    return 1 if accuracies.differs(found) else 0
 
 
 def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | None]:
@@ -298,7 +299,8 @@ def _accuracies(
     root = None if args.data is None else str(args.data)
     data = load_dataset(network, None, root, count, options.get("reading"))
     show_notes(data.notes)
-    return accuracies.measure(model, spec, network, data)
+    few = 0 if args.data is None and args.board_images is None else args.board_images
+    return accuracies.measure(model, spec, network, data, board_images=few)
 
 
 def _has_data(args: argparse.Namespace, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +22,6 @@ from lbq_hw.network import Network
 from lbq_hw.report import collect
 from lbq_hw.train import config
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.deploy import accuracies
 from lbq_hw.train.nir.__main__ import main as read_nir
 from tests.digit_pictures import DIGITS, WORDS, write
 
@@ -153,7 +153,7 @@ def imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pixels = images() * np.uint8(15)
     pixels[0, 0, 0, 0] = 255
     words = [graph(folder), "--dataset", "npz", "--data", npz(folder, pixels), "--timesteps", "4"]
-    words += ["--most-different", "1", "--json"]
+    words += ["--most-different", "1", "--board-images", "0", "--json"]
     capsys.readouterr()
     assert read_nir([*words, "--input-bits", "4"]) == 0
     few = json.loads(capsys.readouterr().out)
@@ -164,7 +164,38 @@ def imported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert few["graph_accuracy"] == whole["graph_accuracy"]
     assert file.load(folder / "net.lbq").input.bits == 8
     assert {"float", "integer", "simulated"} < few["accuracies"].keys()
-    assert few["accuracies"]["simulated"]["images"] == accuracies.SIMULATED == 20
+
+
+def what_is_1_to_a_graph(folder: Path, _: object) -> None:
+    """A graph whose neuron of class 1 fires once, where the brightest pixel is 1 to it."""
+    weight = np.zeros((2, 64))
+    weight[1, 0] = 1
+    nodes = nir.NIRGraph.from_list(
+        nir.Input(input_type={"input": np.array([64])}),
+        nir.Linear(weight=weight),
+        nir.IF(r=np.ones(2), v_threshold=np.full(2, 0.9)),
+        type_check=False,
+    )
+    nir.write(folder / "net.nir", nodes)
+    pixels = np.zeros((40, 8, 8), np.uint8)
+    pixels[20:, 0, 0] = 100
+    arrays = {"images": pixels, "labels": np.repeat([0, 1], 20)}
+    words = [str(folder / "net.nir"), "--dataset", "npz", "--data", str(folder / "a.npz")]
+    words += ["--timesteps", "1", "--most-different", "1", "--test", "40", "--board-images", "0"]
+    for entries, options, white, fires in (
+        ({}, [], 100, True),
+        ({}, ["--full-scale", "100"], 100, True),
+        ({}, ["--full-scale", "200"], 200, False),
+        ({"full_scale": 200}, [], 200, False),
+        ({"full_scale": 200}, ["--full-scale", "100"], 200, True),
+    ):
+        np.savez(folder / "a.npz", **arrays, **entries)
+        capture = folder / "facts.json"
+        with capture.open("w") as stream, contextlib.redirect_stdout(stream):
+            assert read_nir([*words, *options, "--json"]) == 0
+        facts = json.loads(capture.read_text("utf-8"))
+        assert facts["graph_accuracy"] == facts["network_accuracy"] == (1.0 if fires else 0.5)
+        assert file.load(folder / "net.lbq").input.full_scale == white
 
 
 def imported_names(folder: Path, _: object) -> None:
@@ -238,11 +269,11 @@ CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {
             imported,
         ),
         ("Classes have the names that they have in the dataset.", imported_names),
+        ("JSON has it in `accuracies`.", imported),
         (
-            "on the first 20 of these inputs, or on fewer where the network is large. `lbq export` "
-            "prints the same table where `--data` or `--test` is given. JSON has it in "
-            "`accuracies`.",
-            imported,
+            "A pixel of `--full-scale` is 1 to the graph; the default is the dataset's full scale, "
+            "or the largest pixel to train on of arrays that do not say theirs.",
+            what_is_1_to_a_graph,
         ),
         (
             "`full_scale` is what becomes 1.0, at most `2**bits - 1`: a spec in which it would be "

@@ -75,7 +75,8 @@ def test_a_run_on_ones_own_data_is_exported_and_evaluated_on_it(
     arguments = ["--config", "digits", *words(*changes), "--out", str(tmp_path / "run")]
     assert train([*arguments, "--data", data]) == 0
     model = tmp_path / "net.lbq"
-    assert export([str(tmp_path / "run"), "--out", str(model), "--data", data]) == 0
+    told = [str(tmp_path / "run"), "--out", str(model), "--data", data, "--board-images", "0"]
+    assert export(told) == 0
     network = file.load(model)
     assert network.meta["dataset"] == name
     assert (network.input.shape, network.classes) == ((1, 8, 8), 10)
@@ -165,7 +166,7 @@ def test_undivided_data_is_evaluated_on_what_was_held_out_all_the_way(
     assert train([*changes, "--data", "mine.npz"]) == 0
     assert " % of the validation images at the last epoch" in capsys.readouterr().out
     written = json.loads((tmp_path / "runs" / "mine" / "data.json").read_text("utf-8"))
-    assert export(["runs/mine", "--out", "net.lbq", "--data", "mine.npz"]) == 0
+    assert export(["runs/mine", "--out", "net.lbq", "--data", "mine.npz", "--test", "0"]) == 0
     network = file.load(tmp_path / "net.lbq")
     assert network.name == "mine"
     assert dataclasses.asdict(network.held_out) == written["held_out"] | {

@@ -160,6 +160,21 @@ def test_a_network_of_a_framework_is_adopted_as_it_computes_refused_or_noted(fir
     assert answers(foreign, check_foreign, seeds) == {"right", "folded", "noted", "refused"}
 
 
+@pytest.mark.parametrize("kind", ["scaling", "two_in_training", "skipping", "dropping", "subclass"])
+def test_a_module_is_exported_alike_in_both_modes(kind: str) -> None:
+    """What is deployed is what it does in evaluation, and it keeps the mode that it had."""
+    found = []
+    for training in (True, False):
+        case = own_of(kind)
+        model = case.model.train(training)
+        modes = [module.training for module in model.modules()]
+        network, said = exported(model, case.spec, agreement.noise(case.spec, steps(model)))
+        found.append((digest(network), said))
+        assert [module.training for module in model.modules()] == modes
+        assert modes[0] is training
+    assert found[0] == found[1]
+
+
 ROWS = {
     "a subclass of a layer, without a forward of its own": ("named_norm", "subclass"),
     "a `Conv2d` or `Linear` that computes its weights: standardized (SpikingJelly's `WSConv2d`, "

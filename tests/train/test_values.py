@@ -9,12 +9,14 @@ from pathlib import Path
 import nir
 import numpy as np
 import pytest
+from simulators import needs_verilator
 from small_runs import SMALL, metrics
 
 from lbq_hw import datasets, file, golden
 from lbq_hw.datasets import Dataset, mapping
 from lbq_hw.datasets.fitting import draw_from
 from lbq_hw.evaluate import main as evaluate
+from lbq_hw.sim import on_board
 from lbq_hw.train.command import main as train
 from lbq_hw.train.data import InputSpec, in_range
 from lbq_hw.train.export import main as export
@@ -124,6 +126,7 @@ def test_recordings_are_counted_not_scaled() -> None:
     )
 
 
+@needs_verilator
 def test_an_export_keeps_range_and_names_and_shows_one_table(
     run: Path, pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +134,12 @@ def test_an_export_keeps_range_and_names_and_shows_one_table(
     words = [str(run), "--out", str(path), "--data", str(pictures), "--test", "30"]
     capsys.readouterr()
     assert export([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["accuracies"]
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)["accuracies"]
+    assert printed.err == (
+        "simulating the board on 20 images; a core that Verilator has not seen takes a minute "
+        "(--board-images 0 leaves it out)\n"
+    )
     network = file.load(path)
     assert network.input.full_scale == 16
     assert network.class_names == tuple(sorted(WORDS))
@@ -143,7 +151,7 @@ def test_an_export_keeps_range_and_names_and_shows_one_table(
     assert (found["images"], found["split"]) == (30, "test")
     assert found["integer"] == 100 * float(np.mean(right))
     simulated = found["simulated"]
-    assert (simulated["images"], simulated["reason"]) == (20, None)
+    assert (simulated["images"], simulated["reason"], simulated["equal"]) == (20, None, True)
     assert (simulated["integer"], simulated["board"]) == (first, first)
     assert export(words) == 0
     shown = capsys.readouterr().out
@@ -151,12 +159,40 @@ def test_an_export_keeps_range_and_names_and_shows_one_table(
     for row, cells in (
         ("float model", (f"{found['float']:.2f} %", f"{simulated['float']:.2f} %")),
         ("integer network", (f"{found['integer']:.2f} %", f"{first:.2f} %")),
-        ("compiled program", ("-", f"{first:.2f} %")),
+        ("simulated board", ("-", f"{first:.2f} %")),
     ):
         assert re.search(rf"│ {row} +│ +{re.escape(cells[0])} │ +{re.escape(cells[1])} │", shown)
-    assert "compiled program: executed by the interpreter" in shown
+    assert "simulated board: all logits equal to the integer network's" in shown
     assert evaluate(["--model", str(path), "--data", str(pictures), "--limit", "30", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accuracy"] == found["integer"]
+
+
+def test_a_board_that_differs_ends_with_exit_code_1(
+    run: Path,
+    pictures: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(on_board, "logits", lambda _, images: np.zeros((len(images), 10), int))
+    words = ["--data", str(pictures), "--board-images", "2"]
+    assert export([str(run), "--out", str(tmp_path / "net.lbq"), *words]) == 1
+    nets = ["--dataset", "digits", "--timesteps", "16", "--board-images", "2"]
+    assert read_nir([str(classifier(tmp_path)), *nets, "--reset", "subtract"]) == 1
+    said = "simulated board: logits DIFFER from the integer network's"
+    assert capsys.readouterr().out.count(said) == 2
+
+
+def test_an_export_of_the_embedded_digits_shows_the_table_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for change in (*SMALL, "train.epochs=1") for word in ("--set", change)]
+    assert train(["--config", "digits", *words, "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert export([str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr().out
+    assert "┃ 200 of 359 test images (seed 0) ┃\n" in shown
+    assert "simulated" not in shown  # a minute that nobody asked for
 
 
 def weights() -> tuple[np.ndarray, np.ndarray]:
@@ -206,6 +242,7 @@ def test_an_import_with_few_bits_drops_the_lower_ones_and_tests_the_graph_on_all
     np.savez(tmp_path / "mine.npz", **entries)
     words = [str(classifier(tmp_path)), "--dataset", "npz", "--data", str(tmp_path / "mine.npz")]
     words += ["--timesteps", "16", "--reset", "subtract", "--test", "359", "--json"]
+    words += ["--board-images", "0"]
     words += ["--most-different", "1", "--input-bits", str(bits)]
     assert read_nir(words) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -221,10 +258,11 @@ def test_an_import_takes_names_and_range_of_its_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [str(classifier(tmp_path)), "--dataset", "digits", "--timesteps", "16"]
-    assert read_nir([*words, "--reset", "subtract", "--test", "20", "--input-bits", "4"]) == 0
+    words += ["--reset", "subtract", "--test", "20", "--input-bits", "4"]
+    assert read_nir(words) == 0
     shown = capsys.readouterr().out
     network = file.load(tmp_path / "net.lbq")
     assert (network.input.bits, network.input.shift, network.input.full_scale) == (4, 1, 16)
     assert network.class_names == tuple("0123456789")
-    assert "20 of 359 test images (seed 0) ┃ the first 20 of these ┃" in shown
-    assert "│ compiled program │" in shown
+    assert "┃ 20 of 359 test images (seed 0) ┃\n" in shown
+    assert "simulated" not in shown

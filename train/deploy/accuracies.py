@@ -1,38 +1,66 @@
-"""The accuracy of a model, its integer network and the compiled program, on the same images."""
+"""The accuracy of a model, its integer network and the simulated board, on the same images."""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from torch import nn
 
-from lbq_hw import golden, interpreter
-from lbq_hw.compiler import CompileError, compile_network, smallest_for
+from lbq_hw import extras, golden
+from lbq_hw.arguments import not_negative
+from lbq_hw.compiler import CompileError
 from lbq_hw.datasets import Dataset
 from lbq_hw.datasets.fitting import Samples, described
+from lbq_hw.host import DeviceError
 from lbq_hw.network import Network
+from lbq_hw.numeric import Integers
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 
-SIMULATED = 20
-"""Images that are simulated, at most."""
-_WORK = 1e7  # multiplications that a simulation may take, so that it takes seconds at most
+BOARD_IMAGES = 20
+"""Images that the board is simulated on where none are asked for, at most."""
+_CYCLES = 3e7  # of the board, which then takes a minute or so
+_CYCLES_PER_INTEGER = 100  # to upload one over the link
+_LANES = 16  # of the board's core
 _BATCH = 128  # images that the model sees at once
-_ROWS = {"float": "float model", "integer": "integer network", "board": "compiled program"}
+_ROWS = {"float": "float model", "integer": "integer network", "board": "simulated board"}
 
 
-def measure(model: nn.Module, spec: InputSpec, network: Network, data: Dataset) -> dict[str, Any]:
+def add_board_images(parser: argparse.ArgumentParser) -> None:
+    """The option ``--board-images``."""
+    parser.add_argument(
+        "--board-images",
+        type=not_negative,
+        metavar="N",
+        help="how many of the test images the simulated board is run on too, 0: none; Verilator "
+        f"takes a minute for a core that it has not seen; default: {BOARD_IMAGES} if --data is "
+        "given, or fewer where the network is large, else none",
+    )
+
+
+def measure(
+    model: nn.Module,
+    spec: InputSpec,
+    network: Network,
+    data: Dataset,
+    *,
+    board_images: int | None,
+) -> dict[str, Any]:
     """Percentages of images that are classified right, as one JSON-able object.
 
     `data` has the network's range and classes, and `spec` says what the model makes of it. The
-    board is the smallest core that holds the network: its compiled program is executed on the first
-    of the images, the object under `simulated` has all three accuracies on these, and `board` is
-    None with a `reason` where that would take too long.
+    board is simulated on the first `board_images` of the images, or with None on as many of
+    `BOARD_IMAGES` as a minute allows. The object under `simulated` has all three accuracies on
+    these images; there, `board` is None with a `reason` where the board could not be simulated, and
+    `equal` says whether its logits are those of the integer network. With 0, `simulated` is None.
     """
     images, labels = data.images, np.asarray(data.labels)
     parts = [images[first : first + _BATCH] for first in range(0, len(images), _BATCH)]
@@ -40,29 +68,53 @@ def measure(model: nn.Module, spec: InputSpec, network: Network, data: Dataset) 
         "float": np.concatenate([agreement.classes(model, spec, part) for part in parts]),
         "integer": golden.predict(network, images),
     }
-    count = min(SIMULATED, len(images), int(_WORK / agreement.multiplications(network)))
-    board, reason = _simulate(network, images[:count])
-    simulated: dict[str, Any] = {"images": count, "reason": reason}
-    simulated |= {
-        name: _percent(classes[:count], labels[:count]) for name, classes in found.items()
-    }
-    simulated["board"] = None if board is None else _percent(board, labels[:count])
-    shares = {name: _percent(classes, labels) for name, classes in found.items()}
-    return Samples.of(data).origin() | shares | {"simulated": simulated}
+    shares: dict[str, Any] = {name: _percent(classes, labels) for name, classes in found.items()}
+    shares["simulated"] = None
+    count = min(_affordable(network) if board_images is None else board_images, len(images))
+    if board_images != 0:
+        board, reason = _simulate(network, images[:count])
+        few = {name: _percent(classes[:count], labels[:count]) for name, classes in found.items()}
+        few |= {"board": None, "equal": None}
+        if board is not None:
+            few["board"] = _percent(board.argmax(axis=1), labels[:count])
+            few["equal"] = bool(np.array_equal(board, golden.run(network, images[:count]).logits))
+        shares["simulated"] = {"images": count, "reason": reason, **few}
+    return Samples.of(data).origin() | shares
 
 
-def _simulate(
-    network: Network, images: NDArray[np.uint8]
-) -> tuple[NDArray[np.int64] | None, str | None]:
-    """The classes that the compiled program gives images, or why it was not executed."""
+def differs(facts: Mapping[str, Any] | None) -> bool:
+    """Whether the simulated board has other logits than the integer network."""
+    simulated = None if facts is None else facts["simulated"]
+    return simulated is not None and simulated["equal"] is False
+
+
+def _affordable(network: Network) -> int:
+    """Images that the board can be simulated on in `_CYCLES`."""
+    left = _CYCLES - _CYCLES_PER_INTEGER * network.parameters
+    per_image = agreement.multiplications(network) / _LANES
+    return int(np.clip(left / per_image, 0, BOARD_IMAGES))
+
+
+def _simulate(network: Network, images: NDArray[np.uint8]) -> tuple[Integers | None, str | None]:
+    """The logits that the simulated board gives images, or why there are none."""
     if not len(images):
-        return None, "it would take too long: lbq sim runs the network on the RTL"
+        return None, "it would take minutes: --board-images 1 simulates it"
+    print(
+        f"simulating the board on {len(images)} images; a core that Verilator has not seen takes a "
+        "minute (--board-images 0 leaves it out)",
+        file=sys.stderr,
+    )
     try:
-        program = compile_network(network, smallest_for(network))
-    except CompileError as error:
-        return None, f"no core without external memory holds the network ({error})"
-    logits = np.array([interpreter.run(program, image).logits for image in images])
-    return logits.argmax(axis=1), None
+        from lbq_hw.sim import on_board
+        from lbq_hw.sim.verilog import SimulatorError
+    except ModuleNotFoundError as error:
+        return None, extras.remedy(error)
+    try:
+        return on_board.logits(network, images), None
+    except CompileError:
+        return None, "no core without external memory holds the network"
+    except (SimulatorError, DeviceError) as error:
+        return None, str(error)
 
 
 def _percent(classes: NDArray[np.int64], labels: NDArray[np.int64]) -> float | None:
@@ -71,15 +123,28 @@ def _percent(classes: NDArray[np.int64], labels: NDArray[np.int64]) -> float | N
 
 def show(facts: Mapping[str, Any]) -> None:
     """Print what `measure` found, with a line for each of the three."""
-    made = Table(title=f"accuracy on {facts['dataset']}", title_style="")
+    made = Table(title=f"accuracy on {escape(facts['dataset'])}", title_style="")
     made.add_column("")
-    simulated = facts["simulated"]
     made.add_column(described(facts), justify="right")
-    if simulated["images"]:
+    simulated = facts["simulated"]
+    rows, columns = dict(_ROWS), [facts]
+    if simulated is None:
+        del rows["board"]
+    elif simulated["images"]:
         made.add_column(f"the first {simulated['images']} of these", justify="right")
-    for key, row in _ROWS.items():
-        cells = [facts.get(key)] + ([simulated[key]] if simulated["images"] else [])
+        columns.append(simulated)
+    for key, row in rows.items():
+        cells = (column.get(key) for column in columns)
         made.add_row(row, *("-" if cell is None else f"{cell:.2f} %" for cell in cells))
-    made.caption = "compiled program: " + (simulated["reason"] or "executed by the interpreter")
+    if simulated is not None:
+        made.caption = f"simulated board: {escape(_told(simulated))}"
     console = Console()
     (console if console.is_terminal else Console(width=120)).print(made)
+
+
+def _told(simulated: Mapping[str, Any]) -> str:
+    if simulated["equal"] is None:
+        return f"left out ({simulated['reason']})"
+    if simulated["equal"]:
+        return "all logits equal to the integer network's"
+    return "logits DIFFER from the integer network's"

@@ -29,7 +29,8 @@ _EXAMPLES = """\
 inputs of the dataset:
   Training inputs choose the scales of float weights: those with which the fewest spikes differ from
   the graph's (--calibrate). Other training inputs tell how many still differ, by layer. Test inputs
-  give the accuracy of the graph, of the network and of the compiled program.
+  give the accuracy of the graph, of the network and, where --data or --board-images is given, of
+  the simulated board.
 
 examples:
   python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
@@ -53,7 +54,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
     print(json.dumps(facts) if args.json else _told(facts))
     if "accuracies" in facts and not args.json:
         accuracies.show(facts["accuracies"])
-    return 0
+    return 1 if accuracies.differs(facts.get("accuracies")) else 0
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -131,6 +132,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         metavar="N",
         help=f"test inputs to compare on, drawn, 0: none; default: {_TESTED}",
     )
+    accuracies.add_board_images(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 
@@ -258,7 +260,8 @@ def _tested(
     place = args.dataset if args.data is None else str(args.data)
     test = draw_from(mapping.fitted(network, _data(args, graph, "test"), place), args.test)
     show_notes(test.notes)
-    found = accuracies.measure(model, spec, network, test)
+    few = 0 if args.data is None and args.board_images is None else args.board_images
+    found = accuracies.measure(model, spec, network, test, board_images=few)
     return {
         "tested": found["images"],
         "split": found["split"],

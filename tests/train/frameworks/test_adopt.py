@@ -104,6 +104,10 @@ def test_every_option_of_a_leaky_neuron_is_exact_or_refused(reset: str, delay: b
             "it has state_quant; build it with state_quant=False",
         ),
         (
+            lambda: leaky("zero", inhibition=True),
+            "it has inhibition; build it with inhibition=False",
+        ),
+        (
             lambda: leaky("zero", graded_spikes_factor=2.0),
             "its spikes are graded; use graded_spikes_factor=1.0",
         ),
@@ -125,6 +129,7 @@ def test_every_option_of_a_leaky_neuron_is_exact_or_refused(reset: str, delay: b
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Inhibition is an unstable feature:UserWarning")
 def test_what_has_no_exact_form_is_refused_with_place_reason_and_mend(node, violation: str) -> None:
     with pytest.raises(GraphError) as caught:
         adopt(nn.Sequential(nn.Flatten(), node()), timesteps=2, static=True)

@@ -124,7 +124,7 @@ def test_pictures_are_resized_to_the_input_of_a_graph_that_has_one(
     )
     nir.write(tmp_path / "net.nir", whole)
     words = ["--dataset", "images", "--data", str(tmp_path / "pictures"), "--timesteps", "5"]
-    assert main([str(tmp_path / "net.nir"), *words, "--json"]) == 0
+    assert main([str(tmp_path / "net.nir"), *words, "--json", "--board-images", "0"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["calibrated"], facts["tested"]) == (8, 40)
     assert file.load(tmp_path / "net.lbq").input.shape == (1, 8, 8)

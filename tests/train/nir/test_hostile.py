@@ -130,6 +130,10 @@ BROKEN = {
         lambda file: put(file, f"{ROOT}/pool/stride", np.array([0, 0])),
         "pool: its stride is [0, 0]; use whole numbers from 1 to 4096",
     ),
+    "thresholds that differ within a channel": (
+        lambda file: put(file, f"{ROOT}/lif/v_threshold", np.linspace(1, 2, 256).reshape(4, 8, 8)),
+        "lif: threshold differs within a channel; use one threshold per channel, or one for all",
+    ),
     "a threshold that is not a number": (
         lambda file: put(file, f"{ROOT}/if/v_threshold", np.full(5, np.nan)),
         "if: its v_threshold must be finite, and some of it is not; train it again",

@@ -132,6 +132,22 @@ def test_a_synapse_without_dynamics_is_a_weight() -> None:
     assert 0.1 < found.mean() < 0.9
 
 
+def test_edges_into_one_node_are_added() -> None:
+    graph = chain(LIF)
+    graph.nodes["other"] = nir.Linear(weight=np.eye(3, 4))
+    graph.edges += [("input", "other"), ("other", "n0")]
+    x = torch.rand(6, 5, 4, dtype=torch.float64)
+    weight = graph.nodes["fc"].weight + np.eye(3, 4)
+    one = chain(LIF)
+    one.nodes["fc"] = nir.Linear(weight=weight)
+    found, wanted = (
+        list(seen(read.module(made, PLAIN, timesteps=6, static=False), x, 6).values())
+        for made in (graph, one)
+    )
+    assert 0.1 < found[0].mean() < 0.9
+    assert torch.equal(found[0], wanted[0])
+
+
 @pytest.mark.parametrize(
     ("graph", "violation"),
     [

@@ -115,11 +115,13 @@ def test_what_nir_cannot_say_is_refused_all_at_once() -> None:
     conv, hidden, count = net.layers
     assert conv.neuron is not None
     assert hidden.neuron is not None
-    bursts = replace(conv, neuron=replace(conv.neuron, capacity=3))
+    pooled = Window(kernel=(1, 1), stride=(1, 1))
+    bursts = replace(conv, neuron=replace(conv.neuron, capacity=3), pool=pooled)
     other = replace(hidden, neuron=replace(hidden.neuron, reset=hidden.neuron.theta + 1))
     with pytest.raises(GraphError) as caught:
         write.graph(replace(net, layers=(bursts, other, count)))
     assert [str(violation) for violation in caught.value.violations] == [
+        "conv: NIR has no max-pool; use a sum pool",
         "conv: NIR has no bursts, and it emits up to 3 levels; train it with a capacity of 1",
         "hidden: it subtracts something else than its threshold; reset by the threshold, or to "
         "zero",

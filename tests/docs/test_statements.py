@@ -1,0 +1,384 @@
+"""Every statement of the pages on what users bring is run by a test, here or elsewhere.
+
+A sentence that is added or changed fails until it stands below, or in the checks of the page. What
+explains or announces and does nothing is listed as such.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs import test_import, test_meaning, test_own_data
+from tests.docs.statements import statements, unchecked
+from tests.train.test_user_modules import ROWS
+
+DOCS = Path(__file__).parents[2] / "docs"
+LBQ, TRAIN, NIR, ADOPT = (
+    "lbq_hw.test_own_data",
+    "train.test_own_data",
+    "train.nir",
+    "train.frameworks.test_adopt",
+)
+CALIBRATE, COMMAND = "train.deploy.test_calibrate", f"{NIR}.test_command"
+MODULES = "train.test_user_modules"
+
+SAYS_NOTHING = {
+    "own-data.md": (
+        "**Arrays.**",
+        "**Splits.**",
+        "**Range of values.**",
+        "Without labels:",
+    ),
+    "import.md": (
+        "`pip install 'lbq-hw[train,import]'`, then",
+        "The dataset serves three times:",
+        "NIR leaves open, or changed, what frameworks do:",
+        "A weight is a code of few bits times the scale of its channel. From the weights alone, "
+        "the best scale is the one with the least squared error; which errors move a membrane "
+        "across its threshold, only inputs tell.",
+        "The same for a graph:",
+        "For a core that it has not built before, Verilator takes a minute.",
+        "NIR has no clamped membranes: a framework that clamps them (sinabs with `min_v_mem`) does "
+        "not write so, and its spikes then differ.",
+    ),
+}
+"""Texts that announce, explain, or tell of programs that are not ours."""
+
+RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
+    "own-data.md": {
+        "Wherever a command takes `--dataset`, and in `data.name` of a configuration, two names "
+        "stand for data of one's own. A network that was trained on it remembers the name, so that "
+        "later commands need `--data` alone.": (
+            f"{LBQ}::test_help_says_what_data_may_be",
+            f"{TRAIN}::test_a_run_on_ones_own_data_is_exported_and_evaluated_on_it",
+        ),
+        "| `npz` | a file | the arrays `images`, uint8, and `labels`, integers from 0 on |": (
+            f"{LBQ}::test_a_file_that_is_not_divided_is_the_same_for_every_split",
+            f"{LBQ}::test_arrays_that_make_no_dataset_are_one_sentence",
+        ),
+        "| `images` | a folder | one folder per class, with PNG and JPEG files (`pip install "
+        "'lbq-hw[images]'` brings Pillow) |": (
+            f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
+            f"{LBQ}::test_without_pillow_its_extra_is_named",
+        ),
+        "They are never resized.": (
+            f"{LBQ}::test_arrays_that_the_network_does_not_take_are_one_sentence",
+        ),
+        "**Pictures** become gray or RGB, are turned upright as their EXIF entry says, and are "
+        "resized to the input of the network; in training, to a square of `data.size` with "
+        "`data.channels`, 3 or 1.": (
+            f"{LBQ}::test_pictures_of_every_mode_become_gray_or_rgb_of_the_size_asked_for",
+            f"{LBQ}::test_a_resized_picture_keeps_its_left_and_right",
+            f"{TRAIN}::test_pictures_are_rgb_unless_told_otherwise",
+            f"{TRAIN}::test_keys_of_pictures_are_checked",
+            "lbq_hw.test_reading::test_every_way_in_which_a_camera_turns_a_picture_is_undone",
+        ),
+        "Transparent pixels have no colour of their own, and no default is right for all: a "
+        "picture that has any is refused": (
+            "lbq_hw.test_reading::test_a_palette_with_a_transparent_colour_is_refused_too",
+            "lbq_hw.test_reading::test_an_alpha_channel_that_hides_nothing_needs_no_background",
+        ),
+        "Classes are numbered in the order of their folders' names, by value where all names are "
+        "numbers.": (
+            f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
+            f"{LBQ}::test_classes_that_are_numbers_are_ordered_by_value",
+        ),
+        "An empty folder is a class too, so that a few pictures can be tried.": (
+            f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
+        ),
+        "folders `train` and `test` divide a folder.": (
+            f"{LBQ}::test_divided_pictures_share_the_classes_of_both_splits",
+        ),
+        "Training on data that is not divided asks for images to hold out, `data.validation`": (
+            f"{TRAIN}::test_data_that_is_not_divided_must_be_held_out",
+        ),
+        "**Limits.** `--limit N`, and `--images N` of `lbq host`, `lbq sim` and `lbq build`, "
+        "draw": (
+            "lbq_hw.test_reading::"
+            "test_a_limit_draws_images_of_all_classes_with_a_seed_that_is_said",
+            "lbq_hw.test_reading::test_what_is_drawn_is_what_a_build_draws",
+        ),
+        "`lbq evaluate`, `lbq build`, `lbq sim` and `lbq host` take `--raw FILE.npy`, uint8 of the "
+        "network's input shape, one or several; `lbq host` takes `--picture FILE ...`.": (
+            f"{LBQ}::test_raw_inputs_may_be_one_or_several_with_or_without_their_channel",
+            f"{LBQ}::test_raw_inputs_evaluate_to_classes",
+            f"{LBQ}::test_a_build_is_checked_with_images_of_ones_own",
+            "sim.test_main::test_a_network_runs_on_its_dataset_on_raw_images_or_on_noise",
+            "sim.test_board::test_the_host_tells_the_classes_of_images_without_labels",
+        ),
+        "From a folder of pictures to predictions of a simulated board (for one on the desk, name "
+        "it with `--board`, and `lbq host --port PORT` takes the place of the last command):": (
+            "docs.test_own_data::test_the_way_from_pictures_to_predictions_runs_as_printed",
+        ),
+        "In a folder with a `train.py` or `sim.py` of one's own, `python -m train` finds that "
+        "file; `lbq train` and `python -m lbq_hw.train` do not.": (
+            "lbq_hw.test_command::test_lbq_train_works_beside_a_train_of_the_users_own",
+        ),
+    },
+    "import.md": {
+        "A spiking network that was trained elsewhere becomes an integer network here: as a module "
+        "of snnTorch or SpikingJelly, or as a NIR file.": (
+            f"{ADOPT}::test_the_integer_network_is_within_half_a_point",
+            f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
+        ),
+        "Neurons are mapped exactly: in float the spikes are equal, and only rounding the weights "
+        "changes any.": (
+            f"{ADOPT}::test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized",
+            f"{NIR}.test_read::test_a_file_of_snntorch_has_its_spikes",
+            f"{NIR}.test_read::test_a_file_of_spikingjelly_has_its_spikes",
+        ),
+        "What has no exact form is refused in one error that lists every place, the reason, and "
+        "what to do.": (
+            f"{NIR}.test_read::test_every_reason_is_told_at_once",
+            f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
+        ),
+        "(`lbq import` is the same).": (
+            "lbq_hw.test_command::"
+            "test_help_of_a_command_calls_it_and_the_others_by_the_name_of_lbq",
+        ),
+        "A graph says neither how long an input lasts nor what it is fed with, so `--timesteps` "
+        "and `--dataset` must be given; [data of one's own](own-data.md) is `npz` or `images`.": (
+            f"{COMMAND}::test_what_a_graph_does_not_say_must_be_given",
+            f"{COMMAND}::test_pictures_are_resized_to_the_input_of_a_graph_that_has_one",
+        ),
+        "| training, `--calibrate N` | the scales of float weights are chosen on them (below) |": (
+            f"{NIR}.test_inputs::"
+            "test_inputs_to_calibrate_on_are_as_many_as_told_and_else_as_memory_holds",
+            f"{COMMAND}::test_calibration_is_told_by_layer_beside_what_differed_before",
+        ),
+        "| 32 others of training (the same, if there are no others) | network and graph are "
+        "compared, layer by layer on equal inputs; more than `--most-different` is refused |": (
+            f"{NIR}.test_inputs::"
+            "test_few_inputs_are_compared_first_and_serve_for_both_where_there_are_no_others",
+            "train.deploy.test_agreement::"
+            "test_float_weights_rounded_to_few_bits_are_refused_with_the_layer_and_a_mend",
+        ),
+        "| test, `--test N` | the accuracy of both |": (
+            f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
+        ),
+        "`--input-bits` says how many bits of a pixel the network sees.": (
+            "train.test_values::"
+            "test_an_import_with_few_bits_drops_the_lower_ones_and_tests_the_graph_on_all",
+        ),
+        "The output ends with a table: the accuracy of the graph, of the integer network and of "
+        "the simulated board on the same test inputs. The simulated board is the RTL in Verilator, "
+        "with the smallest core that holds the network; the host uploads the program to it and "
+        "reads its logits as it does with any board.": (
+            "train.test_brought::test_a_graph_is_imported_with_four_bits_of_pixels",
+            "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
+        ),
+        "It is run on the first 20 of the test inputs where `--data` is given, or on fewer where "
+        "the network is large; `--board-images N` says how many, and 0 leaves it out.": (
+            "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
+            "train.deploy.test_accuracies::test_all_three_are_measured_on_the_first_images",
+            "train.deploy.test_accuracies::test_without_images_for_it_the_board_has_no_row",
+            "train.deploy.test_accuracies::"
+            "test_a_network_that_takes_minutes_is_simulated_when_told_to",
+        ),
+        "Where the board cannot be simulated, the line below the table says why; where its logits "
+        "are not those of the integer network, the command ends with exit code 1.": (
+            "train.deploy.test_accuracies::test_a_missing_tool_is_named",
+            "train.deploy.test_accuracies::test_a_network_that_no_core_holds_is_left_out",
+            "train.test_values::test_a_board_that_differs_ends_with_exit_code_1",
+        ),
+        "`lbq export` prints the same table where there is data: with `--data`, or for the "
+        "embedded digits.": (
+            "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
+            "train.test_values::test_an_export_of_the_embedded_digits_shows_the_table_too",
+        ),
+        "| `Conv2d`, `Linear`, `Affine` | a path; weights are rounded to `--weight-bits`, in one "
+        "scale per channel, unless they are codes of a power of two already |": (
+            f"{NIR}.test_hostile::test_the_graph_itself_is_imported",
+            f"{CALIBRATE}::"
+            "test_weights_that_are_codes_as_they_are_stay_though_spikes_differ_by_a_rounded_leak",
+        ),
+        "| `SumPool2d`, `AvgPool2d` | a sum pool of the path behind it | | `Flatten` | nothing |": (
+            f"{NIR}.test_hostile::test_the_graph_itself_is_imported",
+            f"{NIR}.test_paper::test_it_is_read_with_all_its_weights",
+        ),
+        "| `IF`, `LIF` | neurons of one level; `r`, `dt` and `v_reset` go into the threshold |": (
+            f"{NIR}.test_read::test_a_file_of_snntorch_has_its_spikes",
+            f"{NIR}.test_read::test_a_file_of_spikingjelly_has_its_spikes",
+        ),
+        "| `CubaLIF` | the same, where `tau_syn` is one timestep: its synapse then has no memory "
+        "|": (f"{NIR}.test_read::test_a_synapse_without_dynamics_is_a_weight",),
+        "| several edges into a node | paths into one layer |": (
+            f"{NIR}.test_read::test_edges_into_one_node_are_added",
+        ),
+        "| `IF`, `LIF` before `Output` | a readout that counts spikes |": (
+            f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
+        ),
+        "Refused are delays, recurrence, synapses with dynamics, membranes that are read, graphs "
+        "inside graphs, and time constants or thresholds that differ within a layer or a "
+        "channel.": (
+            f"{NIR}.test_read::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
+            f"{NIR}.test_read::test_recurrence_is_refused_with_the_loop",
+            f"{NIR}.test_hostile::test_a_broken_graph_is_refused_with_its_places",
+        ),
+        "A broken file is refused in one sentence, a broken graph with the name of every node: "
+        "edges that lead nowhere, nodes that have no input or that nothing reads, numbers that are "
+        "complex or not finite, weights of the wrong number of axes, arrays of more than 2 GiB, "
+        "links, and an input of another size than the dataset's images.": (
+            f"{NIR}.test_hostile::test_a_broken_graph_is_refused_with_its_places",
+            f"{NIR}.test_hostile::test_a_file_that_cannot_be_read_is_no_nir_file",
+            f"{NIR}.test_hostile::test_an_input_of_another_size_than_the_data_is_refused",
+        ),
+        "| `--reset` | `zero` since NIR 1.0.5, `subtract` in older files | snnTorch writes `zero` "
+        "whatever its neurons do; what it calls subtract is `late` |": (
+            f"{NIR}.test_read::test_what_a_file_does_not_say_is_taken_from_its_version",
+            f"{NIR}.test_read::test_a_file_of_snntorch_has_its_spikes",
+        ),
+        "| `--fires` | `above`: a membrane must pass its threshold | SpikingJelly and sinabs fire "
+        "`at` the threshold | | `--dt` | 1e-4, or 1 where all neurons are `IF` with `r` = 1 | |": (
+            f"{NIR}.test_read::test_what_a_file_does_not_say_is_taken_from_its_version",
+            f"{NIR}.test_read::test_a_file_of_spikingjelly_has_its_spikes",
+            f"{NIR}.test_read::test_a_file_of_sinabs_has_its_spikes",
+            f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
+        ),
+        "A network is written as NIR if it has neurons of one level, no max-pool, and one kind of "
+        "reset, which is to zero or by the threshold.": (
+            f"{NIR}.test_write::test_what_nir_cannot_say_is_refused_all_at_once",
+        ),
+        "NIR does not know subtraction any more: the graph's metadata says it to this project, and "
+        "a note to you.": (
+            f"{NIR}.test_write::test_what_other_readers_must_be_told_is_noted",
+            f"{NIR}.test_write::test_spikes_of_a_written_graph_are_those_of_the_network",
+        ),
+        "So every scale is tried in 21 sizes, from half to one and a half, and each channel keeps "
+        "the one with which the fewest spikes differ from the float network's. This goes layer by "
+        "layer, on the spikes of the layers that were calibrated before. On the inputs that it is "
+        "chosen on, no channel differs more than with the scale of least error, which is one of "
+        "the 21.": (
+            f"{CALIBRATE}::test_the_scale_of_before_is_tried_first_and_changes_nothing",
+            f"{CALIBRATE}::test_on_its_inputs_no_layer_differs_more_than_with_its_scale_of_before",
+        ),
+        "Networks of snnTorch and SpikingJelly, trained on the digits and calibrated on 256 "
+        "training images with 3 or 4 bits, have fewer differing spikes in every layer on the test "
+        "images.": (
+            f"{CALIBRATE}::test_fewer_spikes_of_every_layer_differ_on_inputs_that_were_not_seen",
+        ),
+        "`--calibrate 0` leaves the scales of least error.": (
+            f"{COMMAND}::test_without_calibration_weights_are_rounded_whatever_the_inputs",
+        ),
+        "Calibration changes scales alone. Fraction bits and exponents are those of the network "
+        "without it.": (
+            f"{CALIBRATE}::test_scales_are_those_of_before_times_a_factor_and_all_else_follows",
+        ),
+        "`calibration` are raw inputs as datasets have them, for any model with float weights; "
+        "without them scales have the least error of the weights.": (
+            "docs.test_import::test_the_blocks_of_the_page_calibrate_a_module_and_its_graph",
+            f"{CALIBRATE}::test_on_its_inputs_no_layer_differs_more_than_with_its_scale_of_before",
+        ),
+        "`net` computes one timestep and its neurons keep their membranes (in snnTorch, "
+        "`init_hidden=True`).": (
+            f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
+            f"{ADOPT}::test_a_network_that_loops_over_time_itself_is_refused",
+        ),
+        "With `static` one image serves every timestep, else inputs are `(T, B, C, H, W)`.": (
+            f"{ADOPT}::test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized",
+            f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
+        ),
+        '| snnTorch `Leaky`, `reset_mechanism="zero"` | reset to zero | | snnTorch `Leaky`, '
+        '`"subtract"` | the threshold is subtracted behind the next leak: a reset of threshold / '
+        'beta | | snnTorch `Leaky`, `"none"` | no reset |': (
+            f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
+        ),
+        "| SpikingJelly `IFNode`, `LIFNode`, `ParametricLIFNode` | reset to zero, or by "
+        "subtraction where `v_reset` is None; `decay_input` and `v_reset` go into the threshold "
+        "|": (f"{ADOPT}::test_every_option_of_a_spikingjelly_neuron_is_exact",),
+        'snnTorch\'s `"subtract"` with `reset_delay=False` is refused: a membrane that stays above '
+        "its threshold then decides on its spikes in a way that no other neuron has.": (
+            f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
+        ),
+        "So are per-neuron betas, inhibition, graded spikes, quantized states, and neurons of "
+        "other kinds.": (
+            f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
+        ),
+        "An integer network has torch's layers and one forward. `adopt`, `prepare` and "
+        "`integer_network` read what else a module does, or refuse it with its place.": (
+            f"{MODULES}::test_a_users_module_is_exported_as_it_computes_refused_or_noted",
+            f"{MODULES}::test_a_users_module_is_prepared_as_it_computes_or_refused",
+        ),
+        "Whatever mode a module is in, export reads it as it is in evaluation, and leaves its "
+        "modes and its membranes as they were.": (
+            "train.deploy.test_agreement::"
+            "test_a_module_on_its_way_through_training_compares_in_evaluation",
+            "train.deploy.test_agreement::test_comparing_leaves_a_module_in_its_modes",
+            "train.graph.test_trace::test_tracing_leaves_the_training_mode_alone",
+            f"{ADOPT}::test_comparing_leaves_membranes_as_they_were",
+            f"{MODULES}::test_a_module_is_exported_alike_in_both_modes",
+        ),
+        "In the end they run the module as it was given, in evaluation mode and from rest, beside "
+        "the layers that were read from it; where the outputs differ they raise "
+        "`DisagreementError`.": (
+            f"{ADOPT}::test_a_module_that_changed_after_it_was_adopted_is_refused",
+            f"{MODULES}::test_a_users_module_is_exported_as_it_computes_refused_or_noted",
+            f"{MODULES}::test_a_users_module_is_prepared_as_it_computes_or_refused",
+        ),
+    },
+}
+"""What other tests run, by the page's own words."""
+
+CHECKED = {
+    "own-data.md": (
+        *(text for text, _ in test_own_data.SENTENCES),
+        *(text for text, _ in test_meaning.CHECKS["own-data.md"]),
+    ),
+    "import.md": (
+        *(text for text, _ in test_meaning.CHECKS["import.md"]),
+        *(text for text, _ in test_import.SENTENCES),
+        *(
+            statement
+            for statement in statements((DOCS / "import.md").read_text("utf-8"))
+            if statement.startswith("| ") and statement[2:].partition(" | ")[0] in ROWS
+        ),
+    ),
+}
+
+
+def texts(page: str) -> Iterator[str]:
+    yield from SAYS_NOTHING[page]
+    yield from RUN_BY[page]
+    yield from CHECKED[page]
+
+
+@pytest.mark.parametrize("page", RUN_BY)
+def test_every_statement_of_a_page_is_run(page: str) -> None:
+    assert unchecked((DOCS / page).read_text("utf-8"), texts(page)) == []
+
+
+@pytest.mark.parametrize("page", RUN_BY)
+def test_what_is_run_stands_on_the_page(page: str) -> None:
+    words = " ".join((DOCS / page).read_text("utf-8").split())
+    assert [text for text in (*SAYS_NOTHING[page], *RUN_BY[page]) if text not in words] == []
+
+
+@pytest.mark.parametrize(
+    "test", sorted({test for page in RUN_BY.values() for tests in page.values() for test in tests})
+)
+def test_a_test_that_is_named_is_there(test: str) -> None:
+    module, name = test.split("::")
+    assert callable(getattr(importlib.import_module(f"tests.{module}"), name))
+
+
+def test_a_new_sentence_is_found() -> None:
+    page = (
+        "# Title\n\nKnown one. It is\nnew.\n\n| a | b |\n|---|---|\n| c | d |\n\n```sh\nno\n```\n"
+    )
+    assert list(statements(page)) == ["Known one.", "It is new.", "| c | d |"]
+    assert unchecked(page, ["Known one."]) == ["It is new.", "| c | d |"]
+    assert unchecked(page, ["Known one. It is new.", "| c | d |"]) == []
+    assert unchecked(page, ["Known one. It is", "| c | d |"]) == ["It is new."]
+
+
+def test_a_changed_page_fails() -> None:
+    page = (DOCS / "own-data.md").read_text("utf-8")
+    changed = page.replace("They are never resized.", "They are resized.")
+    assert changed != page
+    assert unchecked(changed, texts("own-data.md")) == ["They are resized."]
+    assert re.search(r"\| `npz` \|", page)
