@@ -20,7 +20,6 @@ from lbq_hw.compiler import neurons
 from lbq_hw.compiler.lower import Lowered, LoweredLayer, LoweredPath
 from lbq_hw.compiler.passes.blocks import block_rows
 from lbq_hw.compiler.passes.demand import LayerDemand
-from lbq_hw.compiler.passes.placed import shared
 from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds
@@ -77,11 +76,12 @@ def find(lowered: Lowered, demands: Sequence[LayerDemand], config: CoreConfig) -
     peak = max(tensors, key=lambda tensor: tensor.end)
     place = f"tensor {peak.name!r}"
     needs.append(Need(place, "the activation memory", "words", peak.end, "plane_words"))
-    if config.external:
-        for layer, demand in zip(layers, demands, strict=True):
-            needs += _passes(layer, demand, config)
-        return (*needs, _logits(layers[-1], config))
-    return (*needs, *_totals(layers, config))
+    logits = _logits(layers[-1], config)
+    if not config.external:
+        return (*needs, *_totals(layers, config), logits)
+    for layer, demand in zip(layers, demands, strict=True):
+        needs += _passes(layer, demand, config)
+    return (*needs, logits)
 
 
 def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
@@ -134,13 +134,14 @@ def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
 def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
     """Memories that all layers share; the place is the layer that finds no room in the core."""
     lanes = config.lanes
+    different = [dict.fromkeys(path.runs for path in low.paths) for low in layers]  # are shared
     kinds = (
         ("the weight memory", "rows", "weight_rows", [len(low.weights) for low in layers]),
         ("the parameter memory", "channels", "channels", [low.tiles * lanes for low in layers]),
         ("the layer table", "entries", "layers", [1] * len(layers)),
         ("the path table", "entries", "paths", [len(low.paths) for low in layers]),
         ("the segment table", "entries", "segments", [len(low.segments) for low in layers]),
-        ("the run table", "entries", "runs", [_run_count(low) for low in layers]),
+        ("the run table", "entries", "runs", [sum(map(len, runs)) for runs in different]),
     )
     for what, unit, field, amounts in kinds:
         total, full = 0, layers[-1]
@@ -149,7 +150,6 @@ def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need
                 full = lowered
             total += amount
         yield Need(f"layer {full.layer.name!r}", what, unit, total, field)
-    yield _logits(layers[-1], config)
 
 
 def _logits(readout: LoweredLayer, config: CoreConfig) -> Need:
@@ -183,7 +183,3 @@ def _passes(lowered: LoweredLayer, demand: LayerDemand, config: CoreConfig) -> I
         runs = max(len(block.pieces) for block in demand.blocks)
         runs += sum(len(block.pieces) for block in demand.resident)
     yield Need(place, "the run table", "entries", runs, "runs")
-
-
-def _run_count(lowered: LoweredLayer) -> int:
-    return len(shared(tuple(path.runs for path in lowered.paths))[1])

@@ -182,12 +182,14 @@ class Network:
 
     def bounds(self, layer: Layer) -> Bounds:
         """Prove the accumulator and membrane ranges from the weights, for any input and all T."""
-        if self.by_name.get(layer.name) is not layer:
-            return prove(layer, self._capacities(layer), self.timesteps)
-        if layer.name not in self._proven:
-            found = prove(layer, self._capacities(layer), self.timesteps)
+        own = self.by_name.get(layer.name) is layer
+        if own and layer.name in self._proven:
+            return self._proven[layer.name]
+        capacities = self._capacities(layer)
+        found = prove(layer, capacities, self.timesteps)
+        if own:
             self._proven[layer.name] = found
-        return self._proven[layer.name]
+        return found
 
     def check_ranges(self) -> None:
         """NetworkError where the integers of a layer are not proven to fit what computes them."""
