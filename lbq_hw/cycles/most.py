@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lbq_hw import isa
 from lbq_hw.chips.timing import ReaderTiming, default_timing
 from lbq_hw.config import CoreConfig
@@ -35,7 +33,7 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
     """
     config = program.config
     found = [0] * len(program.info)
-    contents = Contents(config, np.random.default_rng(0))
+    contents = Contents(config)
     layers = [cut.layer for cut in program.passes] or repeat(len(found) - 1)
     for layer, records in zip(layers, replay(program.tape, contents), strict=bool(program.passes)):
         found[layer] += _most(config, records)

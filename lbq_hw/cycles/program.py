@@ -52,7 +52,7 @@ def pass_cycles(
     config = program.config
     found: list[LayerCycles] = []
     layer, memory = -1, None
-    contents = Contents(config, np.random.default_rng(0))
+    contents = Contents(config)
     for cut, records in zip(program.passes, replay(program.tape, contents), strict=True):
         if memory is None or layer != cut.layer:
             layer, memory = cut.layer, Memory(program, raw, levels, cut.layer)
