@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.sim.commands import Commands
 from lbq_hw.sim.sdram import MODEL, tape_contents
 from lbq_hw.sim.verilog import SimulatorError, convert_large
@@ -41,7 +41,7 @@ _ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 def rtl(config: CoreConfig, memory: Memory | None = None) -> str:
     """The core as Verilog, with its external memory and the chip at the pins."""
     if memory is None:
-        return convert_large(Accelerator(config), name=TOP)
+        return convert_large(accelerator(config)(config), name=TOP)
     return convert_large(WithMemory(config, memory), name=TOP) + MODEL.read_text(encoding="utf-8")
 
 

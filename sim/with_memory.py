@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from lbq_hw.chips import Chip
 from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.core.system import System
 from lbq_hw.sim.sdram import SimulatedChip, SimulatedMemory
 
@@ -50,7 +50,7 @@ class WithMemory(wiring.Component):
     violated: Any
 
     def __init__(self, config: CoreConfig, memory: Memory):
-        self._core = Accelerator(config)
+        self._core = accelerator(config)(config)
         self._memory = SimulatedMemory(chip=memory.chip, clock_hz=memory.clock_hz)
         port = self._core.signature.members["port"]
         super().__init__({"port": port, "busy": Out(1), "reload": In(1), "violated": Out(1)})

@@ -5,7 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.host import uart
@@ -136,7 +136,7 @@ class MemoryBoard(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.core = core = Accelerator(self._config)
+        m.submodules.core = core = accelerator(self._config)(self._config)
         m.submodules.cells = cells = RandomMemory(words=self._config.external, **self._cells)
         m.submodules.link = link = Link(divisor=self._divisor)
         m.submodules.receiver = receiver = uart.UartReceiver()

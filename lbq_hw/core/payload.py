@@ -16,6 +16,8 @@ __all__ = [
     "LayerInfo",
     "LevelPlanes",
     "LevelWrite",
+    "PairEvent",
+    "PassInfo",
     "PlaneWrite",
     "ScanKind",
     "ScanRequest",
@@ -95,14 +97,12 @@ class ScanRequest(data.StructLayout):
 class Event(data.StructLayout):
     """One cycle of the lanes: ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask ? weight : 0)``.
 
-    Without `masks`, there is one bit for all lanes. With `pairs`, the weight is a sum of up to two.
+    Without `masks`, there is one bit for all lanes.
 
     Members
     -------
-    row : unsigned, without `pairs`
+    row : unsigned
         Weight row. Any value where ``mask`` is 0.
-    rows, adds : two unsigned, two bits, with `pairs`
-        Half the number of an even and of an odd weight row, rounded down; whether each is added.
     mask : ``lanes`` bits, or 1
         Lanes that add their weight.
     clear, double : bit
@@ -111,15 +111,26 @@ class Event(data.StructLayout):
         The sums are complete after this event.
     """
 
-    def __init__(self, *, lanes: int, row_bits: int, masks: bool, pairs: bool = False):
+    def __init__(self, *, lanes: int, row_bits: int, masks: bool):
         mask = lanes if masks else 1
-        row = {"rows": data.ArrayLayout(row_bits - 1, 2), "adds": 2} if pairs else {"row": row_bits}
-        super().__init__(row | {"mask": mask, "clear": 1, "double": 1, "end": 1})
+        super().__init__(self._rows(row_bits) | {"mask": mask, "clear": 1, "double": 1, "end": 1})
 
-    @property
-    def pairs(self) -> bool:
-        """Whether two weight rows may be added at once."""
-        return "adds" in self.members
+    def _rows(self, row_bits):
+        """The members that name weight rows."""
+        return {"row": row_bits}
+
+
+class PairEvent(Event):
+    """An `Event` whose weight is the sum of up to two.
+
+    Members
+    -------
+    rows, adds : two unsigned, two bits
+        Half the number of an even and of an odd weight row, rounded down; whether each is added.
+    """
+
+    def _rows(self, row_bits):
+        return {"rows": data.ArrayLayout(row_bits - 1, 2), "adds": 2}
 
 
 class PlaneWrite(data.StructLayout):
@@ -183,9 +194,6 @@ class LayerInfo(data.StructLayout):
         Planes to write.
     granules : unsigned
         Granules of a chunk, which is what a tile writes into one plane word.
-    partial_in, partial_out : bit, if `partials`
-        The sums begin with those that the layer before has left; they are left for the next one,
-        and neither levels nor logits leave.
     to_zero : bit, if `zero_resets`
         A spike leaves nothing of the membrane.
     """
@@ -199,7 +207,6 @@ class LayerInfo(data.StructLayout):
         update_bits: int,
         decay_bits: int,
         shift_bits: int,
-        partials: bool = False,
         zero_resets: bool = False,
     ):
         super().__init__(
@@ -213,19 +220,31 @@ class LayerInfo(data.StructLayout):
                 "planes": unsigned(planes.bit_length()),
                 "granules": unsigned((lanes // granule_bits(lanes)).bit_length()),
             }
-            | ({"partial_in": 1, "partial_out": 1} if partials else {})
+            | self._of_passes()
             | ({"to_zero": 1} if zero_resets else {})
         )
 
-    @property
-    def partials(self) -> bool:
-        """Whether there are partial sums."""
-        return "partial_out" in self.members
+    def _of_passes(self):
+        return {}
 
     @property
     def zero_resets(self) -> bool:
         """Whether layers may reset to zero."""
         return "to_zero" in self.members
+
+
+class PassInfo(LayerInfo):
+    """A `LayerInfo` of one pass of a layer.
+
+    Members
+    -------
+    partial_in, partial_out : bit
+        The sums begin with those that the pass before has left; they are left for the next one, and
+        neither levels nor logits leave.
+    """
+
+    def _of_passes(self):
+        return {"partial_in": 1, "partial_out": 1}
 
 
 class StepInfo(data.StructLayout):

@@ -8,12 +8,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.chips import Chip
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.host import uart
 from lbq_hw.core.host.addresses import used_bits
 from lbq_hw.core.host.link import Link
+from lbq_hw.core.timing import timing
 from lbq_hw.isa.link import divisor
 from lbq_hw.isa.regions import Region, tag
 
@@ -76,11 +77,13 @@ class System(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        m.submodules.core = core = Accelerator(self._config, image=self._image)
+        m.submodules.core = core = accelerator(self._config)(self._config, image=self._image)
         baked = 0 if self._image is None else tag(self._image)
-        far = self._chip is not None
         m.submodules.link = link = Link(
-            divisor=self._divisor, tag=baked, address_bits=used_bits(self._config), far=far
+            divisor=self._divisor,
+            tag=baked,
+            address_bits=used_bits(self._config),
+            registers=timing(self._config).reply,
         )
         m.submodules.receiver = receiver = uart.UartReceiver()
         m.submodules.transmitter = transmitter = uart.UartTransmitter()

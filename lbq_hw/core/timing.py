@@ -3,34 +3,63 @@
 `lbq_hw.cycles` has numbers of its own, and a test compares the two.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lbq_hw.config import CoreConfig, Profile
 
-__all__ = ["TIMINGS", "Timing", "timing"]
+__all__ = ["TAPE", "TIMINGS", "Timing", "timing"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Cycles, counted from a value at one block to what another makes of it."""
+    """Cycles from a value at one block to what another makes of it; and numbers of registers that
+    are there for the way alone.
+    """
 
-    plane_read: int
-    """From the address of a plane word to its bits."""
-    plane_write: int
-    """Registers on the way from the writer, and from the host, to the plane memory."""
-    flag_write: int
-    """From a write of a plane word to a summary read that sees its flag."""
-    event: int
-    """From a request to the first event that the scanner makes of it."""
+    plane_read: int = 1
+    """Cycles from the address of a plane word to its bits."""
+    plane_write: int = 0
+    """Registers from the writer, and from the host, to the plane memory."""
+    flag_write: int = 2
+    """Cycles from a write of a plane word to a summary read that sees its flag."""
+    event: int = 8
+    """Cycles from a request to the first event that the scanner makes of it."""
+    weight_read: int = 1
+    """Cycles from an event to its weights."""
+    record_read: int = 0
+    """Registers behind the tables of layers and paths."""
+    stray: int = 0
+    """Registers from an event whose weight row does not exist to those who stop."""
+    host_write: int = 0
+    """Registers from the host's port to the memories that it writes."""
+    host_ask: int = 0
+    """Registers from the host's port to the memories that it reads."""
+    host_answer: int = 0
+    """Registers from there back to the port."""
+    reply: int = 0
+    """Registers from the state of a reply to its bytes."""
 
 
 TIMINGS = {
-    Profile.COMPACT: Timing(plane_read=1, plane_write=0, flag_write=2, event=8),
-    Profile.STANDARD: Timing(plane_read=1, plane_write=0, flag_write=2, event=8),
-    Profile.SPREAD: Timing(plane_read=4, plane_write=1, flag_write=3, event=16),
+    Profile.COMPACT: Timing(),
+    Profile.STANDARD: Timing(host_write=1),
+    Profile.SPREAD: Timing(
+        plane_read=4,
+        plane_write=1,
+        flag_write=3,
+        event=16,
+        weight_read=3,
+        host_write=1,
+        host_ask=1,
+        host_answer=1,
+    ),
 }
+TAPE = replace(
+    TIMINGS[Profile.SPREAD], weight_read=2, record_read=1, stray=1, host_write=0, reply=1
+)
+"""Of a spread core with external memory, whose host writes planes alone."""
 
 
 def timing(config: CoreConfig) -> Timing:
     """The latencies of a core."""
-    return TIMINGS[config.profile]
+    return TAPE if config.external else TIMINGS[config.profile]

@@ -13,7 +13,7 @@ from cocotb.task import bridge
 from lbq_hw import file, isa, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import Accelerator, accelerator
 from lbq_hw.host import Device
 from lbq_hw.host.device import START
 from lbq_hw.isa import Error, regions
@@ -31,7 +31,7 @@ def config(shape: int) -> CoreConfig:
 
 
 def block(shape: int) -> Accelerator:
-    return Accelerator(config(shape))
+    return accelerator(config(shape))(config(shape))
 
 
 @cocotb.test()

@@ -9,6 +9,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw.core.host.port import HostPort
+from lbq_hw.core.host.spread_port import host_port
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.sim.benches.harness import Bench, Settings, pack, unpack
@@ -26,13 +27,13 @@ LAYER = 3
 
 
 def block(shape: int) -> HostPort:
-    return HostPort(SHAPES[shape])
+    return host_port(SHAPES[shape])(SHAPES[shape])
 
 
 @cocotb.test()
 async def random_requests_and_runs(dut: Any) -> None:
     config = SHAPES[Settings.from_env().shape]
-    bench = await Bench.start(dut, HostPort(config))
+    bench = await Bench.start(dut, host_port(config)(config))
     source, units = bench.random, config.units
     planes = [source.getrandbits(config.word) for _ in range(config.plane_words)]
     half = 1 << config.membrane_bits - 1

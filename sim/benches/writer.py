@@ -8,7 +8,8 @@ from typing import Any
 import cocotb
 from cocotb.triggers import RisingEdge
 
-from lbq_hw.core.memory.writer import Writer
+from lbq_hw.config import Profile
+from lbq_hw.core.memory.writer import CompactWriter, Writer
 from lbq_hw.sim.benches.harness import Bench, Settings, pack
 from lbq_hw.sim.models.traffic import apart
 from lbq_hw.sim.models.writer import build, decode, golden, random_planes
@@ -17,7 +18,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 16, "word": 64, "planes": 5},
     {"lanes": 4, "word": 8, "planes": 1},
     {"lanes": 32, "word": 32, "planes": 2},
-    {"lanes": 16, "word": 32, "planes": 3, "fast": False},
+    {"lanes": 16, "word": 32, "planes": 3, "profile": Profile.COMPACT},
 )
 
 
@@ -49,7 +50,7 @@ async def writes_of_random_planes(dut: Any) -> None:
     layer, payloads = random_planes(bench.random, 60 * bench.settings.length, **shape)
     dut.layer.value = pack(bench.block.layer.shape(), layer)
     given = payloads
-    if not bench.block.fast:
+    if isinstance(bench.block, CompactWriter):
         given = [{name: each[name] for name in ("restart", "write")} for each in payloads]
         cocotb.start_soon(give_late(bench, [each["planes"] for each in payloads]))
     bench.drive("i", given, stall=apart(layer["planes"], bench.stalls(0.3)))

@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 
 from lbq_hw import numeric
+from lbq_hw.config import Profile
+from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
-from lbq_hw.core.payload import LayerInfo, StepInfo
+from lbq_hw.core.neurons.partial_neurons import PartialNeurons
+from lbq_hw.core.payload import LayerInfo, PassInfo, StepInfo
 
 ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32
 LAYERS = {
@@ -149,20 +152,19 @@ def layouts(
     partials: bool = False,
     zero_resets: bool = True,
 ) -> tuple[LayerInfo, StepInfo]:
-    layer = LayerInfo(
+    layer = (PassInfo if partials else LayerInfo)(
         lanes=lanes,
         planes=planes,
         address_bits=7,
         update_bits=TIMESTEPS.bit_length(),
         decay_bits=decay_bits,
         shift_bits=3,
-        partials=partials,
         zero_resets=zero_resets,
     )
     return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
 
 
-class _Fed(NeuronArray):
+class _Fed(PartialNeurons):
     """Makes the copies of ``i_sum.valid`` that lanes would give."""
 
     def elaborate(self, platform):
@@ -182,13 +184,17 @@ def build(
     timesteps: int = TIMESTEPS,
     resets: bool = True,
     partial_words: int = 0,
-    fast: bool = True,
+    profile: Profile = Profile.STANDARD,
 ) -> NeuronArray:
     layer, step = layouts(
         lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0
     )
     words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
-    return (_Fed if partial_words else NeuronArray)(
+    partial: dict[str, Any] = {}
+    kind = CompactNeurons if profile is Profile.COMPACT else NeuronArray
+    if partial_words:
+        kind, partial = _Fed, {"partial_words": partial_words, "partial_bits": ACC_BITS - 1}
+    return kind(
         lanes=lanes,
         units=units,
         acc_bits=ACC_BITS,
@@ -198,8 +204,6 @@ def build(
         layer=layer,
         step=step,
         resets=resets,
-        partial_words=partial_words,
-        partial_bits=ACC_BITS - 1 if partial_words else 0,
-        fast=fast,
         init=words,
+        **partial,
     )

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 import random
 
-from lbq_hw.config import granule_bits
-from lbq_hw.core.memory.writer import Writer
+from lbq_hw.config import Profile, granule_bits
+from lbq_hw.core.memory.writer import CompactWriter, Writer
 from lbq_hw.core.payload import LayerInfo, WriteInfo
 
 PLANE_BITS = 10
 
 
-def build(*, lanes: int, word: int, planes: int, fast: bool = True) -> Writer:
+def build(*, lanes: int, word: int, planes: int, profile: Profile = Profile.STANDARD) -> Writer:
     write, layer = layouts(lanes=lanes, word=word, planes=planes)
-    return Writer(
-        lanes=lanes, word=word, plane_bits=PLANE_BITS, write=write, layer=layer, fast=fast
-    )
+    kind = CompactWriter if profile is Profile.COMPACT else Writer
+    return kind(lanes=lanes, word=word, plane_bits=PLANE_BITS, write=write, layer=layer)
 
 
 def layouts(*, lanes: int, word: int, planes: int) -> tuple[WriteInfo, LayerInfo]:

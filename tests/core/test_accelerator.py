@@ -16,8 +16,8 @@ from networks import random_images, random_network
 from lbq_hw import golden
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import Accelerator, beyond
-from lbq_hw.core.payload import Event
+from lbq_hw.core.accelerator import Accelerator, TapeAccelerator, accelerator
+from lbq_hw.core.payload import Event, PairEvent
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -72,7 +72,7 @@ def run(core: Accelerator, program: Program, image: np.ndarray) -> np.ndarray:
 def test_a_core_with_an_image_runs_without_a_load(seed: int) -> None:
     network = random_network(seed, timesteps=1 + seed % 2, layers=1)
     program = compile_network(network, random_core(network, seed))
-    core = Accelerator(program.config, image=program.image())
+    core = accelerator(program.config)(program.config, image=program.image())
     [image] = random_images(network, 1, seed)
     expected = golden.run(network, image[None]).logits[0]
     assert np.array_equal(run(core, program, image), expected)
@@ -107,9 +107,9 @@ def test_an_image_that_does_not_fit_is_refused(image: dict, text: str) -> None:
 def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
     config = CoreConfig().with_external(weight_rows=20, pairs=pairs)
     sizes = {"lanes": 16, "row_bits": config.weight_address_bits, "masks": True}
-    event = Signal(Event(**sizes, pairs=pairs > 0))
+    event = Signal((PairEvent if pairs else Event)(**sizes))
     told, m = Signal(), Module()
-    m.d.comb += told.eq(beyond(config, event))
+    m.d.comb += told.eq(accelerator(config)(config).beyond(event))
     noticed = []
 
     async def look(ctx: Any) -> None:
@@ -127,3 +127,11 @@ def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
     simulator.add_testbench(look)
     simulator.run()
     assert noticed == [row >= 20 for row in range(32)]
+
+
+def test_a_core_with_external_memory_has_its_program_on_a_tape() -> None:
+    config = CoreConfig().with_external()
+    assert [accelerator(c) for c in (CoreConfig(), config)] == [Accelerator, TapeAccelerator]
+    text = "a core with external memory must have its program on a tape, not in an image"
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        TapeAccelerator(config, image={Region.RUNS: [0]})

@@ -1,7 +1,7 @@
 """Every component of the core says what it does, and has a test file of its own.
 
 The tests mirror the tree: a component of lbq_hw/core/walk/loops.py is imported, and so tested, by
-tests/core/walk/test_loops.py.
+tests/core/walk/test_loops.py. A variant of a component may be tested where that is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ def untested(kinds: Iterable[type], folder: Path) -> list[str]:
     return [
         f"{kind.__name__} of {file_of(kind)} needs tests in {place_of_tests(kind, folder).name}"
         for kind in kinds
-        if (kind.__module__, kind.__name__) not in imported(place_of_tests(kind, folder))
+        if not any(
+            (kind.__module__, kind.__name__) in imported(place_of_tests(base, folder))
+            for base in kind.__mro__
+            if base in COMPONENTS.values()
+        )
     ]
 
 

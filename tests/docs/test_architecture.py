@@ -226,7 +226,7 @@ def test_numbers_of_a_default_core_are_its_own() -> None:
     assert f"{neurons.latency} cycles in all on a default core" in text
     assert f"membranes ({neurons.loop} cycles on a default core)" in text
     slow: Any = components()["Accelerator"](CoreConfig(profile=Profile.COMPACT))
-    (neurons,) = (part for part in inside(slow) if type(part).__name__ == "NeuronArray")
+    (neurons,) = (part for part in inside(slow) if type(part).__name__ == "CompactNeurons")
     assert f"{neurons.latency} with the other sizes of a default core" in text
     assert f"A bit lasts at least {link.LEAST_DIVISOR} clock cycles" in text
     config = CoreConfig()

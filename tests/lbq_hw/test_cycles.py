@@ -18,9 +18,11 @@ from lbq_hw import golden, interpreter, isa
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.core.memory.spread import SpreadMemory
-from lbq_hw.core.neurons import neuron_unit, partial_sums
+from lbq_hw.core.neurons import compact_unit, partial_sums
+from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.scan import scanner
+from lbq_hw.core.scan.spread_scanner import SpreadScanner
 from lbq_hw.core.walk import layer_loader, path_store, step_infos
 from lbq_hw.counts import Counter
 from lbq_hw.cycles import (
@@ -36,6 +38,8 @@ from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
 
 FAST = NeuronTiming(groups=1, loop=4, depth=6)
+
+LATENCY = scanner.Scanner.LATENCY
 
 
 def first_request(config: CoreConfig, planes: int) -> int:
@@ -100,7 +104,7 @@ def test_a_readout_of_one_step_is_counted_by_hand(bits: int, profile: Profile) -
     timing = NeuronTiming.of(program.config)
     request = first_request(program.config, 1)
     # The end goes with the last event, or alone in its place.
-    last = request + scanner.LATENCY + max(bits, 1) - 1
+    last = request + LATENCY + max(bits, 1) - 1
     taken = last + 2  # by the lanes, behind the event FIFO
     collected = taken + 3 + timing.groups + timing.depth
     assert layer.cycles == collected + 1
@@ -119,7 +123,7 @@ def test_a_spread_core_scans_and_adds_later() -> None:
         found = activity(program, np.full((8, 1, 1), 255, np.uint8))
         cycles.append([layer.cycles for layer in found])
     small, more = cycles
-    assert more == [layer + scanner.FAR + 2 for layer in small]
+    assert more == [layer + SpreadScanner.LATENCY - LATENCY + 2 for layer in small]
 
 
 @pytest.mark.parametrize("capacity", [1, 7])
@@ -129,7 +133,7 @@ def test_a_layer_ends_when_its_planes_are_written(capacity: int, profile: Profil
     program = compile_network(network, smallest_for(network, lanes=4, word=8, profile=profile))
     timing, planes = NeuronTiming.of(program.config), capacity.bit_length()
     layer = activity(program, np.full((8, 1, 1), 255, np.uint8))[0]
-    taken = first_request(program.config, planes) + scanner.LATENCY + 8 - 1 + 2
+    taken = first_request(program.config, planes) + LATENCY + 8 - 1 + 2
     collected = taken + 3 + timing.groups + timing.depth
     # The writer takes them a cycle later, or at once if the core is compact; it writes from two
     # cycles on, and all is quiet.
@@ -143,7 +147,7 @@ def test_dense_words_take_one_cycle_per_event() -> None:
     scan.take(0, [1])
     lanes.end(first=True, emits=True)
     assert taken[:2] == [0, 1]
-    assert lanes.sums == [scanner.LATENCY + 16 * 8 + 2 + 3]
+    assert lanes.sums == [LATENCY + 16 * 8 + 2 + 3]
 
 
 def test_empty_requests_take_a_cycle_each() -> None:
@@ -152,7 +156,7 @@ def test_empty_requests_take_a_cycle_each() -> None:
     assert [scan.take(0, []) for _ in range(30)] == list(range(30))
     scan.take(0, [1])
     lanes.end(first=True, emits=True)
-    assert lanes.sums == [scanner.LATENCY + 30 + 2 + 3]
+    assert lanes.sums == [LATENCY + 30 + 2 + 3]
 
 
 def test_a_step_waits_for_the_groups_of_the_one_before() -> None:
@@ -299,7 +303,7 @@ def test_the_constants_are_those_of_the_core() -> None:
     assert queues["word_queue"].default == stages.WORD_QUEUE
     assert stages.FAR_CYCLES == SpreadMemory.LATENCY
     assert stages.PARTIAL_CYCLES == partial_sums.LATENCY - 1
-    assert stages.PLANES_PER_STAGE == neuron_unit.PLANES_PER_STAGE
+    assert stages.PLANES_PER_STAGE == compact_unit.PLANES_PER_STAGE
     assert model.STEPS_AHEAD == step_infos.STEPS_AHEAD
     assert model.SLOTS == path_store.SLOTS
 
@@ -313,7 +317,8 @@ def test_the_timing_of_the_neuron_units_is_the_cores(
     config = smallest_for(dense(8), lanes=16).with_(
         decay_bits=decay_bits, units=units, planes=planes, profile=profile
     )
-    array = NeuronArray(
+    kind = CompactNeurons if profile is Profile.COMPACT else NeuronArray
+    array = kind(
         lanes=16,
         units=units,
         acc_bits=config.acc_bits,
@@ -322,7 +327,6 @@ def test_the_timing_of_the_neuron_units_is_the_cores(
         tiles=1,
         layer=layer_loader.layer_layout(config),
         step=step_infos.step_layout(config),
-        fast=profile is Profile.STANDARD,
     )
     timing = NeuronTiming.of(config)
     assert (timing.groups, timing.loop) == (array.groups, array.loop)

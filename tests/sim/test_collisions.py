@@ -10,7 +10,7 @@ from networks import random_images
 from simulators import CACHE, NARROW, WIDE, Shape, bench, drawn, needs_verilator, shared_core
 
 from lbq_hw.compiler import compile_network
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.sim.check import check
 from lbq_hw.sim.collisions import colliding, convert_colliding
 from lbq_hw.sim.verilator import BENCH, TOP, Verilated, build_bench
@@ -54,7 +54,7 @@ def test_networks_are_the_same_to_the_cycle_where_colliding_reads_are_inverted(
     shape: Shape,
 ) -> None:
     config = shared_core(shape)
-    text, wrapped = convert_colliding(Accelerator(config), name=TOP)
+    text, wrapped = convert_colliding(accelerator(config)(config), name=TOP)
     assert wrapped > 12
     programs = (bench(config), build_bench(text, BENCH, top=TOP, cache=CACHE))
     reports = []

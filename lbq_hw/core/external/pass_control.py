@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.external.tape_reader import PASS_BITS
-from lbq_hw.isa import Error
 
 __all__ = ["PassControl"]
 
@@ -51,19 +51,19 @@ class PassControl(wiring.Component):
         Level, from the cycle after an error on until the next start.
     finished : out
     error : out
-        An `Error`, valid with ``finished``; NONE if it is `stray`.
+        An `ErrorCode`, valid with ``finished``; NONE if it is `stray`.
     """
 
     start: In(1)
     allow: In(1)
     waiting: In(1)
     ended: In(1)
-    tape_error: In(4)
+    tape_error: In(ErrorCode)
     paused: In(1)
     over: In(1)
     idle: In(1)
     stray: In(1)
-    walk_error: In(4)
+    walk_error: In(ErrorCode)
     begin: Out(1)
     begun: Out(PASS_BITS)
     resting: Out(1)
@@ -71,14 +71,14 @@ class PassControl(wiring.Component):
     waits: Out(1)
     stop: Out(1)
     finished: Out(1)
-    error: Out(4)
+    error: Out(ErrorCode)
 
     def elaborate(self, _platform):
         m = Module()
         active, running, last = Signal(), Signal(), Signal()
         allowed = Signal(PASS_BITS)
         order, ends, fails, permit = Signal(), Signal(), Signal(), Signal()
-        failure = Signal(4)  # an error of the tape
+        failure = Signal(ErrorCode)  # an error of the tape
         going = active & ~self.stop
         free = going & Mux(running, self.paused, ~last)  # for the next pass
         m.d.comb += [
@@ -115,7 +115,7 @@ class PassControl(wiring.Component):
         with m.If(fails):
             m.d.sync += [self.stop.eq(1), failure.eq(self.tape_error)]
             with m.If(order):
-                m.d.sync += failure.eq(Error.ORDER)
+                m.d.sync += failure.eq(ErrorCode.ORDER)
         with m.If(self.finished):
             m.d.sync += active.eq(0)
         with m.If(self.start):

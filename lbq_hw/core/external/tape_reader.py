@@ -9,8 +9,9 @@ from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.external.tape_place import TapePlace
-from lbq_hw.isa import Error, tape
+from lbq_hw.isa import tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
@@ -58,7 +59,7 @@ class TapeReader(wiring.Component):
     ended : out
         Everything up to END was right; stays until the next start.
     error : out
-        An `isa.Error`; stays until the next start.
+        An `ErrorCode`; stays until the next start.
     written, addr, data : out
         A slice to be written, as `HostWrites` takes it.
     """
@@ -76,7 +77,7 @@ class TapeReader(wiring.Component):
                 "waiting": Out(1),
                 "allow": Out(1),
                 "ended": Out(1),
-                "error": Out(4),
+                "error": Out(ErrorCode),
                 "written": Out(len(Region)),
                 "addr": Out(SLICE),
                 "data": Out(SLICE),
@@ -97,9 +98,9 @@ class TapeReader(wiring.Component):
         with m.If(wrong):
             m.d.sync += spoiled.eq(1)
         with m.If(corrupt):
-            m.d.comb += self.error.eq(Error.CRC)
+            m.d.comb += self.error.eq(ErrorCode.CRC)
         with m.Elif(illegal | unfinished | spoiled):
-            m.d.comb += self.error.eq(Error.TAPE)
+            m.d.comb += self.error.eq(ErrorCode.TAPE)
         ends = place.address == tape.END
         m.d.comb += [
             crc.data.eq(Mux(chains, self.data, self.i.payload)),

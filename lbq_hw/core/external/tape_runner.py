@@ -6,11 +6,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.external.pass_control import PassControl
 from lbq_hw.core.external.tape_reader import TapeReader
 from lbq_hw.core.external.tape_writes import TapeWrites
 from lbq_hw.core.host.registers import error_at_bits
-from lbq_hw.isa import Error
 
 __all__ = ["TapeRunner"]
 
@@ -75,7 +75,7 @@ class TapeRunner(wiring.Component):
             m.d.comb += getattr(control, name).eq(getattr(self, name))
         for name in _TOLD:
             m.d.comb += getattr(self, name).eq(getattr(control, name))
-        of_record = control.error < Error.TAPE
+        of_record = control.error < ErrorCode.TAPE
         m.d.comb += [
             reader.start.eq(self.start),
             control.start.eq(self.start),

@@ -1,6 +1,6 @@
 """What the tools are told of memories."""
 
-__all__ = ["APART", "IN_BLOCK", "spared"]
+__all__ = ["APART", "IN_BLOCK", "small_memory", "spared"]
 
 APART = {"no_rw_check": 1}
 """Never read where it is written in the same cycle: spares the logic that would compare addresses.
@@ -20,3 +20,8 @@ def spared(platform, depth: int, attrs=APART):
     if device.startswith(_ECP5) or (device.startswith(_GOWIN) and depth <= _FEW):
         return APART | {"ram_style": "distributed"}
     return attrs
+
+
+def small_memory(config, platform, depth: int, attrs=APART):
+    """Attributes of a small memory of a core: `spared` in one whose memories fill the chip."""
+    return spared(platform, depth, attrs) if config.spread else attrs

@@ -2,7 +2,7 @@
 
 from amaranth import Module, Signal, Value
 
-__all__ = ["copies", "delayed"]
+__all__ = ["copies", "delayed", "delayed_while"]
 
 
 def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
@@ -29,5 +29,15 @@ def delayed(m: Module, value, cycles: int, *, name: str, reset_less: bool = Fals
     for cycle in range(cycles):
         later = Signal(value.shape(), name=f"{name}_{cycle}", reset_less=reset_less)
         m.d.sync += later.eq(value)
+        value = later
+    return value
+
+
+def delayed_while(m: Module, moves, value, cycles: int, *, name: str):
+    """As `delayed`, but only cycles in which it `moves` count: in others all stay as they are."""
+    for cycle in range(cycles):
+        later = Signal(value.shape(), name=f"{name}_{cycle}")
+        with m.If(moves):
+            m.d.sync += later.eq(value)
         value = later
     return value

@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from lbq_hw.core.fabric.registers import delayed
 from lbq_hw.core.fabric.states import States
 from lbq_hw.core.host.frames import HEAD_INDEX, FrameEscapes, FrameReceiver, SerialCrc
 from lbq_hw.core.host.port import PortSignature
@@ -43,8 +44,8 @@ class Link(wiring.Component):
     address_bits : int
         Bits of an address, below its region's, that the core can tell apart. If any other bit
         below the region's is 1, all of them are at ``port``.
-    far : bool
-        The core fills the chip, and a register is halfway to the bytes of a reply.
+    registers : int
+        That are halfway from the state of a reply to its bytes.
 
     Members
     -------
@@ -63,7 +64,7 @@ class Link(wiring.Component):
         divisor: int,
         tag: int = 0,
         address_bits: int = regions.SHIFT,
-        far: bool = False,
+        registers: int = 0,
     ):
         if not isinstance(divisor, int) or isinstance(divisor, bool):
             raise TypeError(f"divisor must be an integer, not {divisor!r}")
@@ -71,7 +72,7 @@ class Link(wiring.Component):
             most = (1 << DIVISOR_BITS) - 1
             raise ValueError(f"divisor must be {LEAST_DIVISOR}..{most}, not {divisor!r}")
         self._tag = tag
-        self._far = far
+        self._registers = registers
         self._low_bits = max(address_bits, DIVISOR_BITS)
         super().__init__(
             {
@@ -148,12 +149,8 @@ class Link(wiring.Component):
         with m.If(w.second & ~w.tail):
             m.d.comb += byte.data[0].eq(status)
         continues = w.reads & w.accepted & ~w.at_end & ~w.tail
-        if self._far:
-            # That of the cycle before: where it differs, no byte that could be the last is there.
-            before = Signal()
-            m.d.sync += before.eq(continues)
-            continues = before
-        return continues
+        # Where that of a cycle before differs, no byte that could be the last is there.
+        return delayed(m, continues, self._registers, name="continues")
 
     def _check(self, m, w, states):
         """Wait for a frame, and look at its CRC."""

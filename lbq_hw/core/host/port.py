@@ -3,32 +3,27 @@
 from functools import reduce
 from operator import or_
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.external.host_memory_port import HostMemoryPort
-from lbq_hw.core.external.memory_access import MemoryAccess
+from lbq_hw.core.errors import ErrorCode
+from lbq_hw.core.fabric.registers import delayed
 from lbq_hw.core.host.addresses import exists, place
-from lbq_hw.core.host.registers import Registers
-from lbq_hw.core.host.writes import HostWrites, host_regions
-from lbq_hw.core.memory.spread import SpreadMemory
-from lbq_hw.isa import Error, regions
+from lbq_hw.core.host.registers import registers
+from lbq_hw.core.host.writes import host_regions, host_writes
+from lbq_hw.core.timing import timing
+from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["FAR_LANES", "HostPort", "PortSignature"]
+__all__ = ["HostPort", "PortSignature", "gate"]
 
 _WRITES = ("records", "weights", "params", "plane_write")
-_RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
-_TAPE_IN = ("calibrated", "aligned", "passes", "waits")
 _RUN_OUT = ("start", "busy")
 _READABLE = (Region.REGISTERS, Region.PLANES, Region.LOGITS, Region.MEMORY)
-FAR_LANES = 32
-"""Lanes from which on memories lie far from the port."""
-_UNITS_A_REGISTER = 8  # neuron units whose logits meet in one register
 
 
 class PortSignature(wiring.Signature):
@@ -53,39 +48,26 @@ class PortSignature(wiring.Signature):
 class HostPort(wiring.Component):
     """Decodes the addresses of `lbq_hw.isa.regions`, holds the registers, and starts the core.
 
-    Blocks: `HostWrites`, `Registers` and, with external memory, `MemoryAccess`. The slices of a
-    plane word and of a parameter must be written in their order; those of a parameter are stored
-    with the last. While the core runs only registers can be read: anything else is refused with the
-    error BUSY; what does not exist, with ADDRESS. A refused read answers 0. Of several errors the
-    first stays until it is cleared.
-
-    What needs the external memory (its slices, a digest, a self-test) is refused with MEMORY while
-    it is not calibrated. While a digest or a self-test is under way, these, a calibration and a
-    start are refused with BUSY.
+    Blocks: `HostWrites` and `Registers`. The slices of a plane word and of a parameter must be
+    written in their order; those of a parameter are stored with the last. While the core runs only
+    registers can be read: anything else is refused with the error BUSY; what does not exist, with
+    ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
 
     Timing. A request every other cycle, each taken in its second cycle; in its third where a run
     ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
-    cycle in which it is taken; from `FAR_LANES` lanes on, in the one after, by a register.
+    cycle in which it is taken, or as many cycles later as `Timing` has registers on the way.
 
-    Where memories fill a good part of the chip, a read is answered ``SpreadMemory.LATENCY`` + 2
-    cycles after it is taken, and the next request is taken after that. With external memory, a
-    write is stored in the cycle in which it is taken. A slice of external memory is offered to the
-    memory in the cycle after it was taken; if it answers in cycle c, the read is answered in cycle
-    c + 2. After a write, the next request is taken in the cycle after the memory took it at the
-    earliest.
+    Spread cores have a `SpreadHostPort`, those with external memory a `TapeHostPort`; `host_port`
+    chooses.
 
     Members
     -------
     port : `PortSignature`
     records, weights, params, plane_write : out
-        Writes for the blocks that have the memories, never while `busy`. With external memory,
-        only the last one: writes to the other regions are refused with ADDRESS.
+        Writes for the blocks that have the memories, never while `busy`.
     planes, logits : read ports
     start : out
-        The first cycle of `busy`; with external memory, the first of these with `aligned`.
-    calibrated, aligned, passes, waits : in, with external memory
-        As in `Registers`.
-    host_memory : `HostMemoryPort`, with external memory
+        The first cycle of `busy`.
     busy : out
     finished : in
         The program ended; `busy` falls. Not looked at in the cycle of `start`.
@@ -98,14 +80,16 @@ class HostPort(wiring.Component):
         What to count in this cycle, of a run; not in that of `start`.
     """
 
+    RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
+    """What the registers are told of a run."""
+
     def __init__(self, config: CoreConfig):
         self._config = c = config
-        self._writes = writes = HostWrites(config)
-        self._registers = registers = Registers(config)
-        self._access = MemoryAccess() if config.external else None
-        self._run_in = (*_RUN_IN, *_TAPE_IN) if config.external else _RUN_IN
+        self._timing = timing(config)
+        self._writes = writes = host_writes(config)(config)
+        self._registers = kept = registers(config)(config)
         logit = data.ArrayLayout(signed(c.membrane_bits), c.units)
-        written, kept = writes.signature.members, registers.signature.members
+        written, told = writes.signature.members, kept.signature.members
         super().__init__(
             {
                 "port": In(PortSignature()),
@@ -119,127 +103,95 @@ class HostPort(wiring.Component):
                 ),
             }
             | {name: written[name] for name in _WRITES if name in written}
-            | {name: kept[name] for name in (*_RUN_OUT, *self._run_in)}
-            | ({"host_memory": Out(HostMemoryPort())} if c.external else {})
+            | {name: told[name] for name in (*_RUN_OUT, *self.RUN_IN)}
+            | self._of_memory()
         )
+
+    def _of_memory(self):
+        """Members for an external memory."""
+        return {}
 
     def elaborate(self, _platform):
         m = Module()
-        port = self.port
-        m.submodules.registers = registers = self._registers
+        port, c = self.port, self._config
+        m.submodules.registers = kept = self._registers
         m.submodules.writes = writes = self._writes
         for name in _WRITES:
             if name in self.signature.members:
                 connect(m, getattr(writes, name), flipped(getattr(self, name)))
         for name in _RUN_OUT:
-            m.d.comb += getattr(self, name).eq(getattr(registers, name))
-        for name in self._run_in:
-            m.d.comb += getattr(registers, name).eq(getattr(self, name))
-        named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(self._config)]
-        settable = {
-            name: self._number(port.addr) == register.address
-            for name, register in regions.registers(self._config).items()
-            if "w" in register.access
-        }
-        readable = Cat(named[kind] for kind in _READABLE if kind < len(named)).any()
-        writable = Cat(named[kind] for kind in host_regions(self._config)).any()
-        writable |= named[Region.REGISTERS] & reduce(or_, settable.values())
+            m.d.comb += getattr(self, name).eq(getattr(kept, name))
+        for name in self.RUN_IN:
+            m.d.comb += getattr(kept, name).eq(getattr(self, name))
 
         # A request is looked at, and taken in the cycle after: what follows from its address would
         # be late for all the memories.
-        looked, known, allowed = Signal(), Signal(), Signal()
-        here, written, read = (Signal(len(named)) for _ in range(3))
-        request, locked, taken, clear, ended = (Signal() for _ in range(5))
+        w = _Request(len(regions.reached(c)))
+        named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(c)]
+        settable = {
+            name: self._number(port.addr) == register.address
+            for name, register in regions.registers(c).items()
+            if "w" in register.access
+        }
+        readable = Cat(named[kind] for kind in _READABLE if kind < len(named)).any()
+        writable = Cat(named[kind] for kind in host_regions(c)).any()
+        writable |= named[Region.REGISTERS] & reduce(or_, settable.values())
+        clear, ended = Signal(), Signal()
         # An answer, from the cycle after its request to the one in which its plane word is there.
-        on_its_way = Signal(1 + SpreadMemory.LATENCY if self._config.spread else 1)
-        refused = Signal(4)
-        ready, answers = looked & ~ended, request & ~port.write
-        locks = self.busy & (port.write | ~here[Region.REGISTERS])
-        takes = request & known & ~locked & allowed
-        commands = written[Region.REGISTERS]
-        if self._access:
-            commanded, calibrates, absent = Signal(), Signal(), Signal()
-            m.d.sync += [
-                commanded.eq(settable["control"]),
-                calibrates.eq(settable["captures"] & named[Region.REGISTERS]),
-            ]
-            sets = here[Region.REGISTERS] & port.write
-            uses = here[Region.MEMORY] | (sets & ~commanded)
-            m.d.comb += absent.eq(known & allowed & uses & ~self.calibrated & ~calibrates)
-            answers &= ~read[Region.MEMORY]
-            locks |= self._access.in_use & (uses | (sets & port.w_data[0]))
-            takes &= ~absent
-            commands &= commanded
-            self._reach_memory(m, written, read)
-        if self._config.spread:
-            pending = self._access.pending if self._access else Const(0)
-            ready &= ~pending & ~on_its_way.any() & ~port.r_valid
+        on_its_way = Signal(self._timing.host_ask + self._timing.plane_read)
         m.d.sync += [
-            looked.eq(port.valid & ~port.ready),
-            known.eq(exists(self._config, port.addr, named)),
-            allowed.eq(Mux(port.write, writable, readable)),
-            here.eq(Cat(named)),
-            on_its_way.eq(Cat(answers, on_its_way)),
-            clear.eq(commands & port.w_data[1]),
+            w.looked.eq(port.valid & ~port.ready),
+            w.known.eq(exists(c, port.addr, named)),
+            w.allowed.eq(Mux(port.write, writable, readable)),
+            w.here.eq(Cat(named)),
+            on_its_way.eq(Cat(w.answers, on_its_way)),
+            clear.eq(w.commands & port.w_data[1]),
             ended.eq(self.busy & self.finished),
         ]
         m.d.comb += [
-            port.ready.eq(ready),
-            request.eq(port.ready),  # it is still valid
-            locked.eq(locks),
-            taken.eq(takes),
-            written.eq(here & (taken & port.write).replicate(len(here))),
-            read.eq(here & (taken & ~port.write).replicate(len(here))),
+            port.ready.eq(w.looked & ~ended & self._free(on_its_way)),
+            w.request.eq(port.ready),  # it is still valid
+            w.written.eq(w.here & (w.taken & port.write).replicate(len(w.here))),
+            w.read.eq(w.here & (w.taken & ~port.write).replicate(len(w.here))),
+            kept.begin.eq(w.commands & port.w_data[0]),
+            kept.clear.eq(clear),
         ]
-        with m.If(request & ~taken):
-            m.d.comb += refused.eq(Mux(known & locked, Error.BUSY.value, Error.ADDRESS.value))
-            if self._access:
-                with m.If(absent & ~locked):
-                    m.d.comb += refused.eq(Error.MEMORY.value)
-        m.d.comb += [
-            registers.begin.eq(commands & port.w_data[0]),
-            registers.clear.eq(clear),
-            registers.refused.eq(refused),
-        ]
-        # With external memory, only planes are written, and these have a register of their own.
-        far = self._config.lanes >= FAR_LANES and not self._config.external
-        stored = m.d.sync if far else m.d.comb
-        stored += [
-            writes.written.eq(written),
-            writes.addr.eq(port.addr),
-            writes.data.eq(port.w_data),
-        ]
-        addr, asks = port.addr, Const(1)
-        if self._config.spread:
-            addr, asks, asked = Signal.like(port.addr), Signal(), Signal.like(read)
-            m.d.sync += [addr.eq(port.addr), asks.eq(request), asked.eq(read)]
-            read = asked
-        self._answer(m, on_its_way[-1], asks, addr, read)
+        self._judge(m, w, settable, named)
+        given = {"written": w.written, "addr": port.addr, "data": port.w_data}
+        for name, value in given.items():
+            late = delayed(m, value, self._timing.host_write, name=f"given_{name}")
+            m.d.comb += getattr(writes, name).eq(late)
+        self._answer(m, w, on_its_way[-1])
         return m
+
+    def _free(self, _on_its_way):
+        """Whether the next request can be taken."""
+        return Const(1)
+
+    def _judge(self, m, w, _settable, _named):
+        """What is taken, what is refused, and why."""
+        port, locked = self.port, Signal()
+        m.d.comb += [
+            locked.eq(self.busy & (port.write | ~w.here[Region.REGISTERS])),
+            w.taken.eq(w.request & w.known & ~locked & w.allowed),
+            w.answers.eq(w.request & ~port.write),
+            w.commands.eq(w.written[Region.REGISTERS]),
+        ]
+        with m.If(w.request & ~w.taken):
+            m.d.comb += self._registers.refused.eq(
+                Mux(w.known & locked, ErrorCode.BUSY, ErrorCode.ADDRESS)
+            )
 
     def _number(self, addr):
         """Of the register that an address names."""
         return addr[: (len(regions.registers(self._config)) - 1).bit_length()]
 
-    def _reach_memory(self, m, written, read):
-        """Pass on what concerns the external memory."""
-        m.submodules.access = access = self._access
-        connect(m, access.memory, flipped(self.host_memory))
-        m.d.comb += [
-            access.read.eq(read[Region.MEMORY]),
-            access.write.eq(written[Region.MEMORY]),
-            access.set.eq(written[Region.REGISTERS]),
-            access.addr.eq(self.port.addr),
-            access.data.eq(self.port.w_data),
-            access.calibrated.eq(self.calibrated),
-        ]
-
-    def _answer(self, m, answer, asks, addr, read):
+    def _answer(self, m, w, answer):
         """What a read brings, as soon as it is there; 0 if it was refused."""
-        c = self._config
+        c, ask = self._config, self._timing.host_ask
+        addr = delayed(m, self.port.addr, ask, name="asked_addr")
+        read = delayed(m, w.read, ask, name="asked_read")
         source, register, answered = Signal.like(read), Signal(SLICE), Signal(SLICE)
-        blocks = [self._registers, self._access] if self._access else [self._registers]
-        values = {name: block.values[name] for block in blocks for name, _ in block.values.shape()}
         plane_part, plane = place(c, addr, Region.PLANES)
         logit_part, logit = place(c, addr, Region.LOGITS)
         unit_bits = ceil_log2(c.units)
@@ -247,7 +199,7 @@ class HostPort(wiring.Component):
                                           "unit": unit_bits}))  # fmt: skip
         word = Signal(SLICE * regions.slices(c)[Region.PLANES])
         total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
-        with m.If(asks):  # what is asked for stays until it is there
+        with m.If(self._asks(m, w)):  # what is asked for stays until it is there
             m.d.sync += [
                 source.eq(read),
                 asked.plane.eq(plane_part),
@@ -255,14 +207,13 @@ class HostPort(wiring.Component):
                 asked.unit.eq(logit),
             ]
             m.d.sync += register.eq(0)
+            values = self._values()
             with m.If(read[Region.REGISTERS]), m.Switch(self._number(addr)):
                 for name, where in regions.registers(c).items():
                     with m.Case(where.address):
                         m.d.sync += register.eq(values.get(name, 0))
-        logit_slice = Signal(SLICE, reset_less=True)
-        # Where planes are far it waits for what they take, and a register is on its way.
-        logits = m.d.sync if c.spread else m.d.comb
-        logits += logit_slice.eq(total.as_unsigned().word_select(asked.logit, SLICE))
+        logit_slice = total.as_unsigned().word_select(asked.logit, SLICE)
+        shown = delayed(m, logit_slice, self._timing.host_answer, name="logit", reset_less=True)
         m.d.comb += [
             self.planes.addr.eq(plane),
             self.planes.en.eq(read[Region.PLANES]),
@@ -272,32 +223,50 @@ class HostPort(wiring.Component):
             total.eq(self._logit(m, asked.unit)),
             answered.eq(
                 register
-                | _gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
-                | _gate(source[Region.LOGITS], logit_slice)
+                | gate(source[Region.PLANES], word.word_select(asked.plane, SLICE))
+                | gate(source[Region.LOGITS], shown)
             ),
         ]
-        valid, brought = answer, answered
-        if self._access:
-            valid |= self._access.answered
-            brought |= _gate(self._access.answered, self._access.answer)
-        answers = m.d.sync if c.spread else m.d.comb
-        answers += [self.port.r_valid.eq(valid), self.port.r_data.eq(brought)]
+        self._show(m, answer, answered)
 
-    def _logit(self, m, unit):
-        """The logit of a unit. Where planes are far it is a cycle later, and units are far from
-        here: registers take those of some of them each.
-        """
-        logits = self.logits.data
-        if not self._config.spread:
-            return logits[unit]
-        low = ceil_log2(_UNITS_A_REGISTER)
-        chosen = []
-        for first in range(0, len(logits), _UNITS_A_REGISTER):
-            some = [logits[i] for i in range(first, min(first + _UNITS_A_REGISTER, len(logits)))]
-            chosen.append(Signal.like(logits[0], name=f"logit_{first}", reset_less=True))
-            m.d.sync += chosen[-1].eq(Array(some)[unit[:low]])
-        return Array(chosen)[unit[low:]]
+    def _values(self):
+        """The registers by their names."""
+        kept = self._registers
+        return {name: kept.values[name] for name, _ in kept.values.shape()}
+
+    def _asks(self, _m, _w):
+        """Whether what is asked for changes."""
+        return Const(1)
+
+    def _logit(self, _m, unit):
+        """The logit of a unit."""
+        return self.logits.data[unit]
+
+    def _show(self, m, valid, answered):
+        """Answer at the port."""
+        registers = self._timing.host_answer
+        m.d.comb += [
+            self.port.r_valid.eq(delayed(m, valid, registers, name="answer_valid")),
+            self.port.r_data.eq(delayed(m, answered, registers, name="answer")),
+        ]
 
 
-def _gate(enable, value):
+class _Request:
+    """What is known of the request that is looked at."""
+
+    def __init__(self, count: int):
+        self.looked = Signal(name="looked")
+        self.known = Signal(name="known")  # its address names something
+        self.allowed = Signal(name="allowed")  # which can be read, or written, as it asks
+        self.request = Signal(name="request")  # it is taken, or refused
+        self.taken = Signal(name="taken")
+        self.answers = Signal(name="answers")  # it is a read that is answered from here
+        self.commands = Signal(name="commands")  # it is a write of the control register
+        self.here = Signal(count, name="here")  # its region, one bit for each
+        self.written = Signal(count, name="written")
+        self.read = Signal(count, name="read")
+
+
+def gate(enable, value):
+    """A value, or 0."""
     return value & enable.replicate(len(value))

@@ -14,7 +14,14 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["HostWrites", "host_regions", "store_params", "store_records"]
+__all__ = [
+    "HostWrites",
+    "PlaneWrites",
+    "host_regions",
+    "host_writes",
+    "store_params",
+    "store_records",
+]
 
 _TABLES = {region: Table[region.name] for region in regions.TABLES}
 
@@ -30,8 +37,7 @@ class HostWrites(wiring.Component):
     """Turns writes of slices into writes of the memories.
 
     Slices are stored at once, in the cycle in which they are given, but for those of a parameter:
-    each of its values is stored with its last slice. In a core with external memory the host
-    writes planes and that memory, to which `MemoryAccess` leads; `TapeWrites` has the rest.
+    each of its values is stored with its last slice.
 
     Members
     -------
@@ -39,38 +45,43 @@ class HostWrites(wiring.Component):
         A slice is written there; at most one bit is set.
     addr, data : in
         The slice, which exists, and its value.
-    records, weights, params : out, without external memory
-    plane_write : out
+    records, weights, params, plane_write : out
         As in `HostPort`.
     """
 
     def __init__(self, config: CoreConfig):
         self._config = c = config
+        plane = PlaneWrite(word=c.word, granule=c.granule, address_bits=c.plane_address_bits)
+        super().__init__(
+            {"written": In(len(regions.reached(c))), "addr": In(32), "data": In(SLICE)}
+            | self._program()
+            | {"plane_write": Out(stream.Signature(plane, always_ready=True))}
+        )
+
+    def _program(self):
+        """The members that write a program."""
+        c = self._config
         row = data.ArrayLayout(signed(c.weight_bits), c.lanes)
         param = data.ArrayLayout(signed(c.membrane_bits), 3 * c.units)
-        plane = PlaneWrite(word=c.word, granule=c.granule, address_bits=c.plane_address_bits)
         weights = memory.WritePort.Signature(
             addr_width=ceil_log2(c.weight_rows), shape=row, granularity=1
         )
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(c.channels // c.units), shape=param, granularity=1
         )
-        program = {"records": Out(slice_stream(c)), "weights": In(weights), "params": In(params)}
-        super().__init__(
-            {"written": In(len(regions.reached(c))), "addr": In(32), "data": In(SLICE)}
-            | ({} if c.external else program)
-            | {"plane_write": Out(stream.Signature(plane, always_ready=True))}
-        )
+        return {"records": Out(slice_stream(c)), "weights": In(weights), "params": In(params)}
 
     def elaborate(self, _platform):
         m = Module()
-        if not self._config.external:
-            given = {"written": self.written, "addr": self.addr, "value": self.data}
-            store_records(m, self.records, **given)
-            self._store_weights(m)
-            store_params(m, self._config, self.params, **given)
+        self._store_program(m)
         self._store_planes(m)
         return m
+
+    def _store_program(self, m):
+        given = {"written": self.written, "addr": self.addr, "value": self.data}
+        store_records(m, self.records, **given)
+        self._store_weights(m)
+        store_params(m, self._config, self.params, **given)
 
     def _store_weights(self, m):
         """Some lanes of a weight row."""
@@ -99,6 +110,24 @@ class HostWrites(wiring.Component):
         ]
         for number, enable in enumerate(plane.enable):
             m.d.comb += enable.eq(part == number // granules)
+
+
+class PlaneWrites(HostWrites):
+    """As `HostWrites`, in a core with external memory, whose tape writes all but planes.
+
+    `MemoryAccess` leads to that memory, and `TapeWrites` writes what the tape brings.
+    """
+
+    def _program(self):
+        return {}
+
+    def _store_program(self, _m):
+        pass
+
+
+def host_writes(config: CoreConfig) -> type[HostWrites]:
+    """The block that a core needs."""
+    return PlaneWrites if config.external else HostWrites
 
 
 def store_records(m, records, *, written, addr, value):

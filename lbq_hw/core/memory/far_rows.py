@@ -10,7 +10,8 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.fabric.registers import copies
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, banks
+from lbq_hw.core.fabric.sharing import SPREAD_LANES
+from lbq_hw.core.memory.spread import banks
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["FarRows", "RowSlice", "lanes_a_slice", "row_banks"]
@@ -21,7 +22,7 @@ _LONGEST_BANK = 1 << 14  # words that the deepest block RAM has
 
 def lanes_a_slice(rows: int, weight_bits: int) -> int:
     """Lanes whose weights lie in block RAMs near each other: a power of two."""
-    lanes = FAR_LANES_A_COPY
+    lanes = SPREAD_LANES
     while lanes > 1 and lanes * weight_bits * rows > _SLICE_BITS:
         lanes //= 2
     return lanes

@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 from lbq_hw.config import address_bits
 from lbq_hw.core.fabric.hints import APART
 
-__all__ = ["SummaryFlags"]
+__all__ = ["SpreadFlags", "SummaryFlags"]
 
 
 class SummaryFlags(wiring.Component):
@@ -17,16 +17,14 @@ class SummaryFlags(wiring.Component):
     The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A mark sets it
     if ``any_set``, else keeps it, or clears it if ``first``. All flags start as 0.
 
-    Timing. Marks never wait. One that is taken in cycle c is seen by reads from cycle c + 2 on, or
-    c + 3, if ``late``; reads enabled earlier see the flags as they were. The data of a read enabled
-    in cycle c are there in cycle c + 1 and stay until the next enabled read.
+    Timing. Marks never wait. One that is taken in cycle c is seen by reads from cycle c + 2 on;
+    reads enabled earlier see the flags as they were. The data of a read enabled in cycle c are
+    there in cycle c + 1 and stay until the next enabled read.
 
     Parameters
     ----------
     words, summary : int
         As in `PlaneMemory`.
-    late : bool
-        A register takes the flags as they leave the memory in which they are changed.
 
     Members
     -------
@@ -35,9 +33,8 @@ class SummaryFlags(wiring.Component):
     summary : read port of a summary word
     """
 
-    def __init__(self, *, words: int, summary: int, late: bool = False):
+    def __init__(self, *, words: int, summary: int):
         self._spans = words // summary
-        self._late = late
         span_bits = address_bits(self._spans)
         super().__init__(
             {
@@ -81,9 +78,7 @@ class SummaryFlags(wiring.Component):
             given.any_set.eq(self.any_set),
         ]
         new_flags = Signal(flags)
-        merge, mark, old = (self._late_marks if self._late else self._marks)(
-            m, given, old_read.data, new_flags
-        )
+        merge, mark, old = self._marks(m, given, old_read.data, new_flags)
         here = Signal(flags)
         m.d.comb += [
             here.eq(1 << mark.index),
@@ -113,8 +108,15 @@ class SummaryFlags(wiring.Component):
             m.d.sync += last.eq(new_flags)
         return merge, mark, old
 
-    def _late_marks(self, m, given, read, new_flags):
-        """The same in the third cycle: a read misses what the two marks before store."""
+
+class SpreadFlags(SummaryFlags):
+    """As `SummaryFlags`, where a register takes the flags as they leave the memory.
+
+    Timing. A mark that is taken in cycle c is seen by reads from cycle c + 3 on.
+    """
+
+    def _marks(self, m, given, read, new_flags):
+        """A read misses what the two marks before store."""
         comes, merge, done = Signal(), Signal(), Signal()
         coming, mark, before = (Signal(given.shape(), name=name, reset_less=True)
                                 for name in ("coming", "mark", "before"))  # fmt: skip

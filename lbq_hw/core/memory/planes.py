@@ -6,12 +6,12 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import address_bits
 from lbq_hw.core.fabric.hints import APART
-from lbq_hw.core.memory.flags import SummaryFlags
+from lbq_hw.core.memory.flags import SpreadFlags, SummaryFlags
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import PlaneWrite
 from lbq_hw.core.sizes import check_power, check_size
 
-__all__ = ["PlaneMemory"]
+__all__ = ["PlaneMemory", "SpreadPlanes"]
 
 
 class PlaneMemory(wiring.Component):
@@ -26,8 +26,7 @@ class PlaneMemory(wiring.Component):
     and by summary reads from cycle c + 2 on. Summary reads enabled earlier see the flags as they
     were, but the word itself must not be read in cycle c: fabrics differ in what they would give.
     The data of a read enabled in cycle c are there in cycle c + 1 and stay until the next enabled
-    read. If the words are ``far``, their data are there in cycle c + `SpreadMemory.LATENCY`, for
-    one cycle, and summary reads see a write from cycle c + 3 on.
+    read.
 
     The host reads through the same memory port as ``word``, so that the block needs no second copy
     of the words: it must read only while nobody uses ``word``. Where both are enabled the host
@@ -43,8 +42,6 @@ class PlaneMemory(wiring.Component):
         Flags of a summary word, a power of two.
     granule : int
         Bits written under one enable, a power of two that divides ``word``.
-    far : bool
-        The words fill a good part of the chip: they are a `SpreadMemory`.
 
     Members
     -------
@@ -54,7 +51,9 @@ class PlaneMemory(wiring.Component):
     host : read port of ``word`` bits
     """
 
-    def __init__(self, *, words: int, word: int, summary: int, granule: int, far: bool = False):
+    FLAGS = SummaryFlags
+
+    def __init__(self, *, words: int, word: int, summary: int, granule: int):
         check_power("word", word, least=8)
         check_power("summary", summary)
         check_power("granule", granule)
@@ -65,7 +64,6 @@ class PlaneMemory(wiring.Component):
             raise ValueError(f"words must be a multiple of summary ({summary}), not {words!r}")
         self._words = words
         self._granule = granule
-        self._far = far
         plane_bits = address_bits(words)
         span_bits = address_bits(words // summary)
         write = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
@@ -92,14 +90,14 @@ class PlaneMemory(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        (self._keep_far if self._far else self._keep_near)(m)
+        self._keep(m)
         write = self.i_write.payload
         enabled = Cat(
             write.data.word_select(i, self._granule) & enable.replicate(self._granule)
             for i, enable in enumerate(write.enable)
         )
-        m.submodules.summaries = summaries = SummaryFlags(
-            words=self._words, summary=len(self.summary.data), late=self._far
+        m.submodules.summaries = summaries = self.FLAGS(
+            words=self._words, summary=len(self.summary.data)
         )
         wiring.connect(m, wiring.flipped(self.summary), summaries.summary)
         m.d.comb += [
@@ -110,7 +108,7 @@ class PlaneMemory(wiring.Component):
         ]
         return m
 
-    def _keep_near(self, m):
+    def _keep(self, m):
         """One memory per granule: block RAMs that write a wide word in parts hold fewer words."""
         write, word, host = self.i_write.payload, self.word, self.host
         read_addr = Signal.like(word.addr)
@@ -130,7 +128,17 @@ class PlaneMemory(wiring.Component):
                 host.data.word_select(i, self._granule).eq(column_read.data),
             ]
 
-    def _keep_far(self, m):
+
+class SpreadPlanes(PlaneMemory):
+    """As `PlaneMemory`, with words in a `SpreadMemory`, since they fill a good part of the chip.
+
+    Timing. The data of a read enabled in cycle c are there in cycle c + `SpreadMemory.LATENCY`, for
+    one cycle, and summary reads see a write from cycle c + 3 on.
+    """
+
+    FLAGS = SpreadFlags
+
+    def _keep(self, m):
         write, word, host = self.i_write.payload, self.word, self.host
         m.submodules.planes = planes = SpreadMemory(
             width=len(write.data), depth=self._words, granule=self._granule

@@ -9,30 +9,12 @@ from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.sizes import check_size
 
-__all__ = [
-    "FAR_LANES_A_COPY",
-    "LANES_A_COPY",
-    "SpreadMemory",
-    "SpreadRows",
-    "banks",
-    "far_copies",
-    "slices",
-]
-
-LANES_A_COPY = 16
-"""Lanes that share one copy of the registers that let them move."""
-FAR_LANES_A_COPY = 8
-"""The same in a core with external memory, whose lanes are all over the chip."""
+__all__ = ["SpreadMemory", "SpreadRows", "banks", "slices"]
 
 _RAMS = 8  # of a slice
 _RAM_BITS = 18 * 1024
 _WIDEST = 36
 _LEAST_BANK = 512
-
-
-def far_copies(lanes: int) -> int:
-    """Copies of a bit for lanes that are all over the chip."""
-    return -(-lanes // FAR_LANES_A_COPY)
 
 
 def slices(width: int, depth: int) -> list[slice]:

@@ -8,7 +8,7 @@ from lbq_hw.config import granule_bits
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, LevelWrite, PlaneWrite, WriteInfo
 from lbq_hw.core.sizes import check_power, check_size
 
-__all__ = ["Writer"]
+__all__ = ["CompactWriter", "Writer"]
 
 
 class Writer(wiring.Component):
@@ -24,7 +24,7 @@ class Writer(wiring.Component):
 
     Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next ones
     must not come sooner than ``layer.planes`` cycles later; if they come then, there is no gap
-    between the writes. If not `fast`, plane k is looked at in cycle c + 1 + k, and never held.
+    between the writes.
 
     Parameters
     ----------
@@ -38,13 +38,10 @@ class Writer(wiring.Component):
         Layout of that member.
     layer : `LayerInfo`
         Layout of that port; the most planes of a level follow from it.
-    fast : bool
 
     Members
     -------
-    i : stream of `LevelPlanes`, always ready; of `LevelWrite`, if not `fast`
-    planes : in, array of ``lanes`` bits each, if not `fast`
-        The planes of what was taken.
+    i : stream of `LevelPlanes`, always ready
     layer : in, `LayerInfo`
         The layer of all planes that are on their way: stable from the first of them to the last
         cycle of `busy`.
@@ -61,7 +58,6 @@ class Writer(wiring.Component):
         plane_bits: int,
         write: WriteInfo,
         layer: LayerInfo,
-        fast: bool = True,
     ):
         check_power("lanes", lanes)
         check_power("word", word, least=8)
@@ -73,35 +69,40 @@ class Writer(wiring.Component):
         if not isinstance(layer, LayerInfo):
             raise TypeError(f"layer must be a LayerInfo, not {layer!r}")
         self._granule = granule = granule_bits(lanes)
-        self._fast = fast
         levels = LevelPlanes(lanes=lanes, planes=layer["capacity"].width, write=write)
-        taken = levels if fast else LevelWrite(write=write)
         plane = PlaneWrite(word=word, granule=granule, address_bits=plane_bits)
         super().__init__(
-            {
-                "i": In(stream.Signature(taken, always_ready=True)),
+            self._taken(levels)
+            | {
                 "layer": In(layer),
                 "o": Out(stream.Signature(plane, always_ready=True)),
                 "busy": Out(1),
             }
-            | ({} if fast else {"planes": In(levels["planes"].shape)})
         )
 
-    @property
-    def fast(self) -> bool:
-        return self._fast
+    def _taken(self, levels: LevelPlanes):
+        """The members that show the planes."""
+        return {"i": In(stream.Signature(levels, always_ready=True))}
 
     @property
     def granule(self) -> int:
         """Bits written under one enable."""
         return self._granule
 
+    def connect(self, m, neurons) -> None:
+        """Take the planes of a `NeuronArray` of the same profile."""
+        wiring.connect(m, neurons.o_planes, self.i)
+
+    def _hold(self, m):
+        """The planes that are written."""
+        held = Signal(self.i.payload.planes.shape(), reset_less=True)
+        with m.If(self.i.valid):
+            m.d.sync += held.eq(self.i.payload.planes)
+        return held
+
     def elaborate(self, _platform):
         m = Module()
-        if self._fast:
-            held = Signal(self.i.payload.planes.shape(), reset_less=True)
-        else:
-            held = self.planes
+        held = self._hold(m)
         index = Signal(range(len(held)))
         active = Signal()
         write = Signal(self.i.payload.write.shape(), reset_less=True)
@@ -139,8 +140,33 @@ class Writer(wiring.Component):
                 m.d.sync += [active.eq(0), index.eq(0)]
         with m.If(self.i.valid):
             m.d.sync += active.eq(1)
-            if self._fast:
-                m.d.sync += held.eq(self.i.payload.planes)
             with m.If(self.i.payload.restart):
                 m.d.sync += write.eq(self.i.payload.write)
         return m
+
+
+class CompactWriter(Writer):
+    """As `Writer`, for planes that come one by one, as `CompactNeurons` show them: none is held.
+
+    Timing. As in `Writer`; plane k is looked at in cycle c + 1 + k.
+
+    Members
+    -------
+    i : stream of `LevelWrite`, always ready
+    planes : in, array of ``lanes`` bits each
+        The planes of what was taken.
+    """
+
+    def _taken(self, levels: LevelPlanes):
+        write = LevelWrite(write=levels["write"].shape)
+        return {
+            "i": In(stream.Signature(write, always_ready=True)),
+            "planes": In(levels["planes"].shape),
+        }
+
+    def connect(self, m, neurons) -> None:
+        super().connect(m, neurons)
+        m.d.comb += self.planes.eq(neurons.planes)
+
+    def _hold(self, _m):
+        return self.planes

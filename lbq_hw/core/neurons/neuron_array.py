@@ -6,14 +6,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.fabric.hints import APART
-from lbq_hw.core.fabric.registers import copies
-from lbq_hw.core.memory.spread import far_copies
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 from lbq_hw.core.neurons.parameters import Parameters
-from lbq_hw.core.neurons.partial_sums import LATENCY, UNITS_A_COPY, PartialSums
 from lbq_hw.core.neurons.updates import Updates
-from lbq_hw.core.payload import LayerInfo, LevelPlanes, LevelWrite, StepInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
 
 __all__ = ["NeuronArray"]
@@ -33,9 +30,7 @@ class NeuronArray(wiring.Component):
     readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
     Membranes wrap around at ``2**membrane_bits``: the compiler proves that U and V' fit, and stores
     ``1 <= theta < 2**(membrane_bits - 1)``. Channels that pad a tile must get a theta that they
-    never reach, since their levels are written too. With partial sums, acc begins with what the
-    layer before has left, if ``layer.partial_in``; with ``layer.partial_out`` it is left for the
-    next one, and that is all that its steps do: see `PartialSums`.
+    never reach, since their levels are written too.
 
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
     logits in every cycle from ``c + logits_latency`` on. An update begins `groups` cycles after the
@@ -43,9 +38,9 @@ class NeuronArray(wiring.Component):
     continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
     levels leave. So planes follow each other no faster than they can be written. The next step is
     taken with the last group of the last update, but one cycle later if there is only one group.
-    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle. If not
-    `fast`, ``c + latency`` is the cycle in which planes are offered, and plane k follows k + 1
-    cycles later.
+    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
+
+    `CompactNeurons` and `PartialNeurons` are those of other cores; `neuron_array` chooses.
 
     Parameters
     ----------
@@ -67,10 +62,6 @@ class NeuronArray(wiring.Component):
         Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
     resets : bool
         Whether channels have a reset of their own: else theta is subtracted.
-    partial_words, partial_bits : int
-        Size of the memory of partial sums; 0 if there are none, as ``layer`` has it, too.
-    fast : bool
-        Whether there are registers for a fast clock: see `Positions`. Partial sums need them.
     init : iterable of words
         Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
 
@@ -78,31 +69,30 @@ class NeuronArray(wiring.Component):
     -------
     i_sum : stream of ``lanes`` signed sums, always ready
         Valid only in cycles after one with ``room``.
-    i_valids : in, with partial sums
-        Copies of ``i_sum.valid``, two for each `FAR_LANES_A_COPY` lanes.
     room : bit
         Sums can be taken in the next cycle.
-    rooms : out, with partial sums
-        Copies of ``room``, one for each `FAR_LANES_A_COPY` lanes.
     i_step : stream of `StepInfo`
-        Taken with its sums: it must be valid when they are, and with partial sums in the cycle
-        before, too. ``group`` is a multiple of `groups`.
+        Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
     layer : in, `LayerInfo`
         The layer of all steps that are on their way: stable from the first of them to the last
         cycle of `busy`.
-    begin : in, with partial sums
-        A layer begins, whose steps have partial sums from the first word on. Not while `busy`.
     params : write port of ``3 * units`` values, one enable per value
         Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
         written while a step of its tile is under way.
-    o_planes : stream of `LevelPlanes`, always ready; of `LevelWrite`, if not `fast`
-    planes : array of ``lanes`` bits each, if not `fast`
-        The planes of what was offered, each in its cycle.
+    o_planes : stream of `LevelPlanes`, always ready
     o_logits : stream of ``units`` signed membranes, always ready
         In the order of the channels and of the steps.
     busy : bit
         A step is on its way.
     """
+
+    UPDATES = Updates
+    PARAMETERS = Parameters
+    COLLECTOR = LevelCollector
+    OFFER = 1
+    """Cycles from the last levels of a step, and from its logits, until they are offered."""
+    ADDED = 0
+    """Cycles from a group that is sent to position 0."""
 
     def __init__(
         self,
@@ -117,9 +107,6 @@ class NeuronArray(wiring.Component):
         step: StepInfo,
         pools: bool = True,
         resets: bool = True,
-        partial_words: int = 0,
-        partial_bits: int = 0,
-        fast: bool = True,
         init=(),
     ):
         check_power("lanes", lanes)
@@ -137,15 +124,7 @@ class NeuronArray(wiring.Component):
         planes, decay_bits = layer["capacity"].width, layer["decay"].width - 1
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
-        if layer.partials != (partial_words > 0):
-            raise ValueError(
-                f"partial_words must be 0 if the layer has no partial sums, and only then, "
-                f"not {partial_words!r}"
-            )
-        if partial_words and not fast:
-            raise ValueError(f"fast must be set with partial sums, not {fast!r}")
         self._groups = lanes // units
-        self._partial = {"words": partial_words, "bits": partial_bits} if partial_words else None
         self._timesteps = timesteps
         self._pools = pools
         self._resets = resets
@@ -157,16 +136,10 @@ class NeuronArray(wiring.Component):
             "decay_bits": decay_bits,
             "shift_bits": layer["shift"].width,
             "zero_resets": layer.zero_resets,
-            "fast": fast,
-            "keeps": fast or timesteps > 1,
         }
-        self._positions = Positions(
-            planes=planes, decay_bits=decay_bits, fast=fast, keeps=self._unit_sizes["keeps"]
-        )
+        self._positions = self._make_positions(planes=planes, decay_bits=decay_bits)
         self._depth = tiles * self._groups
         membrane = signed(membrane_bits)
-        levels = LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape)
-        offered = levels if fast else LevelWrite(write=step["write"].shape)
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(self._depth),
             shape=data.ArrayLayout(membrane, 3 * units),
@@ -181,25 +154,21 @@ class NeuronArray(wiring.Component):
                 "i_step": In(stream.Signature(step)),
                 "layer": In(layer),
                 "params": Out(params),
-                "o_planes": Out(stream.Signature(offered, always_ready=True)),
                 "o_logits": Out(stream.Signature(logits, always_ready=True)),
                 "busy": Out(1),
             }
-            | (
-                {
-                    "begin": In(1),
-                    "i_valids": In(2 * far_copies(lanes)),
-                    "rooms": Out(far_copies(lanes)),
-                }
-                if self._partial
-                else {}
-            )
-            | ({} if fast else {"planes": Out(levels["planes"].shape)})
+            | self._more_members(LevelPlanes(lanes=lanes, planes=planes, write=step["write"].shape))
         )
 
-    @property
-    def fast(self) -> bool:
-        return self._positions.fast
+    def _make_positions(self, **sizes) -> Positions:
+        return Positions(**sizes)
+
+    def _make_unit(self) -> NeuronUnit:
+        return NeuronUnit(**self._unit_sizes)
+
+    def _more_members(self, levels: LevelPlanes):
+        """What shows the planes."""
+        return {"o_planes": Out(stream.Signature(levels, always_ready=True))}
 
     @property
     def groups(self) -> int:
@@ -214,23 +183,17 @@ class NeuronArray(wiring.Component):
     @property
     def latency(self) -> int:
         """Cycles from a step to its first planes, or to their offer."""
-        return self._groups + self._positions.end + self.fast + self._added
+        return self._groups + self._positions.end + self.OFFER + self.ADDED
 
     @property
     def logits_latency(self) -> int:
         """Cycles from a readout's last step, of one update, to its first logits."""
-        return self._positions.fire + 1 + self.fast + self._added
-
-    @property
-    def _added(self) -> int:
-        """Cycles that partial sums take."""
-        return LATENCY - 1 if self._partial else 0
+        return self._positions.fire + 1 + self.OFFER + self.ADDED
 
     def elaborate(self, _platform):
         m = Module()
-        sums = self.i_sum.payload
-        units = [NeuronUnit(**self._unit_sizes) for _ in self.o_logits.payload]
-        m.submodules.updates = updates = Updates(
+        sums, units = self.i_sum.payload, [self._make_unit() for _ in self.o_logits.payload]
+        m.submodules.updates = updates = self.UPDATES(
             lanes=len(sums),
             units=len(units),
             acc_bits=len(sums[0]),
@@ -243,7 +206,7 @@ class NeuronArray(wiring.Component):
         connect(m, flipped(self.i_sum), updates.i_sum)
         connect(m, flipped(self.i_step), updates.i_step)
 
-        sent, write, totals = self._add_partial(m, updates)
+        sent, write, totals = self._take(m, updates)
         # What a group takes along through the pipeline, by position.
         at = [sent[-1]]
         for position in range(1, self._positions.end + 1):
@@ -263,61 +226,28 @@ class NeuronArray(wiring.Component):
         self._offer_logits(m, at[self._positions.fire], units)
         return m
 
-    def _add_partial(self, m, updates):
+    def _take(self, m, updates):
         """A group as it was sent, and in each cycle from then to position 0; where its levels go,
         at position 0; its sums, where units take them.
         """
-        if not self.fast:
-            return [updates.o], updates.step.write, updates.sums
-        if not self._partial:
-            totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
-                      for i, total in enumerate(updates.sums)]  # fmt: skip
-            m.d.sync += [acc.eq(total) for acc, total in zip(totals, updates.sums, strict=True)]
-            return [updates.o], updates.step.write, totals
-        m.submodules.partial = partial = PartialSums(
-            units=len(updates.sums),
-            groups=self._groups,
-            acc_bits=len(updates.sums[0]),
-            **self._partial,
-        )
-        sent, write = [updates.o], updates.step.write
-        for cycle in range(self._added):
-            sent.append(Signal.like(updates.o, name=f"sent_{cycle}"))
-            later = Signal.like(write, name=f"write_{cycle}", reset_less=True)
-            m.d.sync += [sent[-1].eq(sent[-2]), later.eq(write)]
-            write = later
-        m.d.comb += [
-            updates.i_valids.eq(self.i_valids),
-            self.rooms.eq(updates.rooms),
-            partial.begin.eq(self.begin),
-            partial.step.eq(self.i_sum.valid),
-            partial.valid.eq(updates.o.valid),
-            partial.group.eq(updates.o.group),
-            partial.sums.eq(updates.sums),
-            partial.add.eq(self.layer.partial_in),
-            partial.leave.eq(self.layer.partial_out),
-        ]
-        return sent, write, partial.o
+        totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
+                  for i, total in enumerate(updates.sums)]  # fmt: skip
+        m.d.sync += [acc.eq(total) for acc, total in zip(totals, updates.sums, strict=True)]
+        return [updates.o], updates.step.write, totals
 
     def _feed(self, m, sent, at, sums, units):
         """What reaches the units at which position."""
-        positions, layers = self._positions, self._layers(m, len(units))
-        m.submodules.parameters = parameters = Parameters(
+        m.submodules.parameters = parameters = self.PARAMETERS(
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
             depth=self._depth,
             resets=self._resets,
-            far=bool(self._partial),
-            inverted=not self.fast,
             init=self._init,
         )
         connect(m, flipped(self.params), parameters.write)
         bias, thresholds = parameters.bias, parameters.thresholds
-        decays = self._decays(m, at, len(units))
-        # Parameters that are far take a cycle more.
-        bias_at, theta_at = at[0], at[positions.theta - 1]
-        if self._partial:
-            bias_at, theta_at = sent[-2], at[positions.theta - 2]
+        bias_at, theta_at = self._parameters_at(sent, at)
+        layers, decays = self._layers(m, len(units)), self._decays(m, at, len(units))
         m.d.comb += [
             bias.en.eq(1),
             bias.addr.eq(bias_at.param),
@@ -339,34 +269,25 @@ class NeuronArray(wiring.Component):
             if layer.shape().zero_resets:
                 m.d.comb += unit.to_zero.eq(layer.to_zero)
 
-    def _layers(self, m, units):
-        """What each unit knows of the layer: it holds from before the first step on, so that with
-        partial sums copies can be a cycle late.
-        """
-        if not self._partial:
-            return [self.layer] * units
-        groups = -(-units // UNITS_A_COPY)
-        layers = [
-            data.View(self.layer.shape(), copy)
-            for copy in copies(m, self.layer, groups, name="layer")
-        ]
-        return [layers[unit // UNITS_A_COPY] for unit in range(units)]
+    def _parameters_at(self, _sent, at):
+        """The groups whose bias and thresholds are read."""
+        return at[0], at[self._positions.theta - 1]
+
+    def _layers(self, _m, units):
+        """What each unit knows of the layer."""
+        return [self.layer] * units
 
     def _decays(self, m, at, units):
-        """What each unit multiplies with; with partial sums, units are many and far apart, and
-        some of them have a copy of their own.
-        """
-        layer, decay = self.layer, Signal(self._positions.decay_bits + 1)
-        groups, factors = -(-units // UNITS_A_COPY), []
+        """What each unit multiplies with."""
+        decay = Signal(self._positions.decay_bits + 1)
         for bit, factor in enumerate(decay):
-            position = self._positions.decay(bit)
-            early = bool(self._partial) and position > 0
-            kept = Mux(layer.readout, int(bit == len(decay) - 1), layer.decay[bit])
-            m.d.comb += factor.eq(kept & ~at[position - early].fresh)
-            factors.append(
-                copies(m, factor, groups, name=f"decay_{bit}") if early else [factor] * groups
-            )
-        return [Cat(own[unit // UNITS_A_COPY] for own in factors) for unit in range(units)]
+            m.d.comb += factor.eq(self._factor(bit) & ~at[self._positions.decay(bit)].fresh)
+        return [decay] * units
+
+    def _factor(self, bit):
+        """A bit of the decay; that of a readout is 1."""
+        layer, top = self.layer, self._positions.decay_bits
+        return Mux(layer.readout, int(bit == top), layer.decay[bit])
 
     def _keep_levels(self, m, at, units):
         """The largest levels of each timestep over the positions of the pool window so far."""
@@ -413,30 +334,24 @@ class NeuronArray(wiring.Component):
 
     def _collect(self, m, at, write, units):
         """Levels into planes, which go where `write` says."""
-        m.submodules.collector = collector = LevelCollector(
+        m.submodules.collector = collector = self.COLLECTOR(
             lanes=len(self.i_sum.payload),
             units=len(units),
             planes=self._positions.planes,
             group=at[0].shape(),
             write=write.shape(),
             ends=self._positions.end,
-            fast=self.fast,
         )
         connect(m, collector.o, flipped(self.o_planes))
-        if not self.fast:
-            m.d.comb += self.planes.eq(collector.planes)
         m.d.comb += [
             Cat(collector.at).eq(Cat(at)),
             Cat(collector.levels).eq(Cat(unit.level for unit in units)),
             collector.write.eq(write),
         ]
+        return collector
 
     def _offer_logits(self, m, fired, units):
-        """The membranes of a readout; in a fast core, a cycle after they are there."""
-        if not self.fast:
-            m.d.comb += self.o_logits.valid.eq(fired.valid & fired.logits)
-            m.d.comb += Cat(self.o_logits.payload).eq(Cat(unit.next_v for unit in units))
-            return
+        """The membranes of a readout, a cycle after they are there."""
         logits, valid = Signal.like(self.o_logits.payload, reset_less=True), Signal()
         m.d.sync += [
             valid.eq(fired.valid & fired.logits),

@@ -1,17 +1,18 @@
 """The datapath of one neuron unit: current, leak, threshold, reset, level."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.registers import delayed
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["NeuronUnit", "Positions"]
+__all__ = ["NeuronUnit", "Positions", "next_remainder", "staged", "turned", "wrap"]
 
 ADDS_PER_STAGE = 2  # two chained adds ripple together: the second costs about one more bit of carry
-PLANES_PER_STAGE = 2  # of the division in a unit that is not fast, behind the first plane
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,24 +20,21 @@ class Positions:
     """The cycles of the pipeline of a `NeuronUnit`: which value is given or returned when.
 
     A channel is at position 1 in the cycle in which ``bias`` is given, and moves by one every
-    cycle. A unit that is not `fast` does more in each of them, and if it keeps no membranes, it
-    makes no V'.
+    cycle.
     """
 
     planes: int
     decay_bits: int
-    fast: bool = True
-    keeps: bool = True
 
     @property
     def acc(self) -> int:
         """``acc`` is given."""
-        return 1 if self.fast else 0
+        return 1
 
     @property
     def v(self) -> int:
-        """``v`` is given: in a fast unit, shift and bias take the two cycles before it."""
-        return 3 if self.fast else 1
+        """``v`` is given: shift and bias take the two cycles before it."""
+        return 3
 
     @property
     def leak_stages(self) -> int:
@@ -57,7 +55,7 @@ class Positions:
     @property
     def fire(self) -> int:
         """``next_v`` is there."""
-        return self.theta + self.keeps
+        return self.theta + 1
 
     @property
     def loop(self) -> int:
@@ -67,9 +65,7 @@ class Positions:
     @property
     def end(self) -> int:
         """``pooled`` is given and ``level`` is there."""
-        if self.fast:
-            return self.theta + self.planes + 2
-        return self.theta + 1 + self.planes // PLANES_PER_STAGE
+        return self.theta + self.planes + 2
 
 
 class NeuronUnit(wiring.Component):
@@ -87,9 +83,7 @@ class NeuronUnit(wiring.Component):
     division, with one addition or subtraction per plane. ``U >= theta`` is a comparison of its own,
     which keeps the division out of the loop from V' to the next v.
 
-    A fast unit has a register in front of each addition. In another one, U is made in one cycle out
-    of ``bias`` and the shifted sum, and the first plane with it; the planes behind it come two per
-    cycle. So parameters are used as they come from their memory.
+    There is a register in front of each addition. `CompactUnit` has fewer.
 
     `Positions` says in which cycle each input is given and each output is there. Outputs are
     combinational.
@@ -104,9 +98,6 @@ class NeuronUnit(wiring.Component):
         B, and the bits that hold the largest F.
     zero_resets : bool
         Whether there is ``to_zero``.
-    fast : bool
-    keeps : bool
-        Whether membranes are kept for a next timestep: else ``next_v`` is U.
 
     Members
     -------
@@ -135,8 +126,6 @@ class NeuronUnit(wiring.Component):
         decay_bits: int,
         shift_bits: int,
         zero_resets: bool = False,
-        fast: bool = True,
-        keeps: bool = True,
     ):
         check_size("acc_bits", acc_bits)
         check_size("membrane_bits", membrane_bits, least=2)
@@ -145,7 +134,7 @@ class NeuronUnit(wiring.Component):
         check_size("shift_bits", shift_bits, least=0)
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
-        self._positions = Positions(planes=planes, decay_bits=decay_bits, fast=fast, keeps=keeps)
+        self._positions = self._make_positions(planes=planes, decay_bits=decay_bits)
         self._zero_resets = zero_resets
         membrane = signed(membrane_bits)
         super().__init__(
@@ -171,43 +160,35 @@ class NeuronUnit(wiring.Component):
         """Where in the pipeline things happen."""
         return self._positions
 
+    def _make_positions(self, *, planes: int, decay_bits: int) -> Positions:
+        return Positions(planes=planes, decay_bits=decay_bits)
+
     def elaborate(self, _platform):
         m = Module()
         width = len(self.v)
-
-        def staged(value, name, cycles=1):
-            for _ in range(cycles):
-                register = Signal(value.shape(), name=name, reset_less=True)
-                m.d.sync += register.eq(value)
-                value = register
-            return value
-
-        fast, stages = self._positions.fast, self._positions.leak_stages
-        shifted = self.acc
-        for i, bit in enumerate(self.shift):
-            shifted = Mux(bit, shifted << (1 << i), shifted)[:width].as_signed()
-        shifted = staged(shifted, "shifted")
-        current = _wrap(shifted + (staged(self.bias, "bias") if fast else self.bias), width)
-        current = staged(current, "current", stages + fast)
-        u, theta = _wrap(self._leak(staged) + current, width), self.theta[:-1]
-        late_u, late_theta = u, theta
-        if fast or self._positions.keeps:
-            late_u, late_theta = staged(u, "u"), staged(theta, "theta")
-        m.d.comb += self.next_v.eq(
-            self._reset(m, staged, late_u, late_theta) if self._positions.keeps else u
-        )
-
-        if fast:
-            level = staged(self._divide(staged, late_u, late_theta), "level")
-            capped = staged(self._cap(level), "capped")
-        else:
-            capped = self._cap(staged(self._divide(staged, u, theta), "level"))
-        m.d.comb += self.level.eq(Mux(self.pooled > capped, self.pooled, capped))
+        later = partial(staged, m)
+        current = wrap(later(self._shift(), "shifted") + later(self.bias, "bias"), width)
+        current = later(current, "current", self._positions.leak_stages + 1)
+        u = later(wrap(self._leak(later) + current, width), "u")
+        theta = later(self.theta[:-1], "theta")
+        level = later(self._divide(later, u, theta), "level")
+        capped = later(self._cap(level), "capped")
+        m.d.comb += [
+            self.next_v.eq(self._reset(m, later, u, theta)),
+            self.level.eq(Mux(self.pooled > capped, self.pooled, capped)),
+        ]
         return m
 
-    def _reset(self, m, staged, u, theta):
+    def _shift(self):
+        """``acc << shift``."""
+        width, shifted = len(self.v), self.acc
+        for i, bit in enumerate(self.shift):
+            shifted = Mux(bit, shifted << (1 << i), shifted)[:width].as_signed()
+        return shifted
+
+    def _reset(self, m, later, u, theta):
         """V'."""
-        reset = staged(self.reset, "reset")
+        reset = later(self.reset, "reset")
         fires = Signal()
         after = u - reset
         if self._zero_resets:
@@ -218,7 +199,7 @@ class NeuronUnit(wiring.Component):
     def _cap(self, level):
         return Mux(level > self.capacity, self.capacity, level)
 
-    def _leak(self, staged):
+    def _leak(self, later):
         """``floor(decay * v / 2**B)``, at the position of ``theta``."""
         v = self.v
         decay_bits = self._positions.decay_bits
@@ -228,51 +209,49 @@ class NeuronUnit(wiring.Component):
         for bit in range(1, decay_bits):
             total = (total + (v & self.decay[bit].replicate(len(v)).as_signed())) >> 1
             if bit % ADDS_PER_STAGE == 0 or bit == decay_bits - 1:
-                total, v = staged(_wrap(total, len(v)), "leak"), staged(v, "v")
+                total, v = later(wrap(total, len(v)), "leak"), later(v, "v")
         return total | (v & self.decay[-1].replicate(len(v)).as_signed())
 
-    def _divide(self, staged, u, theta):
-        """``floor(u / theta)`` as planes, saturated at both ends. The first one is there at once;
-        of the others, each takes a cycle, or two of them do if the unit is not fast.
+    def _divide(self, later, u, theta):
+        """``floor(u / theta)`` as planes, saturated at both ends: the first one at once, of the
+        others each a cycle later.
 
         The remainder is divided by theta times 2**j, j falling; what lies below bit j of u waits
         in `rest`. A remainder below 0 is mended by adding for the next plane, so that each plane is
         one carry chain, whose sign is its bit of the level. A negative u never gets a bit.
         """
-        width = len(u) + 1
         planes = len(self.level)
         rest, top = u[: planes - 1], u[planes - 1 :].as_signed()
-        remainder = _wrap(top - theta, width)
+        remainder = wrap(top - theta, len(u) + 1)
         bits = Cat(~remainder[-1])
-        for i, plane in enumerate(reversed(range(planes - 1))):
-            if self._positions.fast:
-                remainder = staged(remainder, "remainder")
-                rest = staged(rest, "rest")
-                theta = staged(theta, "theta")
-                bits = staged(bits, "bits")
-                operand = _turned(theta, bits[0])
-            else:
-                operand = _turned(theta, bits[0])
-                if i % PLANES_PER_STAGE == 0:
-                    remainder = staged(remainder, "remainder")
-                    rest = staged(rest, "rest")
-                    # A register behind logic has no cell to itself: so theta waits as it is added.
-                    operand = staged(operand, "operand")
-                    bits = staged(bits, "bits")
-                    theta = _turned(operand, bits[0])
-            subtract = bits[0]
-            operand = Cat(subtract, operand, subtract.replicate(width - len(theta)))
-            # The lowest bit carries 1 into the sum where theta is subtracted.
-            total = Cat(1, rest[plane], remainder[:-1]) + operand
-            remainder = _wrap(total[1:], width)
+        for plane in reversed(range(planes - 1)):
+            remainder, rest = later(remainder, "remainder"), later(rest, "rest")
+            theta, bits = later(theta, "theta"), later(bits, "bits")
+            operand = turned(theta, bits[0])
+            remainder = next_remainder(remainder, rest[plane], operand, bits[0])
             bits = Cat(~remainder[-1], bits)
         return bits
 
 
-def _turned(theta, subtract):
+def staged(m, value, name, cycles=1):
+    """A value some cycles later."""
+    return delayed(m, value, cycles, name=name, reset_less=True)
+
+
+def next_remainder(remainder, bit, operand, subtract):
+    """The remainder and the next bit of u, minus theta or plus it; `operand` is theta, inverted
+    where it is subtracted. The lowest bit carries 1 into the sum there.
+    """
+    width = len(remainder)
+    operand = Cat(subtract, operand, subtract.replicate(width - len(operand)))
+    total = Cat(1, bit, remainder[:-1]) + operand
+    return wrap(total[1:], width)
+
+
+def turned(theta, subtract):
     """Theta, or all its bits inverted."""
     return (theta ^ subtract.replicate(len(theta)))[: len(theta)]
 
 
-def _wrap(value, width):
+def wrap(value, width):
     return value[:width].as_signed()

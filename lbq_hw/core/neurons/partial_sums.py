@@ -8,14 +8,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.fabric.sharing import SPREAD_UNITS
 from lbq_hw.core.memory.spread import SpreadMemory
 
-__all__ = ["LATENCY", "UNITS_A_COPY", "PartialSums"]
+__all__ = ["LATENCY", "PartialSums"]
 
 LATENCY = SpreadMemory.LATENCY + 1
 """Cycles from a group to its sums: those of the memory, and one to add."""
-UNITS_A_COPY = 4
-"""Neuron units that share one copy of a register."""
 
 
 class PartialSums(wiring.Component):
@@ -87,13 +86,13 @@ class PartialSums(wiring.Component):
         ]
         m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]
         m.d.sync += [write.en.eq(given[-1].leave), write.addr.eq(given[-1].at)]
-        adds = copies(m, self.add, -(-len(self.o) // UNITS_A_COPY), name="add")
+        adds = copies(m, self.add, -(-len(self.o) // SPREAD_UNITS), name="add")
         before = data.View(kept, read.data)
         left = data.View(kept, write.data)
         totals = Signal.like(self.o, reset_less=True)
         m.d.comb += self.o.eq(totals)
         for i, total in enumerate(totals):
-            part = before[i] & adds[i // UNITS_A_COPY].replicate(self._bits).as_signed()
+            part = before[i] & adds[i // SPREAD_UNITS].replicate(self._bits).as_signed()
             m.d.sync += total.eq(given[-1].sums[i] + part)
             m.d.comb += left[i].eq(total)
         with m.If(self.begin):

@@ -1,31 +1,34 @@
 """Reads and checks the LAYER record of the layer that runs, and derives facts from it."""
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.payload import LayerInfo
+from lbq_hw.core.errors import ErrorCode
+from lbq_hw.core.fabric.registers import delayed
+from lbq_hw.core.payload import LayerInfo, PassInfo
+from lbq_hw.core.timing import timing
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import further, offset_bits
-from lbq_hw.core.walk.tables import Table, later
+from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
 
-__all__ = ["LayerLoader", "layer_layout"]
+__all__ = ["LayerLoader", "PassLoader", "layer_layout", "layer_loader"]
 
 
 def layer_layout(config: CoreConfig) -> LayerInfo:
     """The LayerInfo of a core; its stride reaches every plane word."""
-    return LayerInfo(
+    kind = PassInfo if config.external else LayerInfo
+    return kind(
         lanes=config.lanes,
         planes=config.planes,
         address_bits=config.plane_address_bits,
         update_bits=config.timesteps.bit_length(),
         decay_bits=config.decay_bits,
         shift_bits=max(1, config.fraction_bits.bit_length()),
-        partials=config.partial_words > 0,
         zero_resets=config.zero_resets > 0,
     )
 
@@ -34,15 +37,14 @@ class LayerLoader(wiring.Component):
     """Reads a LAYER record, one slice per cycle, and refuses an illegal one.
 
     Beyond `Record.violations` it refuses, as LAYER, one with more paths than `layer_paths`, or in
-    the last entry of its table and not marked `last` (with external memory, any entry may follow
-    it), or of neurons whose frames do not follow each other as the planes do; and as PARAM one with
-    parameters that do not exist.
+    the last entry of its table and not marked `last`, or of neurons whose frames do not follow each
+    other as the planes do; and as PARAM one with parameters that do not exist.
 
     Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
     ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
     later, until the first cycle without ``load``. ``bad`` comes in cycle ``c + L + 2``; for frames
-    that do not follow each other, in cycle ``c + L + planes_last + 3``. With external memory all of
-    this is a cycle later, since a register takes each slice as it leaves the memory.
+    that do not follow each other, in cycle ``c + L + planes_last + 3``. All of this is later by
+    ``record_read`` of `Timing`.
 
     Members
     -------
@@ -60,7 +62,7 @@ class LayerLoader(wiring.Component):
     ready : out
         The layer is legal, and the facts below are there, as long as ``layer`` is.
     bad, error : out
-        One cycle: the layer is illegal, and the `isa.Error`.
+        One cycle: the layer is illegal, and the `ErrorCode`.
     readout : out
         As in ``layer``.
     paths_last : out
@@ -82,7 +84,7 @@ class LayerLoader(wiring.Component):
                 "info": Out(layer_layout(config)),
                 "ready": Out(1),
                 "bad": Out(1),
-                "error": Out(unsigned(4)),
+                "error": Out(ErrorCode),
                 "readout": Out(1),
                 "paths_last": Out(address_bits(config.layer_paths)),
                 "reach": Out(offset_bits(config)),
@@ -96,10 +98,10 @@ class LayerLoader(wiring.Component):
         count = Signal(range(max(c.planes, c.timesteps)))
         bad_layer = Signal()
         bad_param = Signal()
-        beyond_table = Const(0) if c.external else ~layer.last & (self.number == c.layers - 1)
+        beyond_table = self._beyond_table()
         self._read(m, read, complete)
         self._inform(m)
-        m.d.comb += self.error.eq(Mux(bad_layer, isa.Error.LAYER, isa.Error.PARAM))
+        m.d.comb += self.error.eq(Mux(bad_layer, ErrorCode.LAYER, ErrorCode.PARAM))
 
         with m.FSM():
             with m.State("READ"):
@@ -148,18 +150,21 @@ class LayerLoader(wiring.Component):
                         m.next = "READ"
         return m
 
+    def _beyond_table(self):
+        """Whether the layer after this one would lie behind the table."""
+        return ~self.layer.last & (self.number == self._config.layers - 1)
+
+    def _again(self, _m):
+        """Whether the current of a step holds for all timesteps."""
+        return self.layer.static
+
     def _inform(self, m):
         """The LayerInfo of the record."""
         layer, info, granule_log2 = self.layer, self.info, ceil_log2(self._config.granule)
-        again = layer.static
-        if info.shape().partials:
-            again &= ~layer.partial_out
-            m.d.comb += info.partial_in.eq(layer.partial_in)
-            m.d.comb += info.partial_out.eq(layer.partial_out)
         if info.shape().zero_resets:
             m.d.comb += info.to_zero.eq(layer.to_zero)
         m.d.comb += [
-            info.updates.eq(Mux(again, layer.time_last + 1, 1)),
+            info.updates.eq(Mux(self._again(m), layer.time_last + 1, 1)),
             info.readout.eq(layer.readout),
             info.capacity.eq(layer.capacity),
             info.decay.eq(layer.decay),
@@ -173,7 +178,8 @@ class LayerLoader(wiring.Component):
         """Fill `layer` while `read`; `complete` with the last of its slices."""
         c = self._config
         record, parts = self.layer.as_value(), isa.LAYER.slices(c)
-        cycles = parts + (c.external > 0)
+        behind = timing(c).record_read
+        cycles = parts + behind
         asked, there, there_part = Signal(range(cycles + 1)), Signal(), Signal(range(cycles))
         given = self.table.data
         m.d.comb += [
@@ -184,9 +190,31 @@ class LayerLoader(wiring.Component):
         m.d.sync += [there.eq(self.table.en), there_part.eq(asked), asked.eq(0)]
         with m.If(self.table.en):
             m.d.sync += asked.eq(asked + 1)
-        if c.external:
-            there, there_part, given = later(m, there, there_part, given)
+        there = delayed(m, there, behind, name="there")
+        there_part = delayed(m, there_part, behind, name="there_part")
+        given = delayed(m, given, behind, name="given")
         with m.If(there):
             for i in range(parts):
                 with m.If(there_part == i):
                     m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(given)
+
+
+class PassLoader(LayerLoader):
+    """As `LayerLoader`, of passes that a tape brings: any entry of the table may follow the last.
+
+    A pass that leaves its sums has one update per step.
+    """
+
+    def _beyond_table(self):
+        return Const(0)
+
+    def _again(self, m):
+        layer, info = self.layer, self.info
+        m.d.comb += info.partial_in.eq(layer.partial_in)
+        m.d.comb += info.partial_out.eq(layer.partial_out)
+        return layer.static & ~layer.partial_out
+
+
+def layer_loader(config: CoreConfig) -> type[LayerLoader]:
+    """The loader that a core needs."""
+    return PassLoader if config.external else LayerLoader

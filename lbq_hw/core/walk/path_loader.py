@@ -6,9 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.fabric.registers import delayed
+from lbq_hw.core.timing import timing
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.path_store import LoadPort
-from lbq_hw.core.walk.tables import Table, later
+from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["PathLoader"]
@@ -73,20 +75,23 @@ class PathLoader(wiring.Component):
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
-        loading = asking | there
-        sent, sent_part, sent_number, given = asking, part, number, self.table.data
-        if c.external:
-            sent, sent_part, sent_number, given = later(m, asking, part, number, given)
-            loading |= sent
+        behind = timing(c).record_read
+        ways = [asking]  # what was asked for, until the table has it
+        for cycle in range(behind):
+            ways.append(Signal(name=f"way_{cycle}"))
+            m.d.sync += ways[-1].eq(ways[-2])
+        sent_part = delayed(m, part, behind, name="sent_part")
+        sent_number = delayed(m, number, behind, name="sent_number")
+        given = delayed(m, self.table.data, behind, name="given")
         m.d.comb += [
             self.table.en.eq(asking),
             self.table.addr.eq(Cat(part, at) if part_bits else at),
             last_part.eq(part_there == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(loading),
+            self.loading.eq(Cat(ways).any() | there),
         ]
         m.d.sync += [
-            there.eq(sent),
+            there.eq(ways[-1]),
             part_there.eq(sent_part),
             number_there.eq(sent_number),
             complete.eq(there & last_part),
@@ -108,7 +113,6 @@ class PathLoader(wiring.Component):
         with m.If(self.start):
             m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
             m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
-        if c.external:
-            with m.If(illegal | self.start):
-                m.d.sync += sent.eq(0)
+        with m.If(illegal | self.start):
+            m.d.sync += [way.eq(0) for way in ways[1:]]
         return m

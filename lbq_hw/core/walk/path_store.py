@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.fabric.hints import APART, IN_BLOCK, spared
+from lbq_hw.core.fabric.hints import APART, IN_BLOCK, small_memory
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -219,9 +219,8 @@ class ManyPaths(wiring.Component):
             move.old.eq(read.data),
         ]
 
-        attrs = IN_BLOCK
-        if self._config.spread:
-            attrs = spared(platform, SLOTS * self._config.layer_paths, attrs)
+        depth = SLOTS * self._config.layer_paths
+        attrs = small_memory(self._config, platform, depth, IN_BLOCK)
         write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()
         kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read

@@ -18,7 +18,7 @@ from lbq_hw.core.walk.places import (
     path_of,
 )
 
-__all__ = ["RunFetch"]
+__all__ = ["RunFetch", "SpreadRunFetch", "TapeRunFetch", "run_fetch"]
 
 
 class RunFetch(wiring.Component):
@@ -118,29 +118,11 @@ class RunFetch(wiring.Component):
 
     def _look_at(self, run, offered):
         """What is kept of a run to look at, and whether it is illegal, once it is offered."""
-        c = self._config
-        if c.external or not c.spread:
-            return offered.bad.eq(records.illegal(isa.RUN, c, run)), offered.bad
-        # Where weights fill the chip, runs may come from afar: they are looked at once here.
-        seen = Signal(run.shape(), name="seen")
-        return seen.eq(run), records.illegal(isa.RUN, c, seen)
+        return offered.bad.eq(records.illegal(isa.RUN, self._config, run)), offered.bad
 
-    def _find_last(self, m, last, asked, given_path, asked_path):
+    def _find_last(self, m, last, asked, _given_path, asked_path):
         """Whether no run follows the one that was asked for in its segment."""
-        if not self._config.external:
-            m.d.comb += last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last))
-            return
-        # Much of the walker waits for it. So a register has it, found while it is asked for.
-        known, given = Signal(init=1), self.i.payload
-        m.d.comb += last.eq(known)
-        with m.If(self.o.ready):
-            m.d.sync += known.eq(
-                Mux(
-                    last,
-                    ~self.i.valid | given.none | (given_path.run_first == given_path.run_last),
-                    (asked.run + 1)[: len(asked.run)] == asked_path.run_last,
-                )
-            )
+        m.d.comb += last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last))
 
     def _take(self, m, asked, path):
         """The next segment, with the place of its field of view added."""
@@ -169,3 +151,38 @@ class RunFetch(wiring.Component):
             m.d.sync += self.dropping.eq(1)
         with m.If(self.clear):
             m.d.sync += self.dropping.eq(0)
+
+
+class SpreadRunFetch(RunFetch):
+    """As `RunFetch`, where weights fill the chip and runs may come from afar: a register takes a
+    run before it is looked at.
+    """
+
+    def _look_at(self, run, _offered):
+        seen = Signal(run.shape(), name="seen")
+        return seen.eq(run), records.illegal(isa.RUN, self._config, seen)
+
+
+class TapeRunFetch(RunFetch):
+    """As `RunFetch`, for the many blocks of a core with external memory that wait for the last run:
+    a register has it, found while the run is asked for.
+    """
+
+    def _find_last(self, m, last, asked, given_path, asked_path):
+        known, given = Signal(init=1), self.i.payload
+        m.d.comb += last.eq(known)
+        with m.If(self.o.ready):
+            m.d.sync += known.eq(
+                Mux(
+                    last,
+                    ~self.i.valid | given.none | (given_path.run_first == given_path.run_last),
+                    (asked.run + 1)[: len(asked.run)] == asked_path.run_last,
+                )
+            )
+
+
+def run_fetch(config: CoreConfig) -> type[RunFetch]:
+    """The block that a core needs."""
+    if config.external:
+        return TapeRunFetch
+    return SpreadRunFetch if config.spread else RunFetch

@@ -1,12 +1,12 @@
 """Turns every step into the runs of its segments: one run per cycle."""
 
-from amaranth import Module, unsigned
+from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.walk.run_fetch import RunFetch
+from lbq_hw.core.errors import ErrorCode
+from lbq_hw.core.walk.run_fetch import run_fetch
 from lbq_hw.core.walk.segment_fetch import SegmentFetch
 from lbq_hw.core.walk.tables import RecordTable, Table, slice_stream
 
@@ -56,7 +56,7 @@ class Segments(wiring.Component):
         self._segments = RecordTable(config, Table.SEGMENTS, segments)
         self._runs = RecordTable(config, Table.RUNS, runs)
         self._segment_fetch = SegmentFetch(config)
-        self._run_fetch = RunFetch(config)
+        self._run_fetch = run_fetch(config)(config)
         segment_bits, path_bits = address_bits(config.segments), address_bits(config.layer_paths)
         super().__init__(
             {
@@ -72,7 +72,7 @@ class Segments(wiring.Component):
                 "stop": In(1),
                 "o": Out(self._run_fetch.o.signature),
                 "failed": Out(1),
-                "error": Out(unsigned(4)),
+                "error": Out(ErrorCode),
                 "error_at": Out(max(segment_bits, address_bits(config.runs))),
             }
         )
@@ -108,10 +108,10 @@ class Segments(wiring.Component):
         # A later stage holds what comes earlier in the program: its error is the one to keep.
         with m.If(segment_fetch.bad):
             m.d.sync += self.error_at.eq(segment_fetch.bad_at)
-            m.d.sync += self.error.eq(isa.Error.SEGMENT)
+            m.d.sync += self.error.eq(ErrorCode.SEGMENT)
         with m.If(run_fetch.bad):
             m.d.sync += self.error_at.eq(run_fetch.bad_at)
-            m.d.sync += self.error.eq(isa.Error.RUN)
+            m.d.sync += self.error.eq(ErrorCode.RUN)
         with m.If(self.clear):
-            m.d.sync += self.error.eq(isa.Error.NONE)
+            m.d.sync += self.error.eq(ErrorCode.NONE)
         return m

@@ -1,19 +1,20 @@
 """The StepInfo of every step: where it is in the loops, and where its levels go."""
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.payload import StepInfo
+from lbq_hw.core.stream.queue import Queue
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.loops import Advance, LoopState
 from lbq_hw.core.walk.places import further, offset_bits
 
-__all__ = ["STEPS_AHEAD", "StepInfos", "step_layout"]
+__all__ = ["STEPS_AHEAD", "PassSteps", "StepInfos", "step_infos", "step_layout"]
 
 STEPS_AHEAD = 17
 """StepInfos that can wait for their sums."""
@@ -46,11 +47,8 @@ class StepInfos(wiring.Component):
         A program begins, and with it the logits.
     start, go, following, state : in
         As `Loops` has them.
-    beyond : out
-        The step would write beyond the plane memory, or the logits; or it is ``crowded``. A layer
-        that leaves its sums writes neither.
-    crowded : out, with partial sums
-        The step has partial sums and is one more in its layer than these have room for.
+    beyond, error : out
+        The step would write beyond the plane memory, or the logits; an `ErrorCode`.
     push : in
         The StepInfo of this step is wanted; only with ``room``.
     room : out
@@ -72,9 +70,9 @@ class StepInfos(wiring.Component):
                 "beyond": Out(1),
                 "push": In(1),
                 "room": Out(1),
+                "error": Out(ErrorCode),
                 "o": Out(stream.Signature(step_layout(config))),
             }
-            | ({"crowded": Out(1)} if config.partial_words else {})
         )
 
     def elaborate(self, _platform):
@@ -151,27 +149,19 @@ class StepInfos(wiring.Component):
             place.eq(frame_row + tile_word),
             no_logit.eq(readout & (logit_tile == logit_tiles)),
         ]
-        writes_beyond = outside | no_logit
-        if c.partial_words:
-            self._count(m)
-            writes_beyond = (writes_beyond & ~layer.partial_out) | self.crowded
-        m.d.comb += self.beyond.eq(writes_beyond)
+        self._refuse(m, outside | no_logit)
 
-    def _count(self, m):
-        """Steps of a layer: whether there is room for the partial sums of one more."""
-        layer, most = self.layer, self._config.partial_words // self._config.groups
-        number = Signal(range(most + 1))
-        m.d.comb += self.crowded.eq((layer.partial_in | layer.partial_out) & (number == most))
-        with m.If(self.start):
-            m.d.sync += number.eq(0)
-        with m.Elif(self.push & (number != most)):
-            m.d.sync += number.eq(number + 1)
+    def _refuse(self, m, beyond):
+        """Refuse a step that would write elsewhere."""
+        m.d.comb += self.beyond.eq(beyond)
+        m.d.comb += self.error.eq(Mux(self.readout, ErrorCode.LOGIT, ErrorCode.PLANE))
+
+    def _gives_logits(self):
+        return self.readout
 
     def _follow(self, m, row, frame, bit, logit_tile):
         """First word of the row, words to its frame, bit of the pixel, tiles of logits so far."""
-        layer, gives_logits = self.layer, self.readout
-        if self._config.partial_words:
-            gives_logits &= ~layer.partial_out
+        layer, gives_logits = self.layer, self._gives_logits()
         with m.If(self.clear):
             m.d.sync += logit_tile.eq(0)
         with m.If(self.start):
@@ -191,3 +181,34 @@ class StepInfos(wiring.Component):
                     m.d.sync += bit.eq(bit + layer.out_pitch)
                 with m.Case(Advance.ROW):
                     m.d.sync += [row.eq(further(row, layer.out_row)), bit.eq(0)]
+
+
+class PassSteps(StepInfos):
+    """As `StepInfos`, of passes with partial sums.
+
+    A pass that leaves its sums writes nothing, so that its steps are not refused for what they
+    would write. A step of a pass with partial sums is refused, as PARTIAL, if it is one more than
+    these have room for.
+    """
+
+    def _gives_logits(self):
+        return self.readout & ~self.layer.partial_out
+
+    def _refuse(self, m, beyond):
+        layer, most = self.layer, self._config.partial_words // self._config.groups
+        number, crowded = Signal(range(most + 1)), Signal()
+        error = Mux(self.readout, ErrorCode.LOGIT, ErrorCode.PLANE)
+        m.d.comb += [
+            crowded.eq((layer.partial_in | layer.partial_out) & (number == most)),
+            self.beyond.eq((beyond & ~layer.partial_out) | crowded),
+            self.error.eq(Mux(crowded, ErrorCode.PARTIAL, error)),
+        ]
+        with m.If(self.start):
+            m.d.sync += number.eq(0)
+        with m.Elif(self.push & (number != most)):
+            m.d.sync += number.eq(number + 1)
+
+
+def step_infos(config: CoreConfig) -> type[StepInfos]:
+    """The block that a core needs."""
+    return PassSteps if config.external else StepInfos

@@ -1,16 +1,16 @@
 """The program's tables in memory: written by the 32-bit slice, read by the slice or whole."""
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Value
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
-from lbq_hw.core.fabric.hints import APART, spared
+from lbq_hw.core.fabric.hints import APART, small_memory
 from lbq_hw.core.walk import records
 from lbq_hw.isa.record import SLICE, Record
 
-__all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "later", "slice_stream"]
+__all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "slice_stream"]
 
 
 class Table(enum.Enum, shape=2):
@@ -58,13 +58,6 @@ class RecordSlice(data.StructLayout):
 def slice_stream(config: CoreConfig) -> stream.Signature:
     """Stream of `RecordSlice` that is always ready."""
     return stream.Signature(RecordSlice(config), always_ready=True)
-
-
-def later(m: Module, *values: Value) -> list[Signal]:
-    """Each of these, a cycle later: a slice that was read, and what tells where it belongs."""
-    registers = [Signal.like(value, name=f"later_{i}") for i, value in enumerate(values)]
-    m.d.sync += [register.eq(value) for register, value in zip(registers, values, strict=True)]
-    return registers
 
 
 class SliceTable(wiring.Component):
@@ -164,8 +157,7 @@ class RecordTable(wiring.Component):
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
         # The address of a run is known late, too late for a memory of many LUTs.
-        spare = c.spread and table != Table.RUNS
-        attrs = spared(platform, depth) if spare else APART
+        attrs = APART if table == Table.RUNS else small_memory(c, platform, depth)
         for part in range(table.record.slices(c)):
             low = SLICE * part
             bits = min(SLICE, width - low)

@@ -1,19 +1,21 @@
 """Walks the program: layers, pixels, tiles, pool positions, timesteps, each by an addition."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.walk.fields_of_view import FieldsOfView
-from lbq_hw.core.walk.layer_loader import LayerLoader
+from lbq_hw.core.walk.layer_loader import layer_loader
 from lbq_hw.core.walk.loops import Advance, Loops
 from lbq_hw.core.walk.path_loader import PathLoader
 from lbq_hw.core.walk.path_store import path_store
 from lbq_hw.core.walk.requests import Requests
 from lbq_hw.core.walk.segments import Segments
-from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
+from lbq_hw.core.walk.step_infos import STEPS_AHEAD, step_infos
 from lbq_hw.core.walk.tables import SliceTable, slice_stream
 
 __all__ = ["Walker"]
@@ -79,17 +81,17 @@ class Walker(wiring.Component):
     o_layer : out
         Number of the layer that runs or ran last.
     o_error, o_error_at : out
-        An `isa.Error` and where; stay until the next start.
+        An `ErrorCode` and where; stay until the next start.
     """
 
     def __init__(self, config: CoreConfig, *, layers=(), paths=(), segments=(), runs=()):
         self._config = config
         self._table = SliceTable(config, layers=layers, paths=paths)
-        self._layers = LayerLoader(config)
+        self._layers = layer_loader(config)(config)
         self._paths = PathLoader(config)
         self._store = path_store(config)(config)
         self._loops = Loops(config)
-        self._infos = StepInfos(config)
+        self._infos = step_infos(config)(config)
         self._fields = FieldsOfView(config, holds=self._store.holds)
         self._segments = Segments(config, segments=segments, runs=runs)
         self._requests = Requests(config)
@@ -107,7 +109,7 @@ class Walker(wiring.Component):
                 "o_done": Out(1),
                 "layer_done": Out(1),
                 "o_layer": Out(address_bits(config.layers)),
-                "o_error": Out(unsigned(4)),
+                "o_error": Out(ErrorCode),
                 "o_error_at": Out(at_bits),
             }
         )
@@ -142,20 +144,17 @@ class Walker(wiring.Component):
                 with m.If(self.i_start):
                     m.d.comb += [segments.clear.eq(1), infos.clear.eq(1)]
                     m.d.sync += [self.o_done.eq(0), refused.eq(0)]
-                    m.d.sync += [self.o_layer.eq(0), self.o_error.eq(isa.Error.NONE)]
+                    m.d.sync += [self.o_layer.eq(0), self.o_error.eq(ErrorCode.NONE)]
                     m.next = "LOAD"
             with m.State("LOAD"):
+                # A start in vain, before a record is refused, does no harm.
                 m.d.comb += layers.load.eq(1)
-                if self._config.external:
-                    # Known early; a start in vain, before a record is refused, does no harm.
-                    m.d.comb += loops.start.eq(layers.ready & ~paths.loading)
+                m.d.comb += loops.start.eq(layers.ready & ~paths.loading)
                 with m.If(layers.bad):
                     fail(layers.error, self.o_layer)
                 with m.Elif(layers.ready & paths.bad):
-                    fail(isa.Error.PATH, paths.bad_at)
+                    fail(ErrorCode.PATH, paths.bad_at)
                 with m.Elif(layers.ready & ~paths.loading):
-                    if not self._config.external:
-                        m.d.comb += loops.start.eq(1)
                     m.d.sync += path.eq(0)
                     m.next = "MOVE"
             self._make_steps(m, path, fail)
@@ -164,7 +163,7 @@ class Walker(wiring.Component):
                 with m.If(segments.failed):
                     m.next = "DRAIN"
                 with m.Elif(steps == 0):
-                    fail(self._refusal(), self.o_layer)
+                    fail(infos.error, self.o_layer)
             with m.State("DRAIN"), m.If((steps == 0) & ~infos.o.valid):
                 self._end(m, refused)
 
@@ -172,20 +171,13 @@ class Walker(wiring.Component):
             m.d.sync += stopped.eq(1)
         return m
 
-    def _refusal(self):
-        """Why a step is refused."""
-        error = Mux(self._layers.readout, isa.Error.LOGIT, isa.Error.PLANE)
-        if self._config.partial_words:
-            return Mux(self._infos.crowded, isa.Error.PARTIAL, error)
-        return error
-
     def _make_steps(self, m, path, fail):
         """The fields of view of all paths move, one per cycle: then the next step is there."""
         layers, loops, infos = self._layers, self._loops, self._infos
         segments, store = self._segments, self._store
         with m.State("MOVE"):
             with m.If(self._paths.bad):  # the last path, which was looked at while the loops began
-                fail(isa.Error.PATH, self._paths.bad_at)
+                fail(ErrorCode.PATH, self._paths.bad_at)
             with m.Elif(segments.failed):
                 m.next = "DRAIN"
             with m.Elif(store.free & infos.room):
@@ -210,7 +202,7 @@ class Walker(wiring.Component):
         """Nothing of the layer is left: tell its error, or that it is done, or go to the next."""
         segments = self._segments
         with m.If(self._requests.outside):
-            m.d.sync += self.o_error.eq(isa.Error.PLANE)
+            m.d.sync += self.o_error.eq(ErrorCode.PLANE)
             m.d.sync += self.o_error_at.eq(self.o_layer)
         with m.Elif(segments.failed & ~refused):
             m.d.sync += self.o_error.eq(segments.error)
@@ -221,10 +213,8 @@ class Walker(wiring.Component):
         with m.Else():
             m.d.comb += self.layer_done.eq(1)
             with m.If(self.i_resume):
-                following = self.o_layer + 1
-                if self._config.external:
-                    following &= self._config.layers - 1
-                m.d.sync += self.o_layer.eq(following)
+                entries = 1 << ceil_log2(self._config.layers)
+                m.d.sync += self.o_layer.eq((self.o_layer + 1) & (entries - 1))
                 m.next = "LOAD"
 
     def _connect(self, m):

@@ -18,7 +18,7 @@ from tapes import drawn
 from lbq_hw import cycles, golden
 from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler import Program, compile_network
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.isa import LAYER, Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import Network
@@ -121,7 +121,7 @@ def test_a_memory_that_is_not_calibrated_ends_the_run_at_once() -> None:
 @pytest.mark.parametrize("region", tape.WRITTEN)
 def test_the_host_must_not_write_what_the_tape_writes(region: Region) -> None:
     _, program, _ = small_tape(3)
-    core = Accelerator(program.config)
+    core = accelerator(program.config)(program.config)
     found = []
 
     async def host(ctx: Any) -> None:

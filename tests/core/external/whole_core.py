@@ -12,7 +12,7 @@ from core.test_accelerator import access
 
 from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler import Program
-from lbq_hw.core.accelerator import Accelerator
+from lbq_hw.core.accelerator import accelerator
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
@@ -43,7 +43,7 @@ class Bench:
 
     def __init__(self, program: Program, timing: ReaderTiming, *, limit: int) -> None:
         self.program, self.timing, self.limit = program, timing, limit
-        self.core = Accelerator(program.config)
+        self.core = accelerator(program.config)(program.config)
         self.memory = Memory(self.core.memory.words, self.core.memory.start, [0], timing)
         self.aligned = lambda cycle: cycle % 7 == 3
         self.calibrated = True

@@ -16,6 +16,7 @@ from core.host.test_port import CLEAR, CONTROL, ERROR, ID, START, Requests
 
 from lbq_hw.core.host.port import HostPort
 from lbq_hw.core.host.registers import Registers
+from lbq_hw.core.host.spread_port import TapeHostPort
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -34,7 +35,7 @@ class Run:
         self, tries: Tries, *, seed: int | None = None, calibrated: int = 1, test_cycles: int = 9,
         words: dict[int, int] | None = None, finished: int | None = None,
     ) -> None:  # fmt: skip
-        host = HostPort(CORE)
+        host = TapeHostPort(CORE)
         bench = Bench(host)
         self.memory = bench.add(SliceMemory(host.host_memory, words or {}, seed=seed))
         self.memory.test_cycles = test_cycles
@@ -217,7 +218,7 @@ def test_a_core_without_external_memory_has_no_cell_of_it() -> None:
         text = rtlil.convert(host, ports=[host.busy])
         return set(re.findall(r"^module .*\.(\w+)$", text, re.MULTILINE))
 
-    without, external = modules(HostPort(SMALL)), modules(HostPort(CORE))
+    without, external = modules(HostPort(SMALL)), modules(TapeHostPort(CORE))
     assert without == {"registers", "writes"}
     assert external - without >= {"access", "digest"}
     assert [name for name, _ in Registers(SMALL).values.shape()] == [*regions.REGISTERS]
@@ -226,7 +227,7 @@ def test_a_core_without_external_memory_has_no_cell_of_it() -> None:
 @pytest.mark.parametrize("units", [1, 4, 8, 32, 64])
 def test_each_logit_is_the_one_of_its_unit(units: int) -> None:
     config = CORE.with_external(lanes=64, channels=64, logits=64, units=units)
-    host = HostPort(config)
+    host = TapeHostPort(config)
     parts = regions.slices(config)[Region.LOGITS]
     first = regions.address(config, Region.LOGITS, 0)
     bench = Bench(host)

@@ -26,11 +26,13 @@ OK, SEQUENCE = Status.OK, Status.SEQUENCE
 class Memory(wiring.Component):
     """A link with a port that has the timing of `HostPort` and answers a read with its address."""
 
-    far = False
+    registers = 0
     address_bits = regions.SHIFT
 
     def __init__(self) -> None:
-        self.link = Link(divisor=12, tag=0xABCD1234, address_bits=self.address_bits, far=self.far)
+        self.link = Link(
+            divisor=12, tag=0xABCD1234, address_bits=self.address_bits, registers=self.registers
+        )
         super().__init__(
             {name: self.link.signature.members[name] for name in ("i", "o", "idle", "divisor")}
         )
@@ -134,10 +136,10 @@ def reply(sequence: int, status: Status = OK, *data: int) -> Reply:
 PAUSE = b"\x7e" * 400  # as long as a request and its answer take
 
 
-@pytest.fixture(autouse=True, params=[False, True], ids=["near", "far"])
-def far(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=[0, 1])
+def registers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it holds for both forms, to the cycle."""
-    monkeypatch.setattr(Memory, "far", request.param)
+    monkeypatch.setattr(Memory, "registers", request.param)
 
 
 def test_words_are_written_and_read() -> None:

@@ -11,7 +11,8 @@ import pytest
 from core.harness import Bench
 
 from lbq_hw.config import Profile
-from lbq_hw.core.host.port import FAR_LANES, HostPort
+from lbq_hw.core.host.port import HostPort
+from lbq_hw.core.host.spread_port import SpreadHostPort, TapeHostPort, host_port
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.sim.models.programs import SMALL
@@ -61,7 +62,7 @@ def test_a_request_is_taken_every_other_cycle_and_a_read_answered_in_the_next() 
 
 
 def test_where_weights_fill_a_chip_a_request_waits_until_the_one_before_is_answered() -> None:
-    host = HostPort(SMALL.with_(profile=Profile.SPREAD))
+    host = SpreadHostPort(SMALL.with_(profile=Profile.SPREAD))
     bench = Bench(host)
     weights = Region.WEIGHTS << regions.SHIFT
     requests = bench.add(Requests(host.port, [(ID, None), (weights, 5), (ID, None), (ID, None)]))
@@ -70,11 +71,11 @@ def test_where_weights_fill_a_chip_a_request_waits_until_the_one_before_is_answe
     assert requests.answers == dict.fromkeys([7, 16, 23], regions.MAGIC)
 
 
-@pytest.mark.parametrize(("lanes", "later"), [(FAR_LANES // 2, 0), (FAR_LANES, 1)])
-def test_a_write_is_stored_when_it_is_taken_or_a_cycle_later_where_memories_are_far(
-    lanes: int, later: int
-) -> None:
-    host = HostPort(SMALL.with_(lanes=lanes, word=lanes, channels=2 * lanes, logits=lanes))
+@pytest.mark.parametrize(
+    ("profile", "later"), [(Profile.COMPACT, 0), (Profile.STANDARD, 1), (Profile.SPREAD, 1)]
+)
+def test_a_write_is_stored_when_it_is_taken_or_a_cycle_later(profile: Profile, later: int) -> None:
+    host = host_port(SMALL.with_(profile=profile))(SMALL.with_(profile=profile))
     bench = Bench(host)
     weights = Region.WEIGHTS << regions.SHIFT
     requests = bench.add(Requests(host.port, [(weights, 5), (ID, None), (weights, 3)]))
@@ -110,3 +111,8 @@ def test_a_region_is_read_and_written_as_the_map_says(region: Region) -> None:
     _, *errors = requests.answers.values()
     allowed = ["r" in regions.ACCESS[region], "w" in regions.ACCESS[region]]
     assert errors == [Error.NONE if may else Error.ADDRESS for may in allowed]
+
+
+def test_a_core_has_the_port_of_its_profile() -> None:
+    configs = (SMALL, SMALL.with_(profile=Profile.SPREAD), SMALL.with_external())
+    assert [host_port(config) for config in configs] == [HostPort, SpreadHostPort, TapeHostPort]

@@ -8,7 +8,7 @@ import random
 import pytest
 from core.harness import Bench, ones
 
-from lbq_hw.core.host.registers import Registers
+from lbq_hw.core.host.registers import Registers, TapeRegisters, registers
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.sim.models.programs import SMALL
@@ -111,7 +111,7 @@ def test_registers_that_never_change() -> None:
 
 
 def test_with_a_tape_ticks_and_waits_are_counted_three_cycles_later_and_passes_are_told() -> None:
-    registers = Registers(SMALL.with_external())
+    registers = TapeRegisters(SMALL.with_external())
     bench = Bench(registers)
     source = random.Random(2)
     begin, start, end, clear = 3, 8, 60, 70
@@ -139,3 +139,7 @@ def test_with_a_tape_ticks_and_waits_are_counted_three_cycles_later_and_passes_a
         ]
     assert max(seen["wait_cycles"]) > 10
     assert set(seen["passes"]) == {65535}
+
+
+def test_a_core_with_external_memory_has_registers_of_its_own() -> None:
+    assert [registers(c) for c in (SMALL, SMALL.with_external())] == [Registers, TapeRegisters]

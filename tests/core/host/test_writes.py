@@ -10,7 +10,7 @@ from amaranth import Value
 from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.host.writes import HostWrites, host_regions
+from lbq_hw.core.host.writes import HostWrites, PlaneWrites, host_regions, host_writes
 from lbq_hw.isa import regions
 from lbq_hw.sim.models.host import HostModel, Write
 from lbq_hw.sim.models.programs import SMALL
@@ -49,7 +49,7 @@ def test_a_slice_is_stored_in_its_cycle_and_a_value_of_a_parameter_with_its_last
 ) -> None:
     config = SHAPES[shape]
     writes = random_writes(random.Random(seed), config)
-    block = HostWrites(config)
+    block = host_writes(config)(config)
     bench = Bench(block)
     noise = random.Random(9)
     script = [
@@ -97,3 +97,9 @@ def test_a_slice_is_stored_in_its_cycle_and_a_value_of_a_parameter_with_its_last
         }
         assert found == expected[name]
         assert found
+
+
+def test_with_external_memory_the_host_writes_planes_alone() -> None:
+    external = SMALL.with_external()
+    assert [host_writes(config) for config in (SMALL, external)] == [HostWrites, PlaneWrites]
+    assert "weights" not in PlaneWrites(external).signature.members

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
+from lbq_hw.core.fabric.sharing import LANES, SPREAD_LANES
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.memory.spread import FAR_LANES_A_COPY, LANES_A_COPY
+from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes, TapeLanes
 from lbq_hw.sim.models.lanes import golden, packed, random_events, random_weights
 from lbq_hw.sim.models.traffic import stalls
 from lbq_hw.sim.verilog import ports
@@ -19,7 +21,7 @@ from lbq_hw.sim.verilog import ports
 SIZES = [
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
     {"lanes": 8, "rows": 16, "weight_bits": 8, "acc_bits": 22},
-    {"lanes": 2 * LANES_A_COPY, "rows": 4, "weight_bits": 4, "acc_bits": 16},
+    {"lanes": 2 * LANES, "rows": 4, "weight_bits": 4, "acc_bits": 16},
 ]
 
 
@@ -73,19 +75,27 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
-class Far(LaneArray):
+class Roomy:
     """Makes the copies of ``room`` that neuron units would give."""
 
-    def elaborate(self, platform):
+    def elaborate(self: Any, platform):
         m = super().elaborate(platform)
         m.d.comb += self.rooms.eq(self.room.replicate(len(self.rooms)))
         return m
 
 
+class Tape(Roomy, TapeLanes):
+    """Rows from a tape."""
+
+
+class Pairs(Roomy, PairLanes):
+    """Pairs of them."""
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     source = random.Random(5)
-    lanes = Far(lanes=48, rows=8, weight_bits=8, acc_bits=20, whole_rows=True)
+    lanes = Tape(lanes=48, rows=8, weight_bits=8, acc_bits=20)
     weights = random_weights(source, lanes=48, rows=8, weight_bits=8)
     events = random_events(source, 60, lanes=48, rows=8)
     expected = golden(events, weights, 20)
@@ -104,7 +114,7 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     seen = bench.probe(busy=lanes.busy, valid=lanes.o_sum.valid, valids=lanes.o_valids)
     bench.run(extra=2)
     assert sums.payloads == expected
-    assert len(lanes.o_valids) == 2 * 48 // FAR_LANES_A_COPY
+    assert len(lanes.o_valids) == 2 * 48 // SPREAD_LANES
     copies = (1 << len(lanes.o_valids)) - 1
     assert seen["valids"] == [copies * valid for valid in seen["valid"]]
     busy = seen["busy"]
@@ -144,8 +154,7 @@ def test_pairs_of_rows_are_added_two_cycles_later(
 ) -> None:
     count, rows, bits = sizes
     source = random.Random(f"{sizes} {rate}")
-    lanes = Far(lanes=count, rows=rows, weight_bits=bits, acc_bits=20, whole_rows=True, pairs=True,
-                masks=masks)  # fmt: skip
+    lanes = Pairs(lanes=count, rows=rows, weight_bits=bits, acc_bits=20, masks=masks)
     weights = random_weights(source, lanes=count, rows=rows, weight_bits=bits)
     events = in_pairs(source, random_events(source, 60, lanes=count, rows=rows), rows)
     every = (1 << count) - 1
@@ -177,7 +186,7 @@ def test_pairs_of_rows_are_added_two_cycles_later(
 FAR = [
     {"lanes": 8, "rows": 1700, "weight_bits": 4, "acc_bits": 20},
     {"lanes": 4, "rows": 5, "weight_bits": 2, "acc_bits": 8},
-    {"lanes": 2 * FAR_LANES_A_COPY, "rows": 600, "weight_bits": 3, "acc_bits": 16},
+    {"lanes": 2 * SPREAD_LANES, "rows": 600, "weight_bits": 3, "acc_bits": 16},
 ]
 
 
@@ -189,7 +198,7 @@ def test_rows_that_fill_a_chip_are_added_two_cycles_later(sizes: dict, rate: flo
     weights = random_weights(source, **shape, weight_bits=sizes["weight_bits"])
     events = random_events(source, 100, **shape)
     expected = golden(events, weights, sizes["acc_bits"])
-    lanes = LaneArray(**sizes, far_rows=True, init=packed(weights, sizes["weight_bits"]))
+    lanes = SpreadLanes(**sizes, init=packed(weights, sizes["weight_bits"]))
     bench = Bench(lanes)
     taken = bench.drive(lanes.i_event, events, stall=stalls(1, rate))
     bench.permit(lanes.room, stall=stalls(2, rate))
@@ -205,11 +214,14 @@ def test_rows_that_fill_a_chip_are_added_two_cycles_later(sizes: dict, rate: flo
         assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
-@pytest.mark.parametrize(("far", "way"), [(False, 2), (True, 4)])
-def test_events_wait_exactly_while_there_is_no_room_for_a_sum(far: bool, way: int) -> None:
+@pytest.mark.parametrize(("kind", "way"), [(LaneArray, 2), (SpreadLanes, 4)])
+def test_events_wait_exactly_while_there_is_no_room_for_a_sum(
+    kind: type[LaneArray], way: int
+) -> None:
     source = random.Random(2)
     events = random_events(source, 30, lanes=4, rows=8)
-    lanes = LaneArray(lanes=4, rows=8, weight_bits=4, acc_bits=16, far_rows=far)
+    lanes = kind(lanes=4, rows=8, weight_bits=4, acc_bits=16)
+    assert lanes.way == way
     bench = Bench(lanes)
     taken = bench.drive(lanes.i_event, events)
     bench.permit(lanes.room, stall=stalls(3, 0.5))
@@ -230,10 +242,12 @@ def test_events_wait_exactly_while_there_is_no_room_for_a_sum(far: bool, way: in
     assert seen["ready"] == ready
 
 
-@pytest.mark.parametrize("far", [False, True])
-def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(far: bool) -> None:
-    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16, "far_rows": far}
-    lanes = LaneArray(**sizes, init=packed([[1, 2, 3, 4], [5, 6, 7, 8]], 8))
+@pytest.mark.parametrize("kind", [LaneArray, SpreadLanes])
+def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(
+    kind: type[LaneArray],
+) -> None:
+    sizes = {"lanes": 4, "rows": 3, "weight_bits": 8, "acc_bits": 16}
+    lanes = kind(**sizes, init=packed([[1, 2, 3, 4], [5, 6, 7, 8]], 8))
     bench = Bench(lanes)
     [row] = packed([[-1, -128, 127, 9]], 8)
     port = lanes.weights
@@ -256,17 +270,17 @@ def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(far: bool
         ({"rows": "8"}, TypeError, "rows must be an integer, not '8'"),
         ({"weight_bits": 1}, ValueError, "weight_bits must be at least 2, not 1"),
         ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
-        ({"whole_rows": True, "far_rows": True}, ValueError,
-         "rows must be whole or far, not both"),
-        ({"pairs": True}, ValueError, "pairs must be of an even number of whole rows, not 8"),
-        ({"pairs": True, "whole_rows": True, "rows": 9}, ValueError,
-         "pairs must be of an even number of whole rows, not 9"),
     ],
 )  # fmt: skip
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
     sizes = {"lanes": 4, "rows": 8, "weight_bits": 8, "acc_bits": 16}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
         LaneArray(**sizes | change)
+
+
+def test_pairs_of_an_odd_number_of_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^pairs must be of an even number of rows, not 9$"):
+        PairLanes(lanes=16, rows=9, weight_bits=8, acc_bits=16)
 
 
 def test_the_lanes_convert_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import random
 import pytest
 from core.harness import Bench
 
-from lbq_hw.core.memory.flags import SummaryFlags
+from lbq_hw.core.memory.flags import SpreadFlags, SummaryFlags
 
 WORDS = 8
 
@@ -18,7 +18,7 @@ WORDS = 8
 @pytest.mark.parametrize("rate", [0.5, 0.9, 1.0])
 def test_a_mark_is_seen_two_cycles_later_or_three(summary: int, late: bool, rate: float) -> None:
     source = random.Random(f"{summary} {late} {rate}")
-    block = SummaryFlags(words=WORDS, summary=summary, late=late)
+    block = (SpreadFlags if late else SummaryFlags)(words=WORDS, summary=summary)
     flags, marks, script = [0] * WORDS, [], []
     expected = []
     for cycle in range(400):

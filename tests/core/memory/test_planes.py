@@ -10,7 +10,7 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.memory.planes import PlaneMemory
+from lbq_hw.core.memory.planes import PlaneMemory, SpreadPlanes
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.sim.models.planes import golden, random_writes
 from lbq_hw.sim.models.traffic import stalls
@@ -60,7 +60,8 @@ def test_random_writes_leave_the_words_and_flags_of_the_model(
         for a in range(sizes["words"])
     ]
     steps = [{}] * wait + reads + [{}] * SpreadMemory.LATENCY
-    history = read_back(PlaneMemory(**sizes, far=far), steps, writes=writes, stall=stalls(1, rate))
+    kind = SpreadPlanes if far else PlaneMemory
+    history = read_back(kind(**sizes), steps, writes=writes, stall=stalls(1, rate))
     there = wait + (SpreadMemory.LATENCY if far else 1)
     assert history["word"][there:][: len(reads)] == words
     packed = [
@@ -72,7 +73,8 @@ def test_random_writes_leave_the_words_and_flags_of_the_model(
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 def test_writes_to_one_summary_word_follow_each_other_without_a_gap(far: bool) -> None:
-    memory = PlaneMemory(words=16, word=8, summary=8, granule=8, far=far)
+    kind = SpreadPlanes if far else PlaneMemory
+    memory = kind(words=16, word=8, summary=8, granule=8)
     writes = [
         {"addr": 0, "data": 1, "enable": 1, "first": 1},
         {"addr": 1, "data": 2, "enable": 1, "first": 0},
@@ -101,7 +103,8 @@ def test_writes_to_one_summary_word_follow_each_other_without_a_gap(far: bool) -
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 def test_a_word_is_seen_by_a_read_in_the_cycle_after_its_write(far: bool) -> None:
-    memory = PlaneMemory(words=8, word=16, summary=8, granule=8, far=far)
+    kind = SpreadPlanes if far else PlaneMemory
+    memory = kind(words=8, word=16, summary=8, granule=8)
     writes = [
         {"addr": 5, "data": 0x1234, "enable": 3, "first": 1},
         {"addr": 5, "data": 0xABCD, "enable": 2, "first": 0},

@@ -11,7 +11,8 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
-from lbq_hw.core.memory.writer import Writer
+from lbq_hw.config import Profile
+from lbq_hw.core.memory.writer import CompactWriter, Writer
 from lbq_hw.sim.models.traffic import Stall, apart, stalls
 from lbq_hw.sim.models.writer import PLANE_BITS, build, decode, golden, layouts, random_planes
 from lbq_hw.sim.verilog import ports
@@ -48,27 +49,27 @@ class LatePlanes:
 
 
 def drive(bench: Bench, writer: Any, payloads: list[dict], stall: Stall) -> Any:
-    """Feed the writer; one that is not fast has its planes from elsewhere."""
-    if writer.fast:
+    """Feed the writer; a compact one has its planes from elsewhere."""
+    if not isinstance(writer, CompactWriter):
         return bench.drive(writer.i, payloads, stall=stall)
     bench.add(LatePlanes(writer, payloads))
     heads = [{name: payload[name] for name in ("restart", "write")} for payload in payloads]
     return bench.drive(writer.i, heads, stall=stall)
 
 
-speeds = pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+profiles = pytest.mark.parametrize("profile", [Profile.STANDARD, Profile.COMPACT])
 
 
-@speeds
+@profiles
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 @pytest.mark.parametrize("seed", range(4))
 def test_writes_equal_golden_under_random_stalls(
-    sizes: dict, rate: float, seed: int, fast: bool
+    sizes: dict, rate: float, seed: int, profile: Profile
 ) -> None:
     layer, payloads = random_planes(random.Random(seed), 25, **sizes)
     expected = golden(layer, payloads, sizes["lanes"])
-    writer = build(**sizes, fast=fast)
+    writer = build(**sizes, profile=profile)
     bench = Bench(writer)
     bench.hold((writer.layer, layer))
     drive(bench, writer, payloads, apart(layer["planes"], stalls(1, rate)))
@@ -77,10 +78,10 @@ def test_writes_equal_golden_under_random_stalls(
     assert [decode(write, sizes["lanes"]) for write in writes.payloads] == expected
 
 
-@speeds
-def test_writes_follow_two_cycles_later_without_a_gap(fast: bool) -> None:
+@profiles
+def test_writes_follow_two_cycles_later_without_a_gap(profile: Profile) -> None:
     layer, payloads = random_planes(random.Random(6), 40, **SIZES[2])
-    writer = build(**SIZES[2], fast=fast)
+    writer = build(**SIZES[2], profile=profile)
     bench = Bench(writer)
     bench.hold((writer.layer, layer))
     planes, count = layer["planes"], 40 * layer["planes"]
@@ -113,8 +114,8 @@ def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: s
         Writer(**sizes | change)
 
 
-@speeds
-def test_the_writer_converts_to_verilog(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+@profiles
+def test_the_writer_converts_to_verilog(monkeypatch: pytest.MonkeyPatch, profile: Profile) -> None:
     monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
-    writer = build(lanes=8, word=32, planes=3, fast=fast)
+    writer = build(lanes=8, word=32, planes=3, profile=profile)
     assert "o__payload" in verilog.convert(writer, ports=ports(writer))

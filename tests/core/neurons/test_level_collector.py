@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from core.harness import Bench
 
-from lbq_hw.core.neurons.level_collector import LevelCollector
+from lbq_hw.core.neurons.level_collector import CompactCollector, LevelCollector
 from lbq_hw.core.neurons.updates import Group
 from lbq_hw.core.payload import WriteInfo
 
@@ -40,18 +40,18 @@ def schedule(source: random.Random, groups: int, updates: int) -> dict[int, dict
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("kind", [LevelCollector, CompactCollector])
 def test_planes_are_offered_after_the_last_levels_of_an_update(
-    sizes: dict, seed: int, fast: bool
+    sizes: dict, seed: int, kind: type[LevelCollector]
 ) -> None:
-    """A fast collector offers them a cycle later, and keeps them; another one offers them at once,
-    and has plane k in the cycle k + 1 after that.
+    """A cycle later, and they stay; a compact collector offers them at once, plane k in cycle k + 1
+    after that.
     """
-    source = random.Random(seed)
+    compact, source = kind is CompactCollector, random.Random(seed)
     lanes, units, planes, ends = (sizes[name] for name in ("lanes", "units", "planes", "ends"))
     group = Group(groups=lanes // units, timesteps=4, param_bits=4)
     write = WriteInfo(lanes=lanes, word=32, address_bits=7)
-    block = LevelCollector(**sizes, group=group, write=write, fast=fast)
+    block = kind(**sizes, group=group, write=write)
     sent = schedule(source, lanes // units, 40)
     places = [
         {"addr": source.randrange(128), "place": source.randrange(4), "first": source.randrange(2)}
@@ -83,7 +83,7 @@ def test_planes_are_offered_after_the_last_levels_of_an_update(
             levels += given
             if ended["last"]:
                 bits = [sum((v >> k & 1) << c for c, v in enumerate(levels)) for k in range(planes)]
-                expected[cycle + fast] = {
+                expected[cycle + (not compact)] = {
                     "planes": bits,
                     "restart": ended["restart"],
                     "write": places[ended["number"]],
@@ -94,12 +94,12 @@ def test_planes_are_offered_after_the_last_levels_of_an_update(
     bench.script(signals, script)
     offered = bench.monitor(block.o)
     ports: Any = block
-    planes_of = ports.o.payload.planes if fast else ports.planes
+    planes_of = ports.o.payload.planes if not compact else ports.planes
     seen = bench.probe(planes=planes_of.as_value())
     bench.run(extra=planes)
     found = dict(zip(offered.cycles, offered.payloads, strict=True))
     assert len(expected) > 10
-    if not fast:
+    if compact:
         for cycle, payload in found.items():
             after = seen["planes"][cycle + 1 :]
             payload["planes"] = [after[k] >> lanes * k & (1 << lanes) - 1 for k in range(planes)]

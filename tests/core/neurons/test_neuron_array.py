@@ -12,7 +12,10 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench, ones
 
+from lbq_hw.config import Profile
+from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.neurons.partial_neurons import PartialNeurons
 from lbq_hw.sim.models.neurons import (
     LAYERS,
     MEMBRANE_BITS,
@@ -35,9 +38,10 @@ def after_room(bench: Bench, array: NeuronArray, stall: Stall = never) -> Stall:
 
 
 def probe_planes(bench: Bench, array: NeuronArray) -> list[list[int]]:
-    """The planes of each cycle, one list per plane, of an array that is not fast."""
+    """The planes of each cycle, one list per plane, of a compact array."""
     ports: Any = array
-    planes = {} if array.fast else {str(k): plane for k, plane in enumerate(ports.planes)}
+    compact = isinstance(array, CompactNeurons)
+    planes = {str(k): plane for k, plane in enumerate(ports.planes)} if compact else {}
     return list(bench.probe(**planes).values())
 
 
@@ -72,13 +76,13 @@ def run_array(
     return taken, planes, cycles, seen
 
 
-FAST: list[dict] = [
+STANDARD: list[dict] = [
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
     {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
     {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
     {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
 ]
-SIZES = FAST + [sizes | {"fast": False} for sizes in FAST]
+SIZES = STANDARD + [sizes | {"profile": Profile.COMPACT} for sizes in STANDARD]
 
 
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
@@ -148,11 +152,11 @@ def test_steps_updates_and_planes_come_as_soon_as_they_can(sizes: dict, kind: di
     assert planes.cycles == collected
     busy = [cycle for cycle, bit in enumerate(seen["busy"]) if bit]
     last = began + array.latency - 1
-    # A fast array offers planes a cycle after it has collected them, and has none of a readout.
-    assert busy == list(range(steps[0] + 1, last + (bool(collected) or not array.fast)))
+    # Planes are offered a cycle after they were collected, if not compact; a readout has none.
+    assert busy == list(range(steps[0] + 1, last + (bool(collected) or array.OFFER == 0)))
 
 
-@pytest.mark.parametrize("sizes", FAST, ids=str)
+@pytest.mark.parametrize("sizes", STANDARD, ids=str)
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
 def test_partial_sums_cost_four_cycles_in_all(sizes: dict, kind: dict) -> None:
     plain, traffic = steady(sizes, kind)
@@ -203,7 +207,7 @@ class Parts:
         self.quiet = 0 if busy or valid else self.quiet + 1
 
 
-@pytest.mark.parametrize("sizes", FAST, ids=str)
+@pytest.mark.parametrize("sizes", STANDARD, ids=str)
 @pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
 @pytest.mark.parametrize("rate", [0, 0.3])
 def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, rate: float) -> None:
@@ -295,21 +299,7 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs(sizes
         ({"timesteps": None}, TypeError, "timesteps must be an integer, not None"),
         ({"tiles": 0}, ValueError, "tiles must be at least 1, not 0"),
         ({"layer": None}, TypeError, "layer must be a LayerInfo, not None"),
-        (
-            {"partial_words": 8},
-            ValueError,
-            "partial_words must be 0 if the layer has no partial sums, and only then, not 8",
-        ),
         ({"step": 5}, TypeError, "step must be a StepInfo, not 5"),
-        (
-            {
-                "layer": layouts(lanes=8, planes=3, decay_bits=1, partials=True)[0],
-                "partial_words": 8,
-                "fast": False,
-            },
-            ValueError,
-            "fast must be set with partial sums, not False",
-        ),
     ],
 )
 def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
@@ -318,6 +308,14 @@ def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: s
     sizes |= {"timesteps": 4, "tiles": 2, "layer": layer, "step": step}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
         NeuronArray(**sizes | change)
+
+
+def test_partial_sums_need_a_layer_that_has_them() -> None:
+    layer, step = layouts(lanes=8, planes=3, decay_bits=1)
+    sizes = {"lanes": 8, "units": 2, "acc_bits": 12, "membrane_bits": 20}
+    sizes |= {"timesteps": 4, "tiles": 2, "layer": layer, "step": step}
+    with pytest.raises(TypeError, match=r"^layer must be a PassInfo, not "):
+        PartialNeurons(**sizes, partial_words=8, partial_bits=8)
 
 
 @pytest.mark.parametrize("sizes", [*SIZES[:2], SIZES[4]], ids=str)

@@ -13,6 +13,7 @@ import pytest
 from core.harness import Bench, ones
 
 from lbq_hw import numeric
+from lbq_hw.core.neurons.compact_unit import CompactPositions, CompactUnit
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
 
 
@@ -42,22 +43,22 @@ def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[in
     return next_v[at.fire :][: len(cases)], seen["level"][at.end :][: len(cases)]
 
 
-speeds = pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+kinds = pytest.mark.parametrize("kind", [NeuronUnit, CompactUnit])
 
 
-@speeds
+@kinds
 @pytest.mark.parametrize(
     ("planes", "capacity"), [(1, 1), (2, 3), (3, 7), (3, 5), (4, 11), (5, 31), (5, 14)]
 )
 def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
-    planes: int, capacity: int, fast: bool
+    planes: int, capacity: int, kind: type[NeuronUnit]
 ) -> None:
     cases = [
         {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
         for u, theta in product(range(-16, 16), range(1, 16))
     ]
     sizes = {"acc_bits": 4, "membrane_bits": 5, "decay_bits": 1, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, planes=planes, fast=fast)
+    unit = kind(**sizes, planes=planes)
     next_v, levels = run_unit(unit, cases, capacity=capacity, fire=1)
     u, theta, reset = (np.array([case[name] for case in cases]) for name in cases[0])
     golden = numeric.burst_level(u, theta, capacity)
@@ -65,29 +66,28 @@ def test_every_membrane_and_threshold_of_five_bits_gives_its_level(
     assert next_v == [wrap(int(v), 5) for v in u - reset * (golden > 0)]
 
 
-@speeds
-def test_a_unit_that_keeps_no_membranes_shows_them_before_the_reset(fast: bool) -> None:
+def test_a_unit_that_keeps_no_membranes_shows_them_before_the_reset() -> None:
     cases = [{"bias": u, "theta": theta} for u, theta in product(range(-16, 16), range(1, 16))]
     sizes = {"acc_bits": 4, "membrane_bits": 5, "decay_bits": 1, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, planes=3, fast=fast, keeps=False)
+    unit = CompactUnit(**sizes, planes=3, keeps=False)
     next_v, levels = run_unit(unit, cases, capacity=5, fire=1)
     u, theta = (np.array([case[name] for case in cases]) for name in cases[0])
     assert levels == numeric.burst_level(u, theta, 5).tolist()
     assert next_v == u.tolist()
 
 
-@speeds
+@kinds
 @pytest.mark.parametrize("to_zero", [0, 1])
 @pytest.mark.parametrize("fire", [0, 1])
 def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
-    to_zero: int, fire: int, fast: bool
+    to_zero: int, fire: int, kind: type[NeuronUnit]
 ) -> None:
     cases = [
         {"bias": u, "theta": theta, "reset": (7 * theta) % 32 - 16}
         for u, theta in product(range(-16, 16), range(1, 16))
     ]
     sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "decay_bits": 1, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, zero_resets=True, fast=fast)
+    unit = kind(**sizes, zero_resets=True)
     next_v, _ = run_unit(unit, cases, capacity=1, fire=fire, to_zero=to_zero)
     for case, v in zip(cases, next_v, strict=True):
         fires = fire and case["bias"] >= case["theta"]
@@ -95,22 +95,22 @@ def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
         assert v == (after if fires else case["bias"])
 
 
-@speeds
+@kinds
 @pytest.mark.parametrize("bits", [0, 1, 2, 3, 4])
-def test_every_decay_of_every_membrane_is_floored(bits: int, fast: bool) -> None:
+def test_every_decay_of_every_membrane_is_floored(bits: int, kind: type[NeuronUnit]) -> None:
     pairs = list(product(range(-16, 16), range((1 << bits) + 1)))
     sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, decay_bits=bits, fast=fast)
+    unit = kind(**sizes, decay_bits=bits)
     cases = [{"v": v, "decay": m, "theta": 15} for v, m in pairs]
     next_v, _ = run_unit(unit, cases, fire=0)
     assert next_v == [numeric.decay(v, m, bits) for v, m in pairs]
 
 
-@speeds
-def test_sums_are_shifted_and_levels_pooled(fast: bool) -> None:
+@kinds
+def test_sums_are_shifted_and_levels_pooled(kind: type[NeuronUnit]) -> None:
     source = random.Random(5)
     sizes = {"acc_bits": 6, "membrane_bits": 14, "planes": 3, "decay_bits": 3, "shift_bits": 2}
-    unit = NeuronUnit(**sizes, fast=fast)
+    unit = kind(**sizes)
     cases = [
         {
             "acc": source.randrange(-32, 32),
@@ -132,27 +132,27 @@ def test_sums_are_shifted_and_levels_pooled(fast: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fast", "planes", "decay_bits", "theta", "fire", "loop", "end"),
+    ("kind", "planes", "decay_bits", "theta", "fire", "loop", "end"),
     [
-        (True, 1, 0, 3, 4, 3, 6),
-        (True, 3, 1, 3, 4, 3, 8),
-        (True, 3, 2, 4, 5, 4, 9),
-        (True, 5, 4, 5, 6, 5, 12),
-        (False, 1, 0, 1, 2, 3, 2),
-        (False, 2, 1, 1, 2, 3, 3),
-        (False, 3, 1, 1, 2, 3, 3),
-        (False, 3, 2, 2, 3, 4, 4),
-        (False, 5, 4, 3, 4, 5, 6),
+        (NeuronUnit, 1, 0, 3, 4, 3, 6),
+        (NeuronUnit, 3, 1, 3, 4, 3, 8),
+        (NeuronUnit, 3, 2, 4, 5, 4, 9),
+        (NeuronUnit, 5, 4, 5, 6, 5, 12),
+        (CompactUnit, 1, 0, 1, 2, 3, 2),
+        (CompactUnit, 2, 1, 1, 2, 3, 3),
+        (CompactUnit, 3, 1, 1, 2, 3, 3),
+        (CompactUnit, 3, 2, 2, 3, 4, 4),
+        (CompactUnit, 5, 4, 3, 4, 5, 6),
     ],
 )
 def test_positions_are_those_of_the_pipeline(
-    fast: bool, planes: int, decay_bits: int, theta: int, fire: int, loop: int, end: int
+    kind: type[NeuronUnit], planes: int, decay_bits: int, theta: int, fire: int, loop: int, end: int
 ) -> None:
-    at = Positions(planes=planes, decay_bits=decay_bits, fast=fast)
+    shape = {"planes": planes, "decay_bits": decay_bits}
+    at = Positions(**shape) if kind is NeuronUnit else CompactPositions(**shape)
     assert (at.theta, at.fire, at.loop, at.end) == (theta, fire, loop, end)
-    assert Positions(planes=planes, decay_bits=decay_bits, fast=fast, keeps=False).fire == theta
-    sizes = {"acc_bits": 4, "membrane_bits": 8, "shift_bits": 0}
-    unit = NeuronUnit(**sizes, planes=planes, decay_bits=decay_bits, fast=fast)
+    assert CompactPositions(**shape, keeps=False).fire == CompactPositions(**shape).theta
+    unit = kind(acc_bits=4, membrane_bits=8, shift_bits=0, **shape)
     assert unit.positions == at
     bench = Bench(unit)
     # One current that fires, of a channel that is at position p in cycle `zero` + p.

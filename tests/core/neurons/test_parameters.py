@@ -8,7 +8,7 @@ import random
 import pytest
 from core.harness import Bench
 
-from lbq_hw.core.neurons.parameters import Parameters
+from lbq_hw.core.neurons.parameters import CompactParameters, Parameters, SpreadParameters
 
 BITS, DEPTH = 9, 6
 
@@ -22,15 +22,15 @@ def packed(word: list[int]) -> int:
 
 
 @pytest.mark.parametrize("resets", [True, False])
-@pytest.mark.parametrize("inverted", [True, False])
-@pytest.mark.parametrize(("units", "far"), [(1, 0), (2, 0), (4, 0), (2, 1), (6, 1)])
+@pytest.mark.parametrize("kind", [Parameters, CompactParameters, SpreadParameters])
+@pytest.mark.parametrize("units", [1, 2, 4, 6])
 def test_values_are_written_by_their_enables_and_read_in_the_next_cycle_or_the_next_but_one(
-    units: int, far: int, resets: bool, inverted: bool
+    units: int, kind: type[Parameters], resets: bool
 ) -> None:
-    source = random.Random(units)
+    source, far = random.Random(units), int(kind is SpreadParameters)
     words = [random_word(source, units) for _ in range(4)]  # the others are 0
     sizes = {"units": units, "membrane_bits": BITS, "depth": DEPTH}
-    block = Parameters(**sizes, resets=resets, far=far > 0, inverted=inverted, init=words)
+    block = kind(**sizes, resets=resets, init=words)
     words += [[0] * 3 * units for _ in range(DEPTH - len(words))]
     kept = (1, 2) if resets else (1,)
     script: list[dict] = []

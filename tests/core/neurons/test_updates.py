@@ -10,8 +10,9 @@ import pytest
 from amaranth import Value
 from core.harness import Bench, ones
 
-from lbq_hw.core.lanes.lane_array import FAR_LANES_A_COPY
+from lbq_hw.core.fabric.sharing import SPREAD_LANES
 from lbq_hw.core.neurons.neuron_unit import Positions
+from lbq_hw.core.neurons.partial_updates import PartialUpdates
 from lbq_hw.core.neurons.updates import Updates
 from lbq_hw.sim.models.neurons import (
     ACC_BITS,
@@ -35,7 +36,7 @@ SIZES = [
 PARAM_BITS = 8
 
 
-class Fed(Updates):
+class Fed(PartialUpdates):
     """Makes the copies of ``i_sum.valid`` that lanes would give."""
 
     def elaborate(self, platform):
@@ -139,7 +140,7 @@ def test_every_group_is_sent_in_its_cycle_with_its_sums(
     taken, found, expected, seen = run(sizes, kind, rate, partials=partials)
     assert found == expected
     if partials:
-        copies = (1 << -(-sizes["lanes"] // FAR_LANES_A_COPY)) - 1
+        copies = (1 << -(-sizes["lanes"] // SPREAD_LANES)) - 1
         assert seen["rooms"] == [copies * room for room in seen["room"]]
     groups = sizes["lanes"] // sizes["units"]
     busy = set()

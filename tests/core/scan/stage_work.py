@@ -8,7 +8,7 @@ from typing import Any
 from core.harness import Bench
 
 from lbq_hw.config import address_bits
-from lbq_hw.core.payload import Event, ScanKind, ScanRequest
+from lbq_hw.core.payload import Event, PairEvent, ScanKind, ScanRequest
 from lbq_hw.core.scan.fetch import Word
 from lbq_hw.sim.models.scanner import END, random_step, random_words
 from lbq_hw.sim.models.traffic import never, stalls
@@ -44,10 +44,10 @@ def layouts(
         row_bits=row_bits,
         exponent_bits=exponent_bits,
         identities=identities,
-        counted=counted,
-        pairs=pairs,
+        counts=Word.PAIRS if pairs else ("count",) if counted else (),
     )
-    event = Event(lanes=sizes["lanes"], row_bits=row_bits, masks=identities, pairs=pairs)
+    kind = PairEvent if pairs else Event
+    event = kind(lanes=sizes["lanes"], row_bits=row_bits, masks=identities)
     return request, entry, event
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from core.scan.stage_work import RATES, SIZES, counted, full, halves, layouts, paired, spans, stream
 
+from lbq_hw.core.scan.counted_events import CountedEventMaker, PairEventMaker
 from lbq_hw.core.scan.event_maker import EventMaker
 from lbq_hw.sim.models.scanner import golden, opened
 
@@ -32,8 +33,10 @@ def maker_work(sizes: dict, seed: int) -> tuple[list[dict], list[dict], list[int
 
 
 def event_maker(sizes: dict, *, counts: bool) -> EventMaker:
-    _, entry, event = layouts(sizes, counted=counts, pairs=sizes.get("pairs", False))
-    return EventMaker(entry=entry, event=event, granule=1)
+    pairs = sizes.get("pairs", False)
+    _, entry, event = layouts(sizes, counted=counts, pairs=pairs)
+    kind = PairEventMaker if pairs else CountedEventMaker if counts else EventMaker
+    return kind(entry=entry, event=event, granule=1)
 
 
 def as_given(entries: list[dict], sizes: dict, *, counts: bool) -> list[dict]:
@@ -72,7 +75,8 @@ def test_an_identity_takes_its_lanes_from_its_lowest_bit_on(counts: bool) -> Non
     word = {"bits": 0b1011 << 8, "lo": 8, "row": 7, "exponent": 0, "identity": 1}
     word |= {"count": 3} if counts else {}
     _, entry, event = layouts(sizes, counted=counts)
-    block = EventMaker(entry=entry, event=event, granule=8)
+    kind = CountedEventMaker if counts else EventMaker
+    block = kind(entry=entry, event=event, granule=8)
     _, taken, _ = stream(block, None, [], [word, word | {"end": 1}], (0.0, 0.0))
     event = {"row": 7, "mask": 0b1011, "clear": 1, "double": 0, "end": 0}
     assert taken.payloads == [event, event | {"clear": 0, "end": 1}]

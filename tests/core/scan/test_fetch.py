@@ -25,10 +25,11 @@ from core.scan.stage_work import (
 )
 
 from lbq_hw.config import address_bits
-from lbq_hw.core.memory.queue import Queue
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scan.fetch import FlagFetch, WordFetch
+from lbq_hw.core.scan.spread_fetch import SpreadWordFetch
+from lbq_hw.core.stream.queue import Queue
 from lbq_hw.sim.models.scanner import END
 from lbq_hw.sim.models.traffic import stalls
 
@@ -43,7 +44,7 @@ def without_rest(requests: list[dict]) -> list[dict]:
 def flag_fetch(sizes: dict, *, late: bool = False) -> FlagFetch:
     spans = address_bits(sizes["words"] // sizes["summary"])
     port = ReadPort.Signature(addr_width=spans, shape=sizes["summary"])
-    return FlagFetch(request=layouts(sizes)[0], port=port, late=late)
+    return FlagFetch(request=layouts(sizes)[0], port=port, registers=int(late))
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -119,7 +120,9 @@ class Queued(wiring.Component):
     def __init__(self, sizes: dict, room: int, *, pairs: bool = False) -> None:
         request, entry, _ = layouts(sizes, counted=True, pairs=pairs)
         port = ReadPort.Signature(addr_width=address_bits(sizes["words"]), shape=sizes["word"])
-        self.fetch = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
+        self.fetch = SpreadWordFetch(
+            request=request, entry=entry, port=port, latency=FAR, room=room
+        )
         self.queue = Queue(entry, depth=room)
         super().__init__(
             {
@@ -204,7 +207,7 @@ def test_no_more_words_are_asked_for_than_there_is_room_for(room: int) -> None:
     requests, words, parts = spans(SIZES[0], 5)
     request, entry, _ = layouts(SIZES[0], counted=True)
     port = ReadPort.Signature(addr_width=address_bits(SIZES[0]["words"]), shape=8)
-    block = WordFetch(request=request, entry=entry, port=port, far=FAR, room=room)
+    block = SpreadWordFetch(request=request, entry=entry, port=port, latency=FAR, room=room)
     bench = Bench(block)
     bench.store(block.word, words, late=FAR)
     bench.drive(block.i, requests[:1] * 2 + requests)

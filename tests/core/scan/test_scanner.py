@@ -18,10 +18,13 @@ from core.harness import Bench
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.payload import ScanKind
-from lbq_hw.core.scan.scanner import FAR, LATENCY, Scanner
+from lbq_hw.core.scan.scanner import Scanner
+from lbq_hw.core.scan.spread_scanner import PairScanner, SpreadScanner
 from lbq_hw.sim.models.scanner import END, conv, golden, opened, pairs_of, random_work, spots
 from lbq_hw.sim.models.traffic import never, stalls
 from lbq_hw.sim.verilog import ports
+
+LATENCY = Scanner.LATENCY
 
 SIZES = [
     {"lanes": 4, "word": 8, "summary": 4, "words": 32, "rows": 64},
@@ -109,11 +112,17 @@ def recurrence(requests: list[dict], words: list[int], sizes: dict) -> list[int]
     return events
 
 
+def build(sizes: dict) -> Scanner:
+    """The scanner of these sizes: "far" and "pairs" are other kinds."""
+    kind = PairScanner if sizes.get("pairs") else SpreadScanner if sizes.get("far") else Scanner
+    return kind(**{name: sizes[name] for name in sizes if name not in ("far", "pairs")})
+
+
 class Fixture(Elaboratable):
     """A scanner and memories that hold the words and their flags from the start."""
 
     def __init__(self, words: list[int], sizes: dict) -> None:
-        self.scanner = Scanner(**sizes)
+        self.scanner = build(sizes)
         self.words = words
         self.sizes = sizes
 
@@ -194,7 +203,7 @@ def last_cycle(requests: list[dict], words: list[int], *, far: bool = False) -> 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 def test_a_dense_stream_takes_one_cycle_per_event(far: bool) -> None:
     requests = [conv(span=span, want=15, inc=3) for span in range(4)] + [END]
-    first = LATENCY + FAR if far else LATENCY
+    first = SpreadScanner.LATENCY if far else LATENCY
     assert last_cycle(requests, [0xFF] * 16, far=far) == first + 16 * 8 + 1 - 1
 
 

@@ -12,7 +12,7 @@ from core.walk.positions import full_layer, random_layer
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.walk.layer_loader import LayerLoader, layer_layout
+from lbq_hw.core.walk.layer_loader import LayerLoader, PassLoader, layer_layout, layer_loader
 from lbq_hw.isa.record import SLICE
 from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.walks import walk
@@ -53,7 +53,7 @@ def pack(config: CoreConfig, values: Mapping[str, int]) -> int:
 def load(
     config: CoreConfig, word: int, *, number: int = 0, at: int = 2, late: int = 0
 ) -> dict[str, list[int]]:
-    loader = LayerLoader(config)
+    loader = layer_loader(config)(config)
     bench = Bench(loader)
     parts = isa.LAYER.slices(config)
     stride = 1 << (parts - 1).bit_length()
@@ -137,3 +137,7 @@ def test_the_last_entry_of_the_table_must_be_the_last_layer() -> None:
     assert ones(load(SMALL, word, number=SMALL.layers - 1)["bad"])
     assert not ones(load(SMALL, word, number=SMALL.layers - 2)["bad"])
     assert not ones(load(SMALL, pack(SMALL, layer), number=SMALL.layers - 1)["bad"])
+
+
+def test_a_core_with_external_memory_loads_passes() -> None:
+    assert [layer_loader(config) for config in (SMALL, OUTSIDE)] == [LayerLoader, PassLoader]

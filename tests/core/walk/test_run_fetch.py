@@ -22,7 +22,7 @@ from core.walk.placed import (
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, Profile
-from lbq_hw.core.walk.run_fetch import RunFetch
+from lbq_hw.core.walk.run_fetch import RunFetch, SpreadRunFetch, TapeRunFetch, run_fetch
 from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 
@@ -52,7 +52,7 @@ def run(
     config: CoreConfig, runs: list[int], given: list[dict], *,
     i_stall: Stall = never, o_stall: Stall = never, stop: int = 0, clear_at: int = 10_000,
 ) -> tuple[Any, Any, dict]:  # fmt: skip
-    fetch = RunFetch(config)
+    fetch = run_fetch(config)(config)
     bench = Bench(fetch)
     bench.store(fetch.runs, runs)
     paths = [given[0]["path"]]
@@ -141,3 +141,8 @@ def test_a_stop_keeps_an_error_quiet_and_a_clear_ends_the_dropping() -> None:
     late = len(seen["bad"]) - 10
     _, _, seen = run(SMALL, runs, given, clear_at=late)
     assert ones(seen["dropping"]) == list(range(bad + 1, late + 1))
+
+
+def test_a_core_has_the_fetch_of_its_profile() -> None:
+    configs = (SMALL, SMALL.with_(profile=Profile.SPREAD), SMALL.with_external())
+    assert [run_fetch(config) for config in configs] == [RunFetch, SpreadRunFetch, TapeRunFetch]

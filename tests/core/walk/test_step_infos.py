@@ -14,7 +14,7 @@ from core.walk.positions import Position, advances, full_layer, positions, rando
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.loops import LoopState
-from lbq_hw.core.walk.step_infos import STEPS_AHEAD, StepInfos
+from lbq_hw.core.walk.step_infos import STEPS_AHEAD, PassSteps, StepInfos, step_infos
 from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 from lbq_hw.sim.models.walks import Walk, walk
@@ -64,7 +64,7 @@ def run(
     push_after: int = 3, gap: int = 3, stall: Stall = never,
 ) -> tuple[list[Position], Any, dict]:  # fmt: skip
     """Positions, the StepInfos as they came, and what was seen in every cycle."""
-    infos = StepInfos(config)
+    infos = step_infos(config)(config)
     bench = Bench(infos)
     bench.hold((infos.layer.as_value(), word), (infos.readout, layer["readout"]))
     bench.hold((infos.reach, reach(layer)))
@@ -141,3 +141,7 @@ def test_as_many_step_infos_wait_as_stated() -> None:
     seen = bench.probe(room=infos.room)
     bench.run(extra=2)
     assert ones(seen["room"]) == list(range(STEPS_AHEAD))
+
+
+def test_a_core_with_external_memory_counts_the_steps_of_a_pass() -> None:
+    assert [step_infos(c) for c in (SMALL, SMALL.with_external())] == [StepInfos, PassSteps]

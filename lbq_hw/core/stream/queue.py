@@ -1,13 +1,13 @@
 """A queue in block memory."""
 
 from amaranth import Module, Mux, Signal, Value
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.fabric.hints import APART, spared
 from lbq_hw.core.sizes import check_size
 
-__all__ = ["Queue"]
+__all__ = ["Queue", "ShortQueue"]
 
 
 class Queue(wiring.Component):
@@ -76,4 +76,41 @@ class Queue(wiring.Component):
             m.d.sync += self.o.valid.eq(1)
         with m.Elif(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
+        return m
+
+
+class ShortQueue(wiring.Component):
+    """First in, first out; for few items, `amaranth.lib.fifo.SyncFIFO` as a stream.
+
+    Timing. An item taken in cycle c is offered from cycle c + 1 on, one per cycle. No port depends
+    on another of the same cycle.
+
+    Parameters
+    ----------
+    shape : shape of an item
+    depth : int
+        Items that can wait, at least 2.
+
+    Members
+    -------
+    i, o : streams
+    """
+
+    def __init__(self, shape, *, depth: int):
+        check_size("depth", depth, least=2)
+        self._depth = depth
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, _platform):
+        m = Module()
+        payload = Value.cast(self.i.payload)
+        m.submodules.items = items = fifo.SyncFIFO(width=len(payload), depth=self._depth)
+        m.d.comb += [
+            items.w_data.eq(payload),
+            items.w_en.eq(self.i.valid),
+            self.i.ready.eq(items.w_rdy),
+            Value.cast(self.o.payload).eq(items.r_data),
+            self.o.valid.eq(items.r_rdy),
+            items.r_en.eq(self.o.ready),
+        ]
         return m

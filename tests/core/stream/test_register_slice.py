@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""TwoPlaces beside the FIFO of amaranth: the same in every cycle."""
+"""RegisterSlice beside the FIFO of amaranth: the same in every cycle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from amaranth.lib.fifo import SyncFIFO
 from core.harness import Bench
 
-from lbq_hw.core.scan.two_places import TwoPlaces
+from lbq_hw.core.stream.register_slice import RegisterSlice
 
 
 @pytest.mark.parametrize("rates", [(0.9, 0.2), (0.2, 0.9), (0.5, 0.5), (1.0, 1.0)], ids=str)
@@ -23,7 +23,7 @@ def test_every_cycle_is_that_of_the_fifo_of_amaranth(rates: tuple[float, float])
         }
         for _ in range(300)
     ]
-    places, queue = TwoPlaces(8), SyncFIFO(width=8, depth=2)
+    places, queue = RegisterSlice(8), SyncFIFO(width=8, depth=2)
     given = (places.i.valid, places.i.payload, places.o.ready)
     shown = (places.i.ready, places.o.valid, places.o.payload)
     found = watch(places, given, shown, script)

@@ -1,14 +1,14 @@
-"""A queue of two places, both of them registers."""
+"""A register slice: it cuts both ways of a stream, and loses no cycle."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["TwoPlaces"]
+__all__ = ["RegisterSlice"]
 
 
-class TwoPlaces(wiring.Component):
-    """First in, first out; items go to two places in turn, and stay there.
+class RegisterSlice(wiring.Component):
+    """Cuts both ways of a stream: items go to two registers in turn, and stay there.
 
     It is `amaranth.lib.fifo.SyncFIFO` of depth 2 cycle by cycle, without the memory in front of
     what that offers. Whether an item is taken from it or not is known late, and no place looks at

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The queue against the FIFO of Amaranth that it replaces."""
+"""Queues against the FIFOs of Amaranth."""
 
 import random
 
@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.memory.queue import Queue
+from lbq_hw.core.stream.queue import Queue, ShortQueue
 from lbq_hw.sim.collisions import colliding
 
 
@@ -77,3 +77,26 @@ def test_a_queue_that_would_not_pass_one_item_per_cycle_is_refused() -> None:
         Queue(8, depth=2)
     with pytest.raises(ValueError, match=r"^fifo_depth must be between 3 and 4096, not 2$"):
         CoreConfig(fifo_depth=2)
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_short_queue_offers_an_item_in_the_next_cycle(depth: int) -> None:
+    queue = ShortQueue(8, depth=depth)
+    bench = Bench(queue)
+    driver = bench.drive(queue.i, range(30))
+    taken = bench.monitor(queue.o, 30)
+    bench.run()
+    assert taken.payloads == list(range(30))
+    assert driver.cycles == list(range(30))
+    assert taken.cycles == list(range(1, 31))
+
+
+@pytest.mark.parametrize("depth", [2, 5])
+def test_as_many_items_wait_in_a_short_queue_as_stated(depth: int) -> None:
+    queue = ShortQueue(8, depth=depth)
+    bench = Bench(queue)
+    held = iter([True] * 20)
+    driver = bench.drive(queue.i, range(depth + 2))
+    bench.monitor(queue.o, depth + 2, stall=lambda: next(held, False))
+    bench.run()
+    assert sum(cycle < 20 for cycle in driver.cycles) == depth

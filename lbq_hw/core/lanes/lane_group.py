@@ -1,0 +1,174 @@
+"""Some lanes of the array, with the registers that let them move."""
+
+from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.fabric.registers import copies, delayed_while
+
+__all__ = ["ACTION", "LaneGroup", "PairLaneGroup", "SpreadLaneGroup"]
+
+ACTION = data.StructLayout({"valid": 1, "clear": 1, "double": 1, "end": 1})
+"""What an event does to the accumulators."""
+
+
+class LaneGroup(wiring.Component):
+    """Adds weights to the accumulators of some lanes, and stops while a sum waits.
+
+    All groups of an array get the same actions and the same ``room``, so that their registers are
+    copies of each other. Each copy feeds itself back, so that synthesis cannot merge them, and the
+    placer can put each beside its lanes.
+
+    Timing. All that moves does so in cycles with ``advance``. A mask is given `stages` such cycles
+    before its weights, and an action with its weights. They are added in the next such cycle.
+
+    Parameters
+    ----------
+    lanes : int
+    mask_bits : int
+        1, or one for each lane.
+    stages : int
+        Cycles to read weights.
+    weight_bits, acc_bits : int
+        Signed widths of a weight and of an accumulator.
+
+    Members
+    -------
+    room : in
+        Sums can be taken in the next cycle.
+    mask : in
+        Lanes that add their weight.
+    weights : in, ``lanes`` signed
+    action : in, `ACTION`
+    advance : out
+        What is in the lanes moves on in this cycle.
+    adding, ends : out
+        Weights are added, and complete a sum.
+    sums : out, ``lanes`` signed
+        The accumulators.
+    """
+
+    def __init__(self, *, lanes: int, mask_bits: int, stages: int, weight_bits: int, acc_bits: int):
+        self._stages = stages
+        super().__init__(
+            {
+                "room": In(1),
+                "mask": In(mask_bits),
+                "action": In(ACTION),
+                "advance": Out(1, init=1),
+                "adding": Out(1),
+                "ends": Out(1),
+                "sums": Out(data.ArrayLayout(signed(acc_bits), lanes)),
+            }
+            | self._weights(data.ArrayLayout(signed(weight_bits), lanes))
+        )
+
+    def _weights(self, weights):
+        """The members that bring weights."""
+        return {"weights": In(weights)}
+
+    def elaborate(self, _platform):
+        m = Module()
+        action = Signal(ACTION)
+        sums = Signal(self.sums.shape(), reset_less=True)
+        with m.If(self.advance):
+            m.d.sync += action.eq(self.action)
+        m.d.comb += [
+            self.adding.eq(action.valid),
+            self.ends.eq(action.valid & action.end),
+            self.sums.eq(sums),
+        ]
+        adds, addends = self._move(m, action), self._addends(m)
+        for total, weight in zip(sums, addends, strict=True):
+            # One LUT per bit chooses what the carry chain adds to.
+            start = Mux(action.double, total << 1, total)[: len(total)]
+            start &= (~action.clear).replicate(len(total))
+            with m.If(adds):
+                m.d.sync += total.eq(start.as_signed() + weight)
+        return m
+
+    def _move(self, m, action):
+        """Move on unless a sum waits. Returns whether accumulators take what is added."""
+        m.d.sync += self.advance.eq(self.room | (self.advance & ~self.ends))
+        return self.advance & action.valid
+
+    def _addends(self, m):
+        """What is added in each lane: its weight, or 0."""
+        mask = delayed_while(m, self.advance, self.mask, self._stages, name="mask")
+        addends = []
+        for lane, weight in enumerate(self.weights):
+            if len(mask) > 1:
+                # Of the choice below tools make a synchronous reset: a control set for each lane,
+                # and cells of an iCE40 share one by eights.
+                masked = weight & mask[lane].replicate(len(weight)).as_signed()
+            else:
+                masked = Mux(mask, weight, 0)
+            addend = Signal.like(weight, name=f"addend_{lane}", reset_less=True)
+            with m.If(self.advance):
+                m.d.sync += addend.eq(masked)
+            addends.append(addend)
+        return addends
+
+
+class SpreadLaneGroup(LaneGroup):
+    """As `LaneGroup`, where a register without a gate behind it lets accumulators take a sum.
+
+    Members
+    -------
+    fetch : out
+        A copy of ``advance``, for a weight memory that has its own, so that the placer can put it
+        beside the block RAMs.
+    offers : out, two bits
+        Copies of: the sums are offered in this cycle.
+    """
+
+    def _weights(self, weights):
+        return super()._weights(weights) | {"fetch": Out(1, init=1), "offers": Out(2)}
+
+    def _move(self, m, action):
+        adds, moves = Signal(), self.room | (self.advance & ~self.ends)
+        follows = Mux(self.advance, self.action.valid, action.valid)
+        offers = copies(m, self.room & (~self.advance | self.ends), 2, name="offers")
+        m.d.sync += [
+            self.advance.eq(moves),
+            adds.eq(moves & follows),
+            self.fetch.eq(self.room | (self.fetch & ~self.ends)),
+        ]
+        m.d.comb += self.offers.eq(Cat(offers))
+        return adds
+
+
+class PairLaneGroup(SpreadLaneGroup):
+    """As `SpreadLaneGroup`, where an event may add two weights in each lane.
+
+    Timing. The weights of an event are there a cycle before its action.
+
+    Members
+    -------
+    weights : in, two arrays of ``lanes`` signed
+    adds : in, two bits
+        Which of the two are added; given with the mask.
+    """
+
+    def _weights(self, weights):
+        members = super()._weights(weights)
+        return members | {"weights": In(data.ArrayLayout(weights, 2)), "adds": In(2)}
+
+    def _addends(self, m):
+        given = Cat(self.adds, self.mask)
+        given = delayed_while(m, self.advance, given, self._stages, name="mask")
+        adds, mask = given[:2], given[2:]
+        addends = []
+        for lane in range(len(self.sums)):
+            chosen, parts = mask[lane % len(mask)], []
+            for row, add in zip(self.weights, adds, strict=True):
+                parts.append(Signal.like(row[lane], name=f"part_{lane}", reset_less=True))
+                masked = row[lane] & (chosen & add).replicate(len(row[lane])).as_signed()
+                with m.If(self.advance):
+                    m.d.sync += parts[-1].eq(masked)
+            pair = parts[0] + parts[1]
+            addend = Signal(pair.shape(), name=f"addend_{lane}", reset_less=True)
+            with m.If(self.advance):
+                m.d.sync += addend.eq(pair)
+            addends.append(addend)
+        return addends

@@ -1,0 +1,102 @@
+"""Neuron units of a core with external memory: many, all over the chip, and with partial sums."""
+
+from amaranth import Cat, Signal
+from amaranth.lib import data
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.fabric.sharing import SPREAD_LANES, SPREAD_UNITS, lane_groups
+from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.neurons.parameters import SpreadParameters
+from lbq_hw.core.neurons.partial_sums import LATENCY, PartialSums
+from lbq_hw.core.neurons.partial_updates import PartialUpdates
+from lbq_hw.core.payload import LevelPlanes, PassInfo
+
+__all__ = ["PartialNeurons"]
+
+
+class PartialNeurons(NeuronArray):
+    """As `NeuronArray`, with `PartialSums`, and copies of what all units look at.
+
+    The sums of a step begin with what the layer before has left, if ``layer.partial_in``; with
+    ``layer.partial_out`` they are left for the next one, and that is all that its steps do.
+
+    Parameters
+    ----------
+    partial_words, partial_bits : int
+        Size of the memory of partial sums.
+
+    Members
+    -------
+    i_valids : in
+        Copies of ``i_sum.valid``, two for each `SPREAD_LANES` lanes.
+    rooms : out
+        Copies of ``room``, one for each `SPREAD_LANES` lanes.
+    i_step : stream of `StepInfo`
+        Valid in the cycle before its sums, too.
+    begin : in
+        A layer begins, whose steps have partial sums from the first word on. Not while `busy`.
+    """
+
+    UPDATES = PartialUpdates
+    PARAMETERS = SpreadParameters
+    ADDED = LATENCY - 1
+
+    def __init__(
+        self, *, lanes: int, layer: PassInfo, partial_words: int, partial_bits: int, **sizes
+    ):
+        self._partial = {"words": partial_words, "bits": partial_bits}
+        self._copied = lane_groups(lanes, SPREAD_LANES)
+        if not isinstance(layer, PassInfo):
+            raise TypeError(f"layer must be a PassInfo, not {layer!r}")
+        super().__init__(lanes=lanes, layer=layer, **sizes)
+
+    def _more_members(self, levels: LevelPlanes):
+        copied = {"i_valids": In(2 * self._copied), "rooms": Out(self._copied), "begin": In(1)}
+        return super()._more_members(levels) | copied
+
+    def _take(self, m, updates):
+        m.submodules.partial = partial = PartialSums(
+            units=len(updates.sums),
+            groups=self._groups,
+            acc_bits=len(updates.sums[0]),
+            **self._partial,
+        )
+        sent, write = [updates.o], updates.step.write
+        for cycle in range(self.ADDED):
+            sent.append(Signal.like(updates.o, name=f"sent_{cycle}"))
+            later = Signal.like(write, name=f"write_{cycle}", reset_less=True)
+            m.d.sync += [sent[-1].eq(sent[-2]), later.eq(write)]
+            write = later
+        m.d.comb += [
+            updates.i_valids.eq(self.i_valids),
+            self.rooms.eq(updates.rooms),
+            partial.begin.eq(self.begin),
+            partial.step.eq(self.i_sum.valid),
+            partial.valid.eq(updates.o.valid),
+            partial.group.eq(updates.o.group),
+            partial.sums.eq(updates.sums),
+            partial.add.eq(self.layer.partial_in),
+            partial.leave.eq(self.layer.partial_out),
+        ]
+        return sent, write, partial.o
+
+    def _parameters_at(self, sent, at):
+        """A cycle earlier, which the way to them takes."""
+        return sent[-2], at[self._positions.theta - 2]
+
+    def _layers(self, m, units):
+        """Copies, a cycle late: the layer holds from before the first step on."""
+        copied = copies(m, self.layer, -(-units // SPREAD_UNITS), name="layer")
+        layers = [data.View(self.layer.shape(), copy) for copy in copied]
+        return [layers[unit // SPREAD_UNITS] for unit in range(units)]
+
+    def _decays(self, m, at, units):
+        """Copies of the bits, which are looked up a cycle before they are used."""
+        groups, factors = -(-units // SPREAD_UNITS), []
+        for bit in range(self._positions.decay_bits + 1):
+            before = at[self._positions.decay(bit) - 1]
+            factor = Signal(name=f"factor_{bit}")
+            m.d.comb += factor.eq(self._factor(bit) & ~before.fresh)
+            factors.append(copies(m, factor, groups, name=f"decay_{bit}"))
+        return [Cat(own[unit // SPREAD_UNITS] for own in factors) for unit in range(units)]

@@ -1,0 +1,107 @@
+"""Takes steps with their sums in a core with partial sums, whose lanes are all over the chip."""
+
+from amaranth import Cat, Mux, Signal
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.fabric.registers import copies
+from lbq_hw.core.fabric.sharing import SPREAD_LANES, lane_groups
+from lbq_hw.core.neurons.updates import Updates
+
+__all__ = ["PartialUpdates"]
+
+
+class PartialUpdates(Updates):
+    """As `Updates`, where some lanes at a time have their own registers that move their sums.
+
+    A layer that leaves its sums has neither levels nor logits, and its membranes start from 0 in
+    each step: so nothing waits for them.
+
+    Timing. That of `Updates`. ``i_step`` must be valid in the cycle before its sums, too.
+
+    Members
+    -------
+    i_valids, rooms : as in `PartialNeurons`
+    """
+
+    def _copied(self, lanes):
+        groups = lane_groups(lanes, SPREAD_LANES)
+        return {"i_valids": In(2 * groups), "rooms": Out(groups)}
+
+    def _kind(self, first):
+        layer = self.layer
+        stays = ~layer.partial_out
+        return first | layer.partial_out, ~layer.readout & stays, layer.readout & stays
+
+    def _send(self, m, sums, left, first_update):
+        leaves = self._make_rooms(m, left)
+        self._turn(m, sums, *self._foresee(m, first_update, left))
+        return leaves
+
+    def _foresee(self, m, first_update, left):
+        """A register says that a group is sent. Returns whether one is sent after it, if no step is
+        taken; and whether a step that is taken has to wait.
+        """
+        group, layer, step, given = self.o, self.layer, self.step, self.i_step.payload
+        takes, loop = self.i_sum.valid, self._loop
+        longest = max(loop, self._positions.planes)
+        age = Signal(range(longest + 1), init=longest)  # of the update before
+        older, young, waits, follows = Signal.like(age), Signal(), Signal(), Signal()
+        neurons = ~layer.readout & ~layer.partial_out
+
+        def later(age):
+            return Mux(age == longest, age, age + 1)
+
+        def early(fresh, emit, age):
+            continues = ~fresh & ~layer.partial_out & (age < loop)
+            return continues | (emit & neurons & (age < layer.planes))
+
+        aged = Mux(group.valid, 1, later(age)) if self._groups == 1 else later(age)
+        begins = Mux(group.valid, group.last, group.group == 0)
+        fresh = step.first_t & first_update & ~group.valid
+        ends = group.valid & group.last & (left == 0)
+        m.d.comb += [
+            older.eq(Mux(group.valid & (group.group == 0), 1, later(age))),
+            waits.eq(begins & early(fresh, step.pool_last, aged)),
+            follows.eq(self.busy & ~waits),
+        ]
+        m.d.sync += [
+            age.eq(older),
+            # The step is known a cycle before it is taken.
+            young.eq(early(given.first_t, given.pool_last, later(older))),
+            group.valid.eq(Mux(takes, ~young, follows & ~ends)),
+        ]
+        return follows, young
+
+    def _turn(self, m, sums, follows, young):
+        """The sums are taken, and turn from group to group, once more behind the last. Some lanes
+        at a time have registers of their own that let them, and others that choose.
+        """
+        lanes, units = len(sums), len(self.sums)
+        parts = [range(lanes)[i : i + SPREAD_LANES] for i in range(0, lanes, SPREAD_LANES)]
+        for i, part in enumerate(parts):
+            takes, lets = self.i_valids[2 * i], self.i_valids[2 * i + 1]
+            turns = Signal(name=f"turns_{i}")
+            m.d.sync += turns.eq(Mux(lets, ~young, follows))
+            with m.If(lets | turns):
+                m.d.sync += Cat(sums[lane] for lane in part).eq(
+                    Mux(
+                        takes,
+                        Cat(self.i_sum.payload[lane] for lane in part),
+                        Cat(sums[(lane + units) % lanes] for lane in part),
+                    )
+                )
+
+    def _make_rooms(self, m, left):
+        """Copies of ``room``. Returns whether the sums leave; if there are groups enough, registers
+        say so.
+        """
+        group, count = self.o, len(self.rooms)
+        leaving = group.valid & (left == 0) & (group.group == max(0, self._groups - 3))
+        leaves, *others = [leaving] * (count + 1)
+        if self._groups > 2:
+            leaves, *others = copies(m, leaving, count + 1, name="leaves")
+        for i, (room, other) in enumerate(zip(self.rooms, others, strict=True)):
+            free = Signal(init=1, name=f"free_{i}")
+            m.d.comb += room.eq(~self.i_valids[2 * i + 1] & (free | other))
+            m.d.sync += free.eq(room)
+        return leaves

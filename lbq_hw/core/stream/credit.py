@@ -1,0 +1,48 @@
+"""Credits: no more is sent than there is room for."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.sizes import check_size
+
+__all__ = ["Credit"]
+
+
+class Credit(wiring.Component):
+    """Counts what was sent and has not left, so that what is on its way never has to wait.
+
+    Timing. Room that is given back in cycle c is there from cycle c + 1 on.
+
+    Parameters
+    ----------
+    room : int
+        Items that there is room for.
+    returns : int
+        Ways on which room comes back.
+
+    Members
+    -------
+    sent : in
+        An item is sent; only while ``available``.
+    returned : in, `returns` bits
+        Room for an item is given back, for each bit that is set.
+    available : out
+        There is room for one more.
+    """
+
+    def __init__(self, *, room: int, returns: int = 1):
+        check_size("room", room)
+        check_size("returns", returns)
+        self._room = room
+        super().__init__({"sent": In(1), "returned": In(returns), "available": Out(1)})
+
+    def elaborate(self, _platform):
+        m = Module()
+        owed = Signal(range(self._room + 1))
+        left = owed + self.sent
+        for back in self.returned:
+            left = left - back
+        m.d.sync += owed.eq(left)
+        m.d.comb += self.available.eq(owed != self._room)
+        return m
