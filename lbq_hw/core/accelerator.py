@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from amaranth import Cat, Module, Signal
+from amaranth import Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out, connect
 
@@ -173,14 +173,11 @@ class Accelerator(wiring.Component):
 
     def _watch(self, m, host, walker, lanes):
         """Stop at an event whose weight row does not exist."""
-        event = lanes.i_event
-        found = event.valid & event.payload.mask.any() & self.beyond(event.payload)
+        event, rows = lanes.i_event, self._config.weight_rows
+        beyond = event.payload.shape().beyond(event.payload, rows)
+        found = event.valid & event.payload.mask.any() & beyond
         stray = delayed(m, found, timing(self._config).stray, name="stray")
         m.d.comb += [host.stray.eq(stray & host.busy), host.layer.eq(walker.o_layer)]
-
-    def beyond(self, event):
-        """Whether an event has a weight row that does not exist."""
-        return event.row >= self._config.weight_rows
 
     def _run(self, m, host, walker, lanes, neurons, quiet):
         """Layers follow each other until the last one is done."""
@@ -235,13 +232,6 @@ class TapeAccelerator(Accelerator):
     def _of_memory(self):
         bits = self._config.external
         return {"memory": Out(TapePort(bits)), "host_memory": Out(HostMemoryPort())}
-
-    def beyond(self, event):
-        if not self._config.pairs:
-            return super().beyond(event)
-        most = self._config.weight_rows // 2
-        rows = zip(event.rows, event.adds, strict=True)
-        return Cat(adds & (row >= most) for row, adds in rows).any()
 
     def _run(self, m, host, walker, lanes, neurons, quiet):
         """Passes begin when the tape allows them."""

@@ -4,7 +4,7 @@ Layouts take the sizes they depend on as keywords, so that a block can be built 
 mix of sizes; the accelerator takes them all from one `CoreConfig`.
 """
 
-from amaranth import unsigned
+from amaranth import Cat, unsigned
 from amaranth.lib import data, enum
 from amaranth.utils import ceil_log2
 
@@ -119,6 +119,11 @@ class Event(data.StructLayout):
         """The members that name weight rows."""
         return {"row": row_bits}
 
+    @staticmethod
+    def beyond(event, rows: int):
+        """Whether an event has a weight row that does not exist."""
+        return event.row >= rows
+
 
 class PairEvent(Event):
     """An `Event` whose weight is the sum of up to two.
@@ -131,6 +136,11 @@ class PairEvent(Event):
 
     def _rows(self, row_bits):
         return {"rows": data.ArrayLayout(row_bits - 1, 2), "adds": 2}
+
+    @staticmethod
+    def beyond(event, rows: int):
+        named = zip(event.rows, event.adds, strict=True)
+        return Cat(adds & (row >= rows // 2) for row, adds in named).any()
 
 
 class PlaneWrite(data.StructLayout):

@@ -55,10 +55,10 @@ class System(wiring.Component):
         image: Mapping[Region, Sequence[int]] | None = None,
         chip: Chip | None = None,
     ):
-        bits = 0 if chip is None else chip.data_bits
-        if bits != config.external:
+        bits, wanted = 0 if chip is None else chip.data_bits, config.external
+        if bits != wanted:
             raise ValueError(
-                f"a core with external memory of {config.external} bits must have a chip of as "
+                f"a core with external memory of {wanted} bits must have a chip of as "
                 f"many, not {bits}"
             )
         self._config = config

@@ -109,7 +109,7 @@ def test_an_event_with_a_row_beyond_the_weights_is_noticed(pairs: int) -> None:
     sizes = {"lanes": 16, "row_bits": config.weight_address_bits, "masks": True}
     event = Signal((PairEvent if pairs else Event)(**sizes))
     told, m = Signal(), Module()
-    m.d.comb += told.eq(accelerator(config)(config).beyond(event))
+    m.d.comb += told.eq(event.shape().beyond(event, config.weight_rows))
     noticed = []
 
     async def look(ctx: Any) -> None:

@@ -120,7 +120,7 @@ def test_the_requests_are_those_of_the_walker() -> None:
 
 
 def test_the_events_and_sums_are_those_of_the_scanner_and_the_lanes() -> None:
-    weights = example()["program"].weights
+    weights = example()["program"].contents.weights()
     bits = example()["program"].input_bits(example()["sample"])
     told, events = table("event"), [payload for _, payload in of_step("events")]
     assert len(told) == len(events)
@@ -202,9 +202,10 @@ def test_every_test_that_pins_a_number_exists() -> None:
 
 
 def constant(name: str, kind: str) -> int:
-    """A number of the module in which a component lies."""
-    module = __import__(components()[kind].__module__, fromlist=[name])
-    return getattr(module, name)
+    """A number of a component, or of the module in which it lies."""
+    component = components()[kind]
+    module = __import__(component.__module__, fromlist=[name])
+    return getattr(component, name, None) or getattr(module, name)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.neurons.parameters import SpreadParameters
 from lbq_hw.core.neurons.partial_sums import LATENCY, PartialSums
 from lbq_hw.core.neurons.partial_updates import PartialUpdates
-from lbq_hw.core.payload import LevelPlanes, PassInfo
+from lbq_hw.core.payload import LayerInfo, LevelPlanes, PassInfo
 
 __all__ = ["PartialNeurons"]
 
@@ -43,7 +43,7 @@ class PartialNeurons(NeuronArray):
     ADDED = LATENCY - 1
 
     def __init__(
-        self, *, lanes: int, layer: PassInfo, partial_words: int, partial_bits: int, **sizes
+        self, *, lanes: int, layer: LayerInfo, partial_words: int, partial_bits: int, **sizes
     ):
         self._partial = {"words": partial_words, "bits": partial_bits}
         self._copied = lane_groups(lanes, SPREAD_LANES)

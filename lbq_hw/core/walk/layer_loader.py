@@ -21,8 +21,7 @@ __all__ = ["LayerLoader", "PassLoader", "layer_layout", "layer_loader"]
 
 def layer_layout(config: CoreConfig) -> LayerInfo:
     """The LayerInfo of a core; its stride reaches every plane word."""
-    kind = PassInfo if config.external else LayerInfo
-    return kind(
+    return layer_loader(config).INFO(
         lanes=config.lanes,
         planes=config.planes,
         address_bits=config.plane_address_bits,
@@ -70,6 +69,8 @@ class LayerLoader(wiring.Component):
     reach : out
         Words from the first plane that a step writes to its last.
     """
+
+    INFO = LayerInfo
 
     def __init__(self, config: CoreConfig):
         self._config = config
@@ -204,6 +205,8 @@ class PassLoader(LayerLoader):
 
     A pass that leaves its sums has one update per step.
     """
+
+    INFO = PassInfo
 
     def _beyond_table(self):
         return Const(0)
