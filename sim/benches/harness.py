@@ -1,4 +1,4 @@
-"""Ends of a testbench under cocotb: stream drivers and monitors, and what starts and ends it.
+"""Benches under cocotb: the ends of `sim.ends`, and what starts and ends a testbench.
 
 All ends act at the rising edge: they see what every signal was before it, and what they set then
 holds from it on. So a cycle is as in the contracts of the blocks.
@@ -11,27 +11,20 @@ import json
 import os
 import random
 import re
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import cocotb
 from amaranth import Const, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In
 from cocotb.clock import Clock
-from cocotb.triggers import (
-    ClockCycles,
-    Event,
-    RisingEdge,
-    SimTimeoutError,
-    Timer,
-    gather,
-    with_timeout,
-)
+from cocotb.triggers import ClockCycles, RisingEdge, SimTimeoutError, Timer, with_timeout
 
+from lbq_hw.sim import ends
 from lbq_hw.sim.benches.scoreboard import Scoreboard
+from lbq_hw.sim.ends import Monitor
 from lbq_hw.sim.models.traffic import Stall, never, plain, stalls
 
 PERIOD = 10  # ns
@@ -60,26 +53,12 @@ class Settings:
         return cls(**json.loads(os.environ[VARIABLE]))
 
 
-class Stream:
-    """The signals of a stream, and its payloads as plain values."""
-
-    def __init__(self, dut: Any, name: str, port: Any) -> None:
-        self.clk = dut.clk
-        self.valid, self.payload = getattr(dut, f"{name}__valid"), getattr(dut, f"{name}__payload")
-        constant = isinstance(Value.cast(port.ready), Const)
-        self.ready = None if constant else getattr(dut, f"{name}__ready")
-        self.shape = port.payload.shape()
-
-    def offer(self, payload: Any) -> None:
-        self.payload.value = pack(self.shape, payload)
-        self.valid.value = 1
-
-    def message(self, bits: str, view: Callable[[Any], Any]) -> Any:
-        """What bits of the payload say. Undefined ones may stand where the view does not look."""
-        low, high = (view(unpack(self.shape, int(re.sub("[^01]", bit, bits), 2))) for bit in "01")
-        if low != high:
-            raise ValueError(f"{self.payload._name} must be defined, not {bits}")
-        return low
+def message(name: str, shape: Any, bits: str, view: Callable[[Any], Any]) -> Any:
+    """What bits of a payload say. Undefined ones may stand where the view does not look."""
+    low, high = (view(unpack(shape, int(re.sub("[^01]", bit, bits), 2))) for bit in "01")
+    if low != high:
+        raise ValueError(f"the payload of {name} must be defined, not {bits}")
+    return low
 
 
 def pack(shape: Any, value: Any) -> int:
@@ -92,82 +71,6 @@ def unpack(shape: Any, bits: int) -> Any:
     if isinstance(shape, data.Layout):
         return plain(shape.from_bits(bits))
     return Const(bits, shape).value
-
-
-class End(Protocol):
-    """What a testbench waits for, and asks at its end whether all was right."""
-
-    done: Event
-
-    def check(self) -> None: ...
-
-
-class StreamDriver:
-    """Offers payloads in order, each valid until taken; stalls come between payloads only."""
-
-    def __init__(self, stream: Stream, payloads: Iterable[Any], stall: Stall) -> None:
-        self.stream, self.left, self.stall = stream, deque(payloads), stall
-        self.done = Event()
-        cocotb.start_soon(self._run())
-
-    async def _run(self) -> None:
-        stream, edge = self.stream, RisingEdge(self.stream.clk)
-        while self.left:
-            while self.stall():
-                await edge
-            stream.offer(self.left[0])
-            await edge
-            while stream.ready is not None and not stream.ready.value:
-                await edge
-            stream.valid.value = 0
-            self.left.popleft()
-        self.done.set()
-
-    def check(self) -> None:
-        assert not self.left, f"{len(self.left)} payloads were not taken"
-
-
-class StreamMonitor:
-    """Takes what a stream offers, checks that an offer stays until it is taken, and passes it on.
-
-    `view` makes a message of a payload, for what the contract leaves open.
-    """
-
-    def __init__(
-        self, stream: Stream, board: Scoreboard, stall: Stall, view: Callable[[Any], Any]
-    ) -> None:
-        self.stream, self.board, self.stall, self.view = stream, board, stall, view
-        cocotb.start_soon(self._run())
-
-    async def _run(self) -> None:
-        stream, edge = self.stream, RisingEdge(self.stream.clk)
-        pending = None
-        while True:
-            ready = stream.ready is None or not self.stall()
-            if stream.ready is not None:
-                stream.ready.value = ready
-            await edge
-            payload = str(stream.payload.value) if stream.valid.value else None
-            if pending not in (None, payload):
-                self.board.error = f"{self.board.name}: an offer was changed or withdrawn"
-                self.board.done.set()
-            pending = None if ready else payload
-            if ready and payload is not None:
-                self.board.put(stream.message(payload, self.view))
-
-
-class Permit:
-    """Drives a bit: 1 but for stalls. Nothing waits for it."""
-
-    def __init__(self, clk: Any, bit: Any, stall: Stall) -> None:
-        self.clk, self.bit, self.stall = clk, bit, stall
-        cocotb.start_soon(self._run())
-
-    async def _run(self) -> None:
-        edge = RisingEdge(self.clk)
-        while True:
-            self.bit.value = not self.stall()
-            await edge
 
 
 async def reset(dut: Any, inputs: Iterable[str]) -> None:
@@ -184,44 +87,61 @@ async def reset(dut: Any, inputs: Iterable[str]) -> None:
     await RisingEdge(dut.clk)
 
 
-class Bench:
+class Bench(ends.Bench):
     """A block in its simulator, with what drives and checks it."""
 
     def __init__(self, dut: Any, block: Any) -> None:
-        self.dut, self.block = dut, block
+        super().__init__(block)
+        self.dut = dut
         self.settings = Settings.from_env()
         self.random = random.Random(cocotb.RANDOM_SEED)
-        self.ends: list[End] = []
+        self.boards: list[Scoreboard] = []
+        self._names = {id(signal): name for name, _, signal in _ports(block)}
 
     @classmethod
     async def start(cls, dut: Any, block: Any) -> Bench:
         """The clock runs, every input is 0, and reset was pulsed."""
-        members = (
-            (path, member, Value.cast(value))
-            for path, member, value in block.signature.flatten(block)
-        )
-        inputs = (
-            "__".join(path)
-            for path, member, signal in members
-            if member.flow is In and isinstance(signal, Signal) and len(signal)
-        )
-        await reset(dut, inputs)
+        await reset(dut, [name for name, member, _ in _ports(block) if member.flow is In])
         return cls(dut, block)
+
+    def add(self, end: Any) -> Any:
+        if not self.ends:
+            cocotb.start_soon(self._run())
+        return super().add(end)
+
+    async def _run(self) -> None:
+        edge, cycle = RisingEdge(self.dut.clk), 0
+        while True:
+            there = list(self.ends)  # those that come now begin with the next cycle
+            for end in there:
+                end.set(self)
+            await edge
+            for end in there:
+                end.see(cycle, *map(self._sampled, end.samples))
+            cycle += 1
+
+    def set(self, signal: Any, value: Any) -> None:
+        """Drive a signal of the block."""
+        handle = getattr(self.dut, self._names[id(Value.cast(signal))])
+        handle.value = pack(signal.shape(), value)
+
+    def _sampled(self, signal: Any) -> Any:
+        """The value of a signal; of one with members its bits, of which some may be undefined."""
+        plain = Value.cast(signal)
+        if isinstance(plain, Const):
+            return plain.value
+        found = getattr(self.dut, self._names[id(plain)]).value
+        members = isinstance(signal.shape(), data.Layout)
+        return str(found) if members or (len(plain) > 1 and "X" in str(found)) else int(found)
 
     def stalls(self, rate: float) -> Stall:
         """Spells of stalls that no other end has."""
         return stalls(self.random.getrandbits(32), rate)
 
-    def drive(self, name: str, payloads: Iterable[Any], *, stall: Stall = never) -> StreamDriver:
-        """Feed an input stream."""
-        driver = StreamDriver(self._stream(name), payloads, stall)
-        self.ends.append(driver)
-        return driver
-
     def expect(self, name: str, expected: Iterable[Any]) -> Scoreboard:
         """A checker without a monitor: whoever sees a message calls its `put`."""
         board = Scoreboard(name, expected, spoil=self.settings.spoil)
-        self.ends.append(board)
+        self.boards.append(board)
         return board
 
     def monitor(
@@ -232,26 +152,44 @@ class Bench:
         stall: Stall = never,
         view: Callable[[Any], Any] = lambda payload: payload,
     ) -> Scoreboard:
-        """Empty an output stream and check what comes."""
-        board = self.expect(name, expected)
-        StreamMonitor(self._stream(name), board, stall, view)
-        return board
+        """Empty an output stream and check what comes. `view` makes a message of a payload, for
+        what the contract leaves open.
+        """
+        board, port = self.expect(name, expected), self.port(name)
 
-    def permit(self, name: str, *, stall: Stall = never) -> Permit:
-        """Drive a bit: 1 but for stalls."""
-        return Permit(self.dut.clk, getattr(self.dut, name), stall)
+        def take(payload: str | int) -> None:
+            bits = payload if isinstance(payload, str) else f"{payload:b}"
+            board.put(message(name, port.payload.shape(), bits, view))
+
+        self.add(Monitor(port, None, stall, take))
+        return board
 
     async def cycles(self, count: int) -> None:
         await ClockCycles(self.dut.clk, count)
 
+    async def until(self, end: Any) -> None:
+        """Wait until an end is done."""
+        while not end.done:
+            await RisingEdge(self.dut.clk)
+
     async def finish(self, *, limit: int = 20_000, extra: int = 20) -> None:
         """Wait for all ends, then `extra` cycles for what should not come; fail after `limit`."""
-        waiting = gather(*(end.done.wait() for end in self.ends))
         with contextlib.suppress(SimTimeoutError):  # then some end has something to say
-            await with_timeout(waiting, limit * PERIOD, "ns")
+            await with_timeout(self._all_done(), limit * PERIOD, "ns")
             await self.cycles(extra)
+        for board in self.boards:
+            board.check()
         for end in self.ends:
-            end.check()
+            assert end.done, f"{len(end.left)} payloads were not taken"
 
-    def _stream(self, name: str) -> Stream:
-        return Stream(self.dut, name, getattr(self.block, name))
+    async def _all_done(self) -> None:
+        for end in (*self.boards, *self.ends):
+            await self.until(end)
+
+
+def _ports(block: Any) -> Iterator[tuple[str, Any, Signal]]:
+    """Name, member and signal of every port that the Verilog has."""
+    for path, member, value in block.signature.flatten(block):
+        signal = Value.cast(value)
+        if isinstance(signal, Signal) and len(signal):
+            yield "__".join(path), member, signal

@@ -45,8 +45,9 @@ async def random_requests_and_runs(dut: Any) -> None:
         model.take(step)
 
     dut.layer.value = LAYER
-    cocotb.start_soon(hold(bench, "planes", planes))
-    cocotb.start_soon(hold(bench, "logits", groups))
+    shape = bench.block.logits.data.shape()
+    bench.store("planes", planes)
+    bench.store("logits", [pack(shape, group) for group in groups])
     bench.monitor("records", model.passed["records"])
     bench.monitor("plane_write", model.passed["plane_write"])
     for name in ("weights", "params"):
@@ -95,16 +96,6 @@ async def ticks_are_counted_from_the_second_cycle_of_busy_on(dut: Any) -> None:
     found = {name: (await port.read(regions.REGISTERS[name].address, 1))[0] for name in COUNTERS}
     bench.expect("counters", [counts]).put(found)
     await bench.finish()
-
-
-async def hold(bench: Bench, name: str, words: list[Any]) -> None:
-    """Be the memory behind a read port."""
-    dut, shape = bench.dut, getattr(bench.block, name).data.shape()
-    enable, address, data = (getattr(dut, f"{name}__{part}") for part in ("en", "addr", "data"))
-    while True:
-        await RisingEdge(dut.clk)
-        if enable.value:
-            data.value = pack(shape, words[int(address.value)])
 
 
 async def watch_writes(bench: Bench, name: str, board: Scoreboard) -> None:

@@ -31,8 +31,7 @@ async def words_and_flags_after_random_writes(dut: Any) -> None:
     for _ in range(3 * bench.settings.length):
         fresh = list(random_writes(bench.random, 60, **part))
         writes += fresh
-        driver = bench.drive("i_write", fresh, stall=bench.stalls(0.3))
-        await driver.done.wait()
+        await bench.until(bench.drive("i_write", fresh, stall=bench.stalls(0.3)))
         await bench.cycles(2)
         words, flags = golden(writes, **part)
         size = sizes["summary"]

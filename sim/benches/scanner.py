@@ -58,7 +58,7 @@ async def events_of_random_requests(dut: Any) -> None:
     requests, words = random_work(bench.random, sizes, 250 * bench.settings.length)
     whole = {"enable": (1 << sizes["word"] // 8) - 1, "first": 1}
     writes = [{"addr": address, "data": word, **whole} for address, word in enumerate(words)]
-    await bench.drive("i_write", writes).done.wait()
+    await bench.until(bench.drive("i_write", writes))
     await bench.cycles(2)
     bench.drive("i_request", requests, stall=bench.stalls(0.2))
     bench.monitor("o_event", golden(requests, words, sizes), stall=bench.stalls(0.2), view=opened)

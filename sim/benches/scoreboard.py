@@ -6,11 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from cocotb.triggers import Event
-
 
 class Scoreboard:
-    """Compares messages with the expected ones, in order; `done` is set after the last of them.
+    """Compares messages with the expected ones, in order; `done` after the last of them.
 
     The first that differs ends it with all that differs in it; so does one too many.
     """
@@ -22,9 +20,10 @@ class Scoreboard:
             self.left[-1] = spoiled(self.left[-1])
         self.count = 0
         self.error: str | None = None
-        self.done = Event()
-        if not self.left:
-            self.done.set()
+
+    @property
+    def done(self) -> bool:
+        return self.error is not None or not self.left
 
     def put(self, message: Any) -> None:
         """The next message of the design."""
@@ -35,8 +34,6 @@ class Scoreboard:
         elif unlike := list(differences(self.left.popleft(), message)):
             self.error = f"{self.name}: message {self.count} differs:\n  " + "\n  ".join(unlike)
         self.count += 1
-        if self.error is not None or not self.left:
-            self.done.set()
 
     def check(self) -> None:
         """Fail unless exactly the expected messages have come."""

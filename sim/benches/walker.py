@@ -55,7 +55,7 @@ async def an_illegal_layer_is_told_and_nothing_is_asked(dut: Any) -> None:
 
 
 async def load(bench: Bench, tables: Tables) -> None:
-    await bench.drive("i_record", slices(bench.block.config, tables)).done.wait()
+    await bench.until(bench.drive("i_record", slices(bench.block.config, tables)))
 
 
 async def walked(bench: Bench, layers: Scoreboard | None = None) -> tuple[int, int]:
