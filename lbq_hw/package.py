@@ -35,7 +35,7 @@ from lbq_hw.network import Network
 from lbq_hw.selftest import SelfTest
 
 FORMAT = "lbq-package"
-VERSION = 2
+VERSION = 3
 MANIFEST = "package.json"
 MODEL = "net.lbq"
 SELFTEST = "selftest.safetensors"
@@ -294,15 +294,16 @@ def _description(path: Path) -> _Description:
         raise PackageError(f"{path} cannot be read ({reason}): {_AGAIN}") from error
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise PackageError(f"{path} does not describe a package: {_AGAIN}")
-    if facts.get("version") not in (1, VERSION):
-        version = shown(facts.get("version"))
-        raise PackageError(f"{path} must have version {VERSION}, not {version}: {_AGAIN}")
+    version = facts.get("version")
+    if version in (1, 2):
+        why = _outdated(version, str(facts.get("bitstream")), facts.get("tape"))
+        raise PackageError(f"{path} has version {version}, and {why}: {_AGAIN}")
+    if version != VERSION:
+        raise PackageError(f"{path} must have version {VERSION}, not {shown(version)}: {_AGAIN}")
     try:
         described: _Description = decode.reader(_Description)(facts, "package")
     except DecodeError as error:
         raise PackageError(f"{path}: {error}: {_AGAIN}") from None
-    if described.version == 1 and (why := _outdated(described)):
-        raise PackageError(f"{path} has version 1, and {why}: {_AGAIN}")
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
@@ -320,14 +321,13 @@ def _description(path: Path) -> _Description:
     return described
 
 
-def _outdated(described: _Description) -> str:
-    """Why a bitstream of version 1 is of no use, if it is not."""
-    bitstream = described.bitstream
-    if bitstream is not None and Path(bitstream).suffix == ".bit":
+def _outdated(version: int, bitstream: str, tape: object) -> str:
+    """Why a package of an earlier version is of no use."""
+    if version == 1 and Path(bitstream).suffix == ".bit":
         return "in bitstreams of that time the PLL of an ECP5 does not start"
-    if bitstream is not None and described.tape is not None:
+    if version == 1 and tape is not None:
         return "cores of that time do not tell how they read their external memory"
-    return ""
+    return "cores of that time have no profile, by which their timing is known"
 
 
 def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
