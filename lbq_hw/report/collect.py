@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from lbq_hw.report.facts import (
     Simulation,
 )
 
+_Kind = TypeVar("_Kind")
 _STALLS = ("scanner_stalls", "neuron_stalls")
 
 
@@ -69,19 +70,14 @@ def core(config: CoreConfig) -> Core:
 
 def predicted(means: Mapping[str, Any]) -> Cycles:
     """From the object of `lbq_hw.cycles.means`; `source`, if it is there, names the dataset."""
-    return Cycles(
-        source="model",
-        images=means["images"],
-        cycles=means["cycles"],
-        utilisation=means["utilisation"],
-        layers=tuple(_layer_cycles(entry) for entry in means["layers"]),
-        dataset=means.get("source"),
-    )
+    layers = tuple(_part(LayerCycles, entry) for entry in means["layers"])
+    return _part(Cycles, means, source="model", layers=layers, dataset=means.get("source"))
 
 
-def _layer_cycles(entry: Mapping[str, Any]) -> LayerCycles:
-    known = {field.name for field in fields(LayerCycles)}
-    return LayerCycles(**{key: value for key, value in entry.items() if key in known})
+def _part(kind: type[_Kind], values: Mapping[str, Any], **others: Any) -> _Kind:
+    """A part from the object that a step wrote, by the names that they share, and from `others`."""
+    known = {field.name for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+    return kind(**{key: value for key, value in values.items() if key in known} | others)
 
 
 def cycles(simulated: Mapping[str, Any], *, model: Cycles | None = None) -> Cycles:
@@ -93,46 +89,24 @@ def cycles(simulated: Mapping[str, Any], *, model: Cycles | None = None) -> Cycl
     twins = {layer.name: layer for layer in model.layers} if model else {}
     layers = []
     for entry in simulated["layers"]:
-        layer = _layer_cycles(entry)
+        layer = _part(LayerCycles, entry)
         twin = twins.get(layer.name)
         if twin is not None and (twin.cycles, twin.events) == (layer.cycles, layer.events):
             added = {name: getattr(twin, name) for name in (*_STALLS, "bounds", "limit")}
             layer = replace(layer, **added)
         layers.append(layer)
-    return Cycles(
-        source="rtl",
-        images=simulated["images"],
-        cycles=simulated["cycles"],
-        utilisation=simulated["utilisation"],
-        layers=tuple(layers),
-        dataset=model.dataset if model else None,
-    )
+    dataset = model.dataset if model else None
+    return _part(Cycles, simulated, source="rtl", layers=tuple(layers), dataset=dataset)
 
 
 def simulation(simulated: Mapping[str, Any], *, simulator: str) -> Simulation:
     """From the object of ``python -m sim --json``."""
-    return Simulation(
-        simulator=simulator,
-        bit_exact=simulated["bit_exact"],
-        images=simulated["images"],
-        cycles_per_second=simulated["sim_cycles_per_second"],
-        difference=simulated["difference"],
-    )
+    rate = simulated["sim_cycles_per_second"]
+    return _part(Simulation, simulated, simulator=simulator, cycles_per_second=rate)
 
 
 def operations(counts: Counts) -> Operations:
-    layers = (
-        LayerOperations(
-            name=layer.name,
-            shape=layer.shape,
-            macs=layer.macs,
-            acs_unary=layer.work.unary,
-            acs_bit_sparse=layer.work.bit_sparse,
-            shifts=layer.work.shifts,
-            formation_ops=layer.formation_ops,
-        )
-        for layer in counts.layers
-    )
+    layers = (_part(LayerOperations, layer.summary(), shape=layer.shape) for layer in counts.layers)
     prices = (
         Price(prices=prices, execution=execution, mj=entry["mj"])
         for prices, executions in energy.report(counts).items()
