@@ -1,7 +1,8 @@
 // A board's pins behind a pseudo-terminal: the UART is bit-banged, clock by clock.
 //
-//   bench FD CLOCK_HZ ONCE [+sdram_file=F] [+waves=W]
+//   bench FD CLOCK_HZ ONCE [+sdram_file=F] [+waves=W] [+record=R]
 //       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v; W: waves
+//       R: a line for every cycle in which rx or tx changes: its number, rx before it, tx after it
 //
 // Ends at SIGTERM, and closes the waves.
 //
@@ -20,6 +21,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 
 #include "Vsystem.h"
@@ -34,6 +36,8 @@ static int line;
 static uint64_t clock_hz;
 static double bit;  // clock cycles, as the host counts them: not a whole number
 static uint64_t cycles;
+static uint64_t simulated;  // of them, those that were not skipped
+static FILE* record;
 static struct winsize window;
 static const int IDLE_LOOK = 5;  // milliseconds
 
@@ -54,9 +58,17 @@ static void edge(bool level) {
 }
 
 static void cycle() {
+    static int before = -1;
+    const int rx = top->rx;
     ++cycles;
     edge(0);
     edge(1);
+    ++simulated;
+    const int now = rx << 1 | top->tx;
+    if (record && now != before) {
+        fprintf(record, "%llu %d %d\n", (unsigned long long)simulated, rx, top->tx);
+        before = now;
+    }
 }
 
 static void set_rate() {
@@ -158,6 +170,8 @@ int main(int argc, char** argv) {
         waves.open(file.c_str() + sizeof("+waves=") - 1);
     }
 #endif
+    const std::string changes = context.commandArgsPlusMatch("record=");
+    if (!changes.empty()) record = fopen(changes.c_str() + sizeof("+record=") - 1, "w");
     set_rate();
     ioctl(line, TIOCGWINSZ, &window);
     top->rx = 1;
@@ -197,6 +211,10 @@ int main(int argc, char** argv) {
 #if VM_TRACE
     if (waves.isOpen()) waves.close();
 #endif
+    if (record) {
+        fprintf(record, "%llu %d %d\n", (unsigned long long)simulated, top->rx, top->tx);
+        fclose(record);
+    }
     top->final();
     delete top;
     return 0;

@@ -2,7 +2,8 @@
 
 The netlist comes from the packed file (`lbq_hw.bitstream.netlist`), the cells from ``sim/cells``,
 the pins from the board's file. The ordinary host speaks to its serial port, image by image, and all
-logits must equal the golden model's. What begins unknown is drawn anew for each seed.
+logits must equal the golden model's. What begins unknown is drawn anew for each seed, and stays
+unknown in a run in a four-state simulator.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw import bitstream, boards, package
-from lbq_hw.bitstream import Files
+from lbq_hw.bitstream import Chip, Files
 from lbq_hw.boards import Board
 from lbq_hw.flow import families
 from lbq_hw.host import __main__ as host
 from lbq_hw.package import Package
 from lbq_hw.sim import board as boards_bench
-from lbq_hw.sim import sdram
+from lbq_hw.sim import four_state, sdram
 from lbq_hw.sim.verilator import CACHE, UNKNOWN, SimulatorError, build_bench
 
 CELLS = Path(__file__).with_name("cells")
@@ -32,15 +33,11 @@ SEEDS = 10
 EQUAL, DIFFERS, FAILED = 0, 1, 2
 
 
-def build(files: Files, board: Board, packed: Package, *, cache: Path = CACHE) -> Path:
-    """Compile the simulation of a packed file on its board."""
-    assert board.family is not None
-    with tempfile.TemporaryDirectory() as folder:
-        chip = bitstream.netlist(files, board, Path(folder))
-    text = chip + (CELLS / f"{board.family}.v").read_text(encoding="utf-8") + top(board, packed)
-    if packed.config.external:
-        text += sdram.MODEL.read_text(encoding="utf-8")
-    return build_bench(text, boards_bench.BENCH, top="system", cache=cache, flags=UNKNOWN)
+def verilog(chip: Chip, board: Board, packed: Package) -> str:
+    """The netlist, its cells, and the bench's module around them."""
+    cells = (CELLS / f"{board.family}.v").read_text(encoding="utf-8")
+    memory = sdram.MODEL.read_text(encoding="utf-8") if packed.config.external else ""
+    return chip.verilog + cells + top(board, packed) + memory
 
 
 def top(board: Board, packed: Package) -> str:
@@ -69,12 +66,12 @@ def _memory(board: Board, packed: Package, pins: dict[str, str]) -> str:
     platform = board.make_platform()
     port: Any = platform.request("sdram", 0, dir="-")
     wires, ports = [], [".reload(1'b0)", ".violated()"]
-    names = {"clk": 1, "cke": 1, "cs": 1, "ras": 1, "cas": 1, "we": 1, "ba": chip.bank_bits,
+    names = {"clk": 1, "clk_en": 1, "cs": 1, "ras": 1, "cas": 1, "we": 1, "ba": chip.bank_bits,
              "a": chip.pin_bits, "dqm": chip.data_bits // 8}  # fmt: skip
-    low = {"cs", "ras", "cas", "we"}
-    fixed = {"cke": "1'b1", "cs": "1'b0", "dqm": "0"}
+    targets = {"clk_en": "cke"} | {name: f"{name}_n" for name in ("cs", "ras", "cas", "we")}
+    fixed = {"clk_en": "1'b1", "cs": "1'b0", "dqm": "0"}
     for name, width in names.items():
-        target = f"{name}_n" if name in low else name
+        target = targets.get(name, name)
         if not hasattr(port, name):
             ports.append(f".{target}({fixed[name]})")
             continue
@@ -116,34 +113,46 @@ def run(
     return json.loads(printed.getvalue())
 
 
-def prove(files: Files, board: Board, packed: Package, *, raw: Path, images: int, seeds: int):
-    """Facts for JSON: `images` with the first seed, one image with each other."""
-    try:
-        program = build(files, board, packed)
-    except bitstream.MissingError as error:
-        return {"skipped": str(error)}
-    runs = []
-    for seed in range(1, seeds + 1):
-        options = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"]
-        count = images if seed == 1 else 1
+def prove(
+    files: Files, board: Board, packed: Package, *, raw: Path, images: int, seeds: int
+) -> dict[str, Any]:
+    """Facts for JSON: `images` with the first seed, one image with each other, and the last run
+    again in a four-state simulator.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         try:
-            facts = run(program, packed, images=count, raw=raw, options=options)
-        except SimulatorError as error:
-            runs.append({"seed": seed, "images": count, "equal": False, "difference": str(error)})
-            break
-        differing = facts["differing"]
-        runs.append(
-            {
-                "seed": seed,
-                "images": count,
-                "equal": facts["equal"],
-                "difference": f"image {differing[0]}" if differing else None,
-                "cycles": facts["cycles"],
-            }
-        )
-        if differing:
-            break
-    return {"equal": all(one["equal"] for one in runs), "images": images, "runs": runs}
+            chip = bitstream.netlist(files, board, folder)
+        except bitstream.MissingError as error:
+            return {"skipped": str(error)}
+        text, record = verilog(chip, board, packed), folder / "record"
+        program = build_bench(text, boards_bench.BENCH, top="system", cache=CACHE, flags=UNKNOWN)
+        runs: list[dict[str, Any]] = []
+        for seed in range(1, seeds + 1):
+            count = images if seed == 1 else 1
+            options = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}", f"+record={record}"]
+            try:
+                facts = run(program, packed, images=count, raw=raw, options=options)
+                differing, cycles = facts["differing"], facts["cycles"]
+                difference = f"image {differing[0]}" if differing else None
+            except SimulatorError as error:
+                difference, cycles = str(error), None
+            runs.append(
+                {
+                    "simulator": f"Verilator, seed {seed}",
+                    "images": count,
+                    "equal": difference is None,
+                    "difference": difference,
+                    "cycles": cycles,
+                }
+            )
+            if difference is not None:
+                break
+        else:
+            again = four_state.run(text, record, memory=boards_bench.preloaded(packed))
+            runs.append({"simulator": "Icarus, four states", "images": runs[-1]["images"], **again})
+    equal = all(one.get("equal", True) for one in runs)
+    return {"equal": equal, "images": images, "runs": runs, "compared": chip.compared}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -159,7 +168,6 @@ def main(argv: list[str] | None = None) -> int:
         "--images", type=int, default=5, metavar="N", help="with the first seed (5)"
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"({SEEDS})")
-    parser.add_argument("--routed", type=Path, metavar="F", help="an ECP5's routed netlist")
     args = parser.parse_args(argv)
     try:
         packed = package.read(str(args.build / "package"))
@@ -170,7 +178,7 @@ def main(argv: list[str] | None = None) -> int:
             netlist=args.build / "netlist.json",
             placed=args.build / f"placed.{family.placed}",
             packed=args.build / f"top.{family.bitstream}",
-            routed=args.routed,
+            routed=args.build / family.routed if family.routed else None,
         )
         raw = args.raw or args.build / "images.npy"
         facts = prove(files, board, packed, raw=raw, images=args.images, seeds=args.seeds)

@@ -15,6 +15,7 @@ from lbq_hw.bitstream import ecp5, ecp5_netlist, gowin, gowin_netlist, ice40, ic
 from lbq_hw.bitstream.base import (
     Asked,
     BitsError,
+    Chip,
     Decoded,
     Files,
     MissingError,
@@ -24,7 +25,9 @@ from lbq_hw.bitstream.base import (
 from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
 
-__all__ = ["BitsError", "Decoded", "Files", "MissingError", "UndecodedError", "check", "netlist"]
+__all__ = [
+    "BitsError", "Chip", "Decoded", "Files", "MissingError", "UndecodedError", "check", "netlist",
+]  # fmt: skip
 
 
 class Family(Protocol):
@@ -45,8 +48,8 @@ _NETLISTS = {
 }
 
 
-def netlist(files: Files, board: Board, folder: Path) -> str:
-    """The packed file as Verilog: a module ``chip`` with a port per pin, made in `folder`.
+def netlist(files: Files, board: Board, folder: Path) -> Chip:
+    """The packed file as a netlist again, made in `folder`.
 
     MissingError if a tool is not here that reads the family's bits.
     """

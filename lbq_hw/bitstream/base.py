@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,18 @@ class Decoded:
     pins: dict[str, str]
     memories: tuple[bytes, ...]
     undecoded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chip:
+    """A packed file as Verilog: a module ``chip`` with a port per pin.
+
+    `compared` says how many of each kind were found again in the bits, where the netlist does not
+    come from them.
+    """
+
+    verilog: str
+    compared: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """An ECP5's routed netlist as Verilog.
 
 No tool gives a netlist of an ECP5's bits. nextpnr writes the design that it has routed as JSON,
-together with the configuration that `ecp5.decode` finds in the bits, bit for bit. Logic becomes
+together with the configuration that `ecp5.decode` finds in the bits, bit for bit;
+`ecp5_structure.compare` finds the netlist in that configuration. Logic becomes
 expressions here, other cells stay instances. An input that no wire leads to is high.
 """
 
@@ -13,23 +14,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lbq_hw.bitstream import ecp5
-from lbq_hw.bitstream.base import BitsError, Files, MissingError
+from lbq_hw.bitstream import ecp5_structure
+from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError
 from lbq_hw.boards import Board
 
 Cell = dict[str, Any]
-_BEL = re.compile(r"X(\d+)/Y(\d+)/(\S+)")
 _BUSES = re.compile(r"([A-Z]+?)(\d+)")
 
 
-def netlist(files: Files, board: Board, folder: Path) -> str:
-    """The module ``chip`` of a routed design. A pin that is an input and an output has three
-    ports: what it drives (``_o``), whether it does not (``_t``), and what is there (``_i``).
+def netlist(files: Files, board: Board, folder: Path) -> Chip:
+    """The netlist of a routed design, which is found in the bits.
+
+    A pin that is an input and an output has three ports: what it drives (``_o``), whether it does
+    not (``_t``), and what is there (``_i``).
     """
     del board, folder
     assert files.routed is not None
     top = json.loads(files.routed.read_text(encoding="utf-8"))["modules"]["top"]
-    _compare(top, files.packed)
+    compared = ecp5_structure.compare(top, files.packed, files.placed)
     pins, body = _ports(top), []
     for number, cell in enumerate(top["cells"].values()):
         body += _CELLS.get(cell["type"], _instance)(cell, f"u{number}", pins)
@@ -37,31 +39,8 @@ def netlist(files: Files, board: Board, folder: Path) -> str:
     wires = {bit for cell in top["cells"].values() for net in cell["connections"].values()
              for bit in net if isinstance(bit, int)}  # fmt: skip
     named = [f"wire n{bit};" for bit in sorted(wires - _registers(top))]
-    return "\n".join([f"module chip ({ports});", *named, *body, "endmodule", ""])
-
-
-def _compare(top: dict[str, Any], packed: Path) -> None:
-    """BitsError if a LUT or a block RAM of the routed netlist is not in the bits at its place.
-
-    The router exchanges inputs of LUTs, so that their tables are compared by their number of ones.
-    A carry's table also depends on which inputs are left open, and is not compared.
-    """
-    found, device = ecp5.unpacked(packed)
-    for name, cell in top["cells"].items():
-        place = _BEL.fullmatch(cell["attributes"].get("NEXTPNR_BEL", ""))
-        if place is None:
-            continue
-        x, y, bel = int(place[1]), int(place[2]), place[3]
-        if cell["type"] == "TRELLIS_COMB" and _text(cell, "MODE", "LOGIC") in ("LOGIC", "DPRAM"):
-            tile = f"R{y}C{x}:PLC2"
-            table = device.word(found.frames, (tile,), f"{bel}.INIT")
-            if table is None or table.bit_count() != _number(cell, "INITVAL").bit_count():
-                raise BitsError(f"the LUT {name!r} is not in the bits at {tile}, {bel}")
-        elif cell["type"] == "DP16KD":
-            number = int(cell["attributes"]["WID"], 2)
-            words = found.rams.get(number)
-            if words is None or words.tobytes() != ecp5.contents(cell):
-                raise BitsError(f"the contents of {name!r} are not those of block RAM {number}")
+    text = "\n".join([f"module chip ({ports});", *named, *body, "endmodule", ""])
+    return Chip(verilog=text, compared=compared)
 
 
 def _ports(top: dict[str, Any]) -> dict[int, str]:
@@ -131,7 +110,10 @@ def _comb(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
     function = f"{label}_f"
     yield f"wire {function};"
     if mode == "DPRAM":
-        yield f"reg [15:0] {label}_ram = 16'h{init:04x};"
+        # Of the address, the bits 0 to 3 lead to the inputs D, B, C and A.
+        places = [(at & 1) << 3 | at & 6 | at >> 3 for at in range(16)]
+        contents = sum((init >> place & 1) << at for at, place in enumerate(places))
+        yield f"reg [15:0] {label}_ram = 16'h{contents:04x};"
         address = ", ".join(_input(cell, f"WAD{index}") for index in (3, 2, 1, 0))
         clock, enable = _input(cell, "WCK"), _input(cell, "WRE")
         yield (
@@ -201,13 +183,62 @@ _WRITE_PORT = {
 def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
     pin, way = pins[cell["connections"]["B"][0]], _text(cell, "DIR", "INPUT")
     both = way == "BIDIR"
+    # A pad has what the register beside it gives, where there is one.
+    data = "IOLDO" if cell["connections"].get("IOLDO") else "I"
+    free = "IOLTO" if cell["connections"].get("IOLTO") else "T"
     if way != "INPUT":
-        yield f"assign {pin}{'_o' if both else ''} = {_input(cell, 'I')};"
+        yield f"assign {pin}{'_o' if both else ''} = {_input(cell, data)};"
     if both:
-        yield f"assign {pin}_t = {_input(cell, 'T')};"
+        yield f"assign {pin}_t = {_input(cell, free)};"
     out = _output(cell, "O")
     if out is not None and way != "OUTPUT":
         yield f"assign {out} = {pin}{'_i' if both else ''};"
+
+
+def _registers_at_pad(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
+    """Registers beside a pad: for the input, for the output and for its release."""
+    mode = _text(cell, "MODE", "NONE")
+    if mode not in ("IREG_OREG", _DOUBLE):
+        raise MissingError(f"a register at a pad with the mode {mode} has no model yet")
+    clock = _input(cell, "CLK")
+    into, out = (
+        f"~{clock}" if _text(cell, name, "CLK") == "INV" else clock
+        for name in ("CLKIMUX", "CLKOMUX")
+    )
+    clear = _input(cell, "LSR", _LOW)
+    for name in ("LSRIMUX", "LSROMUX"):
+        if _text(cell, name, "0") != "0" and clear != _LOW:
+            raise MissingError("a register at a pad that can be reset has no model yet")
+    for name in ("CEIMUX", "CEOMUX"):
+        if _text(cell, name, "1") != "1":
+            raise MissingError("a register at a pad with an enable has no model yet")
+    first, second = _output(cell, "RXDATA0"), _output(cell, "RXDATA1")
+    if first is not None or second is not None:
+        ports = f".Q0({first or ''}), .Q1({second or ''})"
+        yield f"IDDRX1F {label}_i (.SCLK({into}), .D({_input(cell, 'PADDI')}), {ports});"
+    if (wire := _output(cell, "INFF")) is not None:
+        yield from _pad_register(cell, f"{label}_f", into, "PADDI", wire, "FF")
+    if (wire := _output(cell, "IOLDO")) is not None:
+        if _text(cell, "OUTREG.OUTREGMODE", "") == "FF":
+            yield from _pad_register(cell, f"{label}_o", out, "TXDATA0", wire, "OUTREG")
+        elif mode == _DOUBLE:
+            data = f".D0({_input(cell, 'TXDATA0')}), .D1({_input(cell, 'TXDATA1')})"
+            yield f"ODDRX1F {label}_o (.SCLK({out}), {data}, .Q({wire}));"
+        else:
+            raise MissingError("an output at a pad without a register has no model yet")
+    if (wire := _output(cell, "IOLTO")) is not None:
+        yield from _pad_register(cell, f"{label}_t", out, "TSDATA0", wire, "TSREG")
+
+
+def _pad_register(
+    cell: Cell, label: str, clock: str, data: str, out: str, prefix: str
+) -> Iterator[str]:
+    start = int(_text(cell, f"{prefix}.REGSET", "RESET") == "SET")
+    ports = f".clk({clock}), .d({_input(cell, data)}), .q({out})"
+    yield f"pad_register #(.START({start})) {label} ({ports});"
+
+
+_DOUBLE = "IDDRX1_ODDRX1"
 
 
 def _buffer(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
@@ -260,5 +291,7 @@ _CELLS = {
     "TRELLIS_FF": _flip_flop,
     "TRELLIS_RAMW": _write_port,
     "TRELLIS_IO": _pad,
+    "IOLOGIC": _registers_at_pad,
+    "SIOLOGIC": _registers_at_pad,
     "DCCA": _buffer,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,17 @@ def decode(files: Files, board: Board) -> Decoded:
     name = board.pack[board.pack.index("-d") + 1]
     if name not in IDCODES:
         raise UndecodedError(f"the device must be one of {', '.join(IDCODES)}, not {name}")
-    chip = _chip(name)
-    frame = _frame(chip)
-    found = gowin_file.decode(files.packed.read_bytes(), frame)
-    _compare(found, _packed_again(files, board, frame), chip)
-    tiles = _tiles(chip, found.fuses[: chip.height])
+    chip = tables(name)
+    lines = frame(chip)
+    found = gowin_file.decode(files.packed.read_bytes(), lines)
+    _compare(found, _packed_again(files, board, lines), chip)
+    tiles = split(chip, found.fuses[: chip.height])
     return Decoded(
         device=name,
         idcode=found.idcode,
         bits=found.fuses.size,
-        pll=_pll(chip, tiles),
-        pins=_pins(chip, tiles, board),
+        pll=pll(chip, tiles),
+        pins={pin: pad.way for pin, pad in pads(chip, tiles, board).items()},
         memories=_memories(chip, found.fuses[chip.height :]),
         undecoded=_UNDECODED,
     )
@@ -56,8 +57,7 @@ def decode(files: Files, board: Board) -> Decoded:
 def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
     """What the bitstream of a build must say."""
     netlist = Netlist.read(files.netlist)
-    text = files.constraints.read_text(encoding="utf-8")
-    where = dict(re.findall(r'^IO_LOC "(\S+)" (\S+);', text, re.MULTILINE))
+    where = constraints(files.constraints)
     pins = {}
     ways = {"IBUF": ("I", "input"), "OBUF": ("O", "output"), "TBUF": ("O", "output"),
             "IOBUF": ("IO", "inout")}  # fmt: skip
@@ -76,8 +76,14 @@ def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
     )
 
 
+def constraints(path: Path) -> dict[str, str]:
+    """Pins by the names of their ports."""
+    text = path.read_text(encoding="utf-8")
+    return dict(re.findall(r'^IO_LOC "(\S+)" (\S+);', text, re.MULTILINE))
+
+
 @cache
-def _chip(name: str) -> Any:
+def tables(name: str) -> Any:
     """Apycula's tables of a device."""
     import importlib.resources
 
@@ -88,7 +94,7 @@ def _chip(name: str) -> Any:
     return load_chipdb(str(importlib.resources.files("apycula") / f"{name}.msgpack.xz"))
 
 
-def _frame(chip: Any) -> Frame:
+def frame(chip: Any) -> Frame:
     return Frame(
         header=tuple(map(bytes, chip.cmd_hdr)),
         footer=tuple(map(bytes, chip.cmd_ftr)),
@@ -126,7 +132,7 @@ def _compare(found: File, routed: File, chip: Any) -> None:
         )
 
 
-def _tiles(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
+def split(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
     """The fuses of each tile, those without any included."""
     tiles, y = {}, 0
     for row in range(chip.rows):
@@ -139,14 +145,14 @@ def _tiles(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
     return tiles
 
 
-def _settings(chip: Any, fuses: Fuses, kind: str, table: Any, names: Any) -> dict[str, int]:
+def settings(chip: Any, fuses: Fuses, kind: str, table: Any, names: Any) -> dict[str, int]:
     """Attributes of a block whose fuses a table of Apycula lists."""
     from apycula.gowin_unpack import parse_attrvals
 
     return parse_attrvals(fuses, chip.rev_logicinfo(kind), table, names, kind)
 
 
-def _pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
+def pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
     """Words of the PLL that is on; its fuses are spread over neighbouring tiles."""
     from apycula import attrids
 
@@ -158,7 +164,7 @@ def _pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
         if table is None or not fuses.any():
             continue
         right = column > chip.cols // 2
-        found = _settings(chip, fuses, "PLL", table, attrids.pll_attrids)
+        found = settings(chip, fuses, "PLL", table, attrids.pll_attrids)
         halves[right] = found | halves.get(right, {})
         places.setdefault(right, f"R{row + 1}C{column + 1}")
     for right, words in halves.items():
@@ -182,7 +188,17 @@ def _pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
     return {}
 
 
-def _pins(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[str, str]:
+@dataclass(frozen=True, kw_only=True)
+class Pad:
+    """A pad in use: `input`, `output` or `inout`, its tile, and its name among the tile's cells."""
+
+    way: str
+    row: int
+    column: int
+    bel: str
+
+
+def pads(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[str, Pad]:
     """Pads in use by their pins, or by their own names where no pin has them."""
     from apycula import attrids
 
@@ -201,12 +217,12 @@ def _pins(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[
             where = tiles[row + down, column + right] if (down or right) else fuses
             if table is None:
                 continue
-            words = _settings(chip, where, "IOB", table, attrids.iob_attrids)
+            words = settings(chip, where, "IOB", table, attrids.iob_attrids)
             ways = ("PADDI" in words, "ODMUX" in words or "ODMUX_1" in words)
             if any(ways):
                 pad = _pad(chip, row, column, bel[-1])
                 way = {(1, 0): "input", (0, 1): "output", (1, 1): "inout"}[ways]
-                found[pins.get(pad, pad)] = way
+                found[pins.get(pad, pad)] = Pad(way=way, row=row, column=column, bel=bel)
     return found
 
 
@@ -220,21 +236,24 @@ def _pad(chip: Any, row: int, column: int, letter: str) -> str:
 
 
 def _memories(chip: Any, fuses: Fuses) -> tuple[bytes, ...]:
-    """Contents of the block RAMs that are not all 0: 16,384 words of data bits and the 9th bits."""
-    if not len(fuses):
-        return ()
+    """Contents of the block RAMs that are not all 0."""
+    blocks = contents(chip, fuses).values()
+    return tuple(sorted(np.packbits(bits).tobytes() for bits in blocks if bits.any()))
+
+
+def contents(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
+    """The bits of every block RAM by its place: 2,048 words of 9. No fuses: all are 0."""
     rows, columns = _ram_places(chip)
-    found = []
+    found = {}
     for number, row in enumerate(sorted(chip.simplio_rows)):
         x = 0
         for column in range(chip.cols):
             if "BSRAM" in chip[row, column].bels:
                 block = fuses[_RAM_HEIGHT * number : _RAM_HEIGHT * (number + 1), x : x + _RAM_WIDTH]
-                bits = block[::-1][rows, columns]
-                if bits.any():
-                    found.append(np.packbits(bits).tobytes())
+                bits = block[::-1][rows, columns] if len(block) else np.zeros(len(rows), np.uint8)
+                found[row, column] = bits
             x += chip[0, column].width
-    return tuple(sorted(found))
+    return found
 
 
 def _ram_places(chip: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

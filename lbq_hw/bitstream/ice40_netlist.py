@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lbq_hw.bitstream import ice40, ice40_file
-from lbq_hw.bitstream.base import BitsError, Files, MissingError
+from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError
 from lbq_hw.bitstream.ice40_file import Image
 from lbq_hw.boards import Board
 
@@ -32,8 +32,8 @@ _BUSES = {"ADDRESS": 14, "DATAIN": 16, "MASKWREN": 4, "DATAOUT": 16}
 _BITS = ("WREN", "CHIPSELECT", "CLOCK", "STANDBY", "SLEEP", "POWEROFF")
 
 
-def netlist(files: Files, board: Board, folder: Path) -> str:
-    """The module ``chip`` of a packed file, with the ports of its pins by their names."""
+def netlist(files: Files, board: Board, folder: Path) -> Chip:
+    """The netlist of a packed file, with the ports of its pins by their names."""
     vlog, unpack = shutil.which("icebox_vlog"), shutil.which("iceunpack")
     if vlog is None or unpack is None or not (_ICEBOX / "icebox.py").is_file():
         raise MissingError(f"icebox is missing: {_INSTALL}")
@@ -46,7 +46,7 @@ def netlist(files: Files, board: Board, folder: Path) -> str:
     lines = [line for line in text.splitlines() if not _DROPPED.match(line)]
     end = lines.index("endmodule")
     text = "\n".join([*lines[:end], rams, *lines[end:]]) + "\n"
-    return _with_pll_pad(text, image, files, board)
+    return Chip(verilog=_with_pll_pad(text, image, files, board))
 
 
 def _run(command: list[str]) -> str:

@@ -15,7 +15,7 @@ class Family:
     `constraints`, `placed`, `bitstream`: suffixes of the files that hold pins, the routed design
     and the bits. `synth` is the Yosys command for a board, and for a core that takes nearly all
     of its block RAMs; `place` gives nextpnr's arguments for its netlist, pins and output; `pack`
-    those of the packer.
+    those of the packer. `routed` is the file of the routed netlist, where `place` writes one too.
     """
 
     placer: str
@@ -26,6 +26,7 @@ class Family:
     synth: Callable[[Board, bool], str]
     place: Callable[[str, str, str], list[str]]
     pack: Callable[[Board, str, str], list[str]]
+    routed: str = ""
 
 
 def _synth_ice40(board: Board, _full: bool) -> str:
@@ -66,8 +67,11 @@ FAMILIES = {
         placed="config",
         bitstream="bit",
         synth=_synth_ecp5,
-        place=lambda netlist, pins, out: ["--json", netlist, "--lpf", pins, "--textcfg", out],
+        place=lambda netlist, pins, out: [
+            "--json", netlist, "--lpf", pins, "--textcfg", out, "--write", "routed.json"
+        ],
         pack=lambda board, placed, out: [*board.pack, "--input", placed, "--bit", out],
+        routed="routed.json",
     ),
     "gowin": Family(
         placer="nextpnr-gowin",

@@ -34,13 +34,14 @@ class Step:
     """One step of the flow.
 
     `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
-    files or folders of the build, with ``{constraints}``, ``{placed}`` and ``{bitstream}`` as the
-    board's family has them, and ``{svf}`` for a board that is programmed by one. `options` name the
-    fields of `Options` that it obeys; `tools` and `optional_tools` what it calls; `command` gives
-    the text that it gives to them, and `chosen` what it takes from builds that were measured.
-    `sources` are the folders and files of the project, data files included, and `libraries` the
-    Python packages that it depends on beyond that. `fabric`: boards without one skip it. `beside`:
-    the next steps begin before it is done, up to the first that needs what it makes.
+    files or folders of the build, with ``{constraints}``, ``{placed}``, ``{routed}`` and
+    ``{bitstream}`` as the board's family has them, and ``{svf}`` for a board that is programmed by
+    one. `options` name the fields of `Options` that it obeys; `tools` and `optional_tools` what it
+    calls; `command` gives the text that it gives to them, and `chosen` what it takes from builds
+    that were measured. `sources` are the folders and files of the project, data files included, and
+    `libraries` the Python packages that it depends on beyond that. `fabric`: boards without one
+    skip it. `beside`: the next steps begin before it is done, up to the first that needs what it
+    makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
     with external memory, `external` times that.

@@ -22,9 +22,39 @@ module DCCA (input CLKI, CE, output CLKO);
     assign CLKO = CLKI & enabled;
 endmodule
 
-// 2,048 words of 9 bits, two of which are a word of 18, and 8 bits of which are 2, 4 or 8 words. In
-// `INIT`, 16 rows of two words and 2 bits of padding are 320 bits. In words of 18 bits the two lowest
+// A pad's value at both edges of a cycle, two rising edges after the first of them.
+module IDDRX1F (input SCLK, D, output reg Q0, Q1);
+    reg at_rise, at_fall;
+    always @(negedge SCLK) at_fall <= D;
+    always @(posedge SCLK) begin
+        at_rise <= D;
+        {Q1, Q0} <= {at_fall, at_rise};
+    end
+endmodule
+
+// Both halves of a cycle, the first while the clock is high, three rising edges later.
+module ODDRX1F (input SCLK, D0, D1, output Q);
+    reg [1:0] first = 0, second = 0, last = 0;
+    always @(posedge SCLK) begin
+        first <= {D1, D0};
+        second <= first;
+        last <= second;
+    end
+    assign Q = SCLK ? last[0] : last[1];
+endmodule
+
+module pad_register #(parameter START = 0) (input clk, d, output reg q);
+    initial q = START;
+    always @(posedge clk) q <= d;
+endmodule
+
+// 2,048 words of 9 bits: 1, 2 or 4 of them at once, or a part of the 8 lowest bits of one. In `INIT`,
+// 16 rows of two words and 2 bits of padding are 320 bits. In words of 18 and 36 bits the lowest
 // address bits are byte enables.
+//
+// In words of 36 bits port A writes and port B reads. The lower half is at DIA and DOA, the upper at
+// DIB and DOB. A narrower word that port B reads is at DOB. A word that one port reads while the
+// other writes it is unknown.
 module DP16KD #(
     parameter [20479:0] INIT = 0,
     parameter DATA_WIDTH_A = 18, DATA_WIDTH_B = 18, REGMODE_A = "NOREG", REGMODE_B = "NOREG",
@@ -39,21 +69,30 @@ module DP16KD #(
     integer i;
     initial for (i = 0; i < 2048; i = i + 1) words[i] = INIT[i / 2 * 20 + i % 2 * 9 +: 9];
 
-    function [17:0] look(input [13:0] address, input integer width, input [8:0] low, input [8:0] high);
+    function [10:0] begins(input [13:0] address, input integer width);
         case (width)
-            18: look = {high, low};
-            9: look = low;
-            4: look = low[address[2] * 4 +: 4];
-            2: look = low[address[2:1] * 2 +: 2];
-            default: look = low[address[2:0]];
+            36: begins = {address[13:5], 2'b0};
+            18: begins = {address[13:4], 1'b0};
+            default: begins = address[13:3];
         endcase
     endfunction
 
-    function [8:0] put(input [13:0] address, input integer width, input [17:0] data, input [8:0] old);
+    function [35:0] look(input [13:0] address, input integer width, input [35:0] all);
+        case (width)
+            36: look = all;
+            18: look = all[17:0];
+            9: look = all[8:0];
+            4: look = all[address[2] * 4 +: 4];
+            2: look = all[address[2:1] * 2 +: 2];
+            default: look = all[address[2:0]];
+        endcase
+    endfunction
+
+    function [8:0] put(input [13:0] address, input integer width, input [8:0] data, input [8:0] old);
         begin
             put = old;
             case (width)
-                18, 9: put = data[8:0];
+                36, 18, 9: put = data;
                 4: put[address[2] * 4 +: 4] = data[3:0];
                 2: put[address[2:1] * 2 +: 2] = data[1:0];
                 default: put[address[2:0]] = data[0];
@@ -61,32 +100,62 @@ module DP16KD #(
         end
     endfunction
 
+    function [3:0] enables(input [13:0] address, input integer width);
+        case (width)
+            36: enables = address[3:0];
+            18: enables = {2'b0, address[1:0]};
+            default: enables = 4'b1;
+        endcase
+    endfunction
+
+    function [2:0] size(input integer width);
+        size = width == 36 ? 4 : width == 18 ? 2 : 1;
+    endfunction
+
     wire on_a = CEA && CSA == 0, on_b = CEB && CSB == 0;
-    wire [10:0] at_a = DATA_WIDTH_A == 18 ? {ADA[13:4], 1'b0} : ADA[13:3];
-    wire [10:0] at_b = DATA_WIDTH_B == 18 ? {ADB[13:4], 1'b0} : ADB[13:3];
-    wire [17:0] found_a = look(ADA, DATA_WIDTH_A, words[at_a], words[at_a | 11'd1]);
-    wire [17:0] found_b = look(ADB, DATA_WIDTH_B, words[at_b], words[at_b | 11'd1]);
-    wire low_a = WEA && (DATA_WIDTH_A != 18 || ADA[0]), high_a = WEA && DATA_WIDTH_A == 18 && ADA[1];
-    wire low_b = WEB && (DATA_WIDTH_B != 18 || ADB[0]), high_b = WEB && DATA_WIDTH_B == 18 && ADB[1];
-    reg [17:0] first_a = 0, first_b = 0, second_a = 0, second_b = 0;
-    always @(posedge CLKA) begin
-        if (RSTA) first_a <= 0;
-        else if (on_a && (!WEA || WRITEMODE_A == "READBEFOREWRITE")) first_a <= found_a;
+    wire [10:0] at_a = begins(ADA, DATA_WIDTH_A), at_b = begins(ADB, DATA_WIDTH_B);
+    wire [35:0] all_a = {words[at_a | 11'd3], words[at_a | 11'd2], words[at_a | 11'd1], words[at_a]};
+    wire [35:0] all_b = {words[at_b | 11'd3], words[at_b | 11'd2], words[at_b | 11'd1], words[at_b]};
+    wire [35:0] found_a = look(ADA, DATA_WIDTH_A, all_a), found_b = look(ADB, DATA_WIDTH_B, all_b);
+    wire [3:0] write_a = on_a && WEA ? enables(ADA, DATA_WIDTH_A) : 4'b0;
+    wire [3:0] write_b = on_b && WEB ? enables(ADB, DATA_WIDTH_B) : 4'b0;
+    wire [11:0] end_a = {1'b0, at_a} + size(DATA_WIDTH_A), end_b = {1'b0, at_b} + size(DATA_WIDTH_B);
+    wire same = at_a < end_b && at_b < end_a;
+    wire clash_a = same && write_b != 0, clash_b = same && write_a != 0;
+    wire clear_a = RESETMODE == "ASYNC" && RSTA, clear_b = RESETMODE == "ASYNC" && RSTB;
+    reg [35:0] first_a = 0, first_b = 0, second_a = 0, second_b = 0;
+    always @(posedge CLKA or posedge clear_a)
+        if (clear_a) first_a <= 0;
+        else if (RSTA) first_a <= 0;
+        else if (on_a && (!WEA || WRITEMODE_A == "READBEFOREWRITE"))
+            first_a <= clash_a ? 36'bx : found_a;
         else if (on_a && WRITEMODE_A == "WRITETHROUGH") first_a <= DIA;
-        if (on_a && low_a) words[at_a] <= put(ADA, DATA_WIDTH_A, DIA, words[at_a]);
-        if (on_a && high_a) words[at_a | 11'd1] <= DIA[17:9];
-        if (RSTA) second_a <= 0;
+    always @(posedge CLKA or posedge clear_a)
+        if (clear_a) second_a <= 0;
+        else if (RSTA) second_a <= 0;
         else if (OCEA) second_a <= first_a;
+    always @(posedge CLKB or posedge clear_b)
+        if (clear_b) first_b <= 0;
+        else if (RSTB) first_b <= 0;
+        else if (on_b && (!WEB || WRITEMODE_B == "READBEFOREWRITE"))
+            first_b <= clash_b ? 36'bx : found_b;
+        else if (on_b && WRITEMODE_B == "WRITETHROUGH") first_b <= DIB;
+    always @(posedge CLKB or posedge clear_b)
+        if (clear_b) second_b <= 0;
+        else if (RSTB) second_b <= 0;
+        else if (OCEB) second_b <= first_b;
+    always @(posedge CLKA) begin
+        if (write_a[0]) words[at_a] <= put(ADA, DATA_WIDTH_A, DIA[8:0], words[at_a]);
+        if (write_a[1]) words[at_a | 11'd1] <= DIA[17:9];
+        if (write_a[2]) words[at_a | 11'd2] <= DIB[8:0];
+        if (write_a[3]) words[at_a | 11'd3] <= DIB[17:9];
     end
     always @(posedge CLKB) begin
-        if (RSTB) first_b <= 0;
-        else if (on_b && (!WEB || WRITEMODE_B == "READBEFOREWRITE")) first_b <= found_b;
-        else if (on_b && WRITEMODE_B == "WRITETHROUGH") first_b <= DIB;
-        if (on_b && low_b) words[at_b] <= put(ADB, DATA_WIDTH_B, DIB, words[at_b]);
-        if (on_b && high_b) words[at_b | 11'd1] <= DIB[17:9];
-        if (RSTB) second_b <= 0;
-        else if (OCEB) second_b <= first_b;
+        if (write_b[0]) words[at_b] <= put(ADB, DATA_WIDTH_B, DIB[8:0], words[at_b]);
+        if (write_b[1]) words[at_b | 11'd1] <= DIB[17:9];
     end
-    assign DOA = REGMODE_A == "OUTREG" ? second_a : first_a;
-    assign DOB = REGMODE_B == "OUTREG" ? second_b : first_b;
+    wire [35:0] out_a = REGMODE_A == "OUTREG" ? second_a : first_a;
+    wire [35:0] out_b = REGMODE_B == "OUTREG" ? second_b : first_b;
+    assign DOA = DATA_WIDTH_B == 36 ? out_b[17:0] : out_a[17:0];
+    assign DOB = DATA_WIDTH_B == 36 ? out_b[35:18] : out_b[17:0];
 endmodule

@@ -1,81 +1,111 @@
-// Cells of a Gowin that a routed netlist has, but for its logic and its pads.
+// Cells of a Gowin that a netlist from its bitstream has, but for its logic and its pads.
 //
 // A PLL passes its input on, and is locked after some cycles: the bench makes the clock that the
 // PLL's words stand for, which are decoded from the bitstream.
 module rPLL (
-    input CLKIN, CLKFB, RESET, RESET_P, input [5:0] FBDSEL, IDSEL, ODSEL,
-    input [3:0] PSDA, DUTYDA, FDLY, output CLKOUT, CLKOUTP, CLKOUTD, CLKOUTD3, LOCK
+    input CLKIN, RESET, RESET_P, output CLKOUT, CLKOUTP, LOCK
 );
     reg [5:0] count = 0;
     assign CLKOUT = CLKIN, CLKOUTP = CLKIN, LOCK = &count && !RESET && !RESET_P;
     always @(posedge CLKIN) if (!(&count)) count <= count + 1;
 endmodule
 
-// A port of 2,048 words of 9 bits: 1, 2 or 4 of them at once, or a part of the 8 lowest bits of one. In
-// words of 18 and 36 bits the lowest address bits are byte enables.
-module bsram_port #(parameter WIDTH = 9) (
-    input [13:0] address, output [10:0] at, output [3:0] enables
-);
-    assign at = WIDTH >= 32 ? {address[13:5], 2'b0} : WIDTH >= 16 ? {address[13:4], 1'b0} : address[13:3];
-    assign enables = WIDTH >= 32 ? address[3:0] : WIDTH >= 16 ? {2'b0, address[1:0]} : 4'b1;
-endmodule
-
-// Two ports. A write mode of 1 shows what is written, of 2 what was there, of 0 neither.
-module DP #(
-    parameter [18431:0] INIT = 0, parameter BIT_WIDTH_0 = 9, BIT_WIDTH_1 = 9,
-    parameter WRITE_MODE0 = 0, WRITE_MODE1 = 0
+// 2,048 words of 9 bits: 1, 2 or 4 of them at once, or a part of the 8 lowest bits of one. In words of
+// 18 and 36 bits the lowest address bits are byte enables.
+//
+// A port works while its BLKSEL is its SELECT. It then writes, or reads; while it writes it shows what
+// it writes (MODE 1), what was there (2), or nothing new (0). In words of 36 bits port A writes and
+// port B reads. The lower half is at DIA and DOA, the upper at DIB and DOB. A word that one port reads
+// while the other writes it is unknown.
+module BSRAM #(
+    parameter [18431:0] INIT = 0,
+    parameter WIDTH_A = 18, WIDTH_B = 18, MODE_A = 0, MODE_B = 0, REGISTERED_A = 0, REGISTERED_B = 0,
+    parameter SELECT_A = 0, SELECT_B = 0
 ) (
     input CLKA, CEA, OCEA, RESETA, WREA, CLKB, CEB, OCEB, RESETB, WREB,
     input [13:0] ADA, ADB, input [17:0] DIA, DIB, input [2:0] BLKSELA, BLKSELB,
-    output reg [17:0] DOA, DOB
+    output [17:0] DOA, DOB
 );
     reg [8:0] words [0:2047];
     integer i;
     initial for (i = 0; i < 2048; i = i + 1) words[i] = INIT[9 * i +: 9];
-    wire [10:0] at_a, at_b;
-    wire [3:0] on_a, on_b;
-    bsram_port #(.WIDTH(BIT_WIDTH_0)) port_a (.address(ADA), .at(at_a), .enables(on_a));
-    bsram_port #(.WIDTH(BIT_WIDTH_1)) port_b (.address(ADB), .at(at_b), .enables(on_b));
-    wire [17:0] found_a = {BIT_WIDTH_0 >= 16 ? words[at_a | 11'd1] : 9'd0, words[at_a]};
-    wire [17:0] found_b = {BIT_WIDTH_1 >= 16 ? words[at_b | 11'd1] : 9'd0, words[at_b]};
+
+    function [10:0] begins(input [13:0] address, input integer width);
+        case (width)
+            36: begins = {address[13:5], 2'b0};
+            18: begins = {address[13:4], 1'b0};
+            default: begins = address[13:3];
+        endcase
+    endfunction
+
+    function [35:0] look(input [13:0] address, input integer width, input [35:0] all);
+        case (width)
+            36: look = all;
+            18: look = all[17:0];
+            9: look = all[8:0];
+            4: look = all[address[2] * 4 +: 4];
+            2: look = all[address[2:1] * 2 +: 2];
+            default: look = all[address[2:0]];
+        endcase
+    endfunction
+
+    function [8:0] put(input [13:0] address, input integer width, input [8:0] data, input [8:0] old);
+        begin
+            put = old;
+            case (width)
+                36, 18, 9: put = data;
+                4: put[address[2] * 4 +: 4] = data[3:0];
+                2: put[address[2:1] * 2 +: 2] = data[1:0];
+                default: put[address[2:0]] = data[0];
+            endcase
+        end
+    endfunction
+
+    function [3:0] enables(input [13:0] address, input integer width);
+        case (width)
+            36: enables = address[3:0];
+            18: enables = {2'b0, address[1:0]};
+            default: enables = 4'b1;
+        endcase
+    endfunction
+
+    function [2:0] size(input integer width);
+        size = width == 36 ? 4 : width == 18 ? 2 : 1;
+    endfunction
+
+    wire on_a = CEA && BLKSELA == SELECT_A, on_b = CEB && BLKSELB == SELECT_B;
+    wire writes_a = on_a && WREA, writes_b = on_b && WREB && WIDTH_B != 36;
+    wire [10:0] at_a = begins(ADA, WIDTH_A), at_b = begins(ADB, WIDTH_B);
+    wire [35:0] all_a = {words[at_a | 11'd3], words[at_a | 11'd2], words[at_a | 11'd1], words[at_a]};
+    wire [35:0] all_b = {words[at_b | 11'd3], words[at_b | 11'd2], words[at_b | 11'd1], words[at_b]};
+    wire [35:0] found_a = look(ADA, WIDTH_A, all_a), found_b = look(ADB, WIDTH_B, all_b);
+    wire [3:0] bytes_a = writes_a ? enables(ADA, WIDTH_A) : 4'b0;
+    wire [3:0] bytes_b = writes_b ? enables(ADB, WIDTH_B) : 4'b0;
+    wire [11:0] end_a = {1'b0, at_a} + size(WIDTH_A), end_b = {1'b0, at_b} + size(WIDTH_B);
+    wire same = at_a < end_b && at_b < end_a;
+    wire clash_a = same && bytes_b != 0, clash_b = same && bytes_a != 0;
+    reg [35:0] first_a = 0, first_b = 0, second_a = 0, second_b = 0;
     always @(posedge CLKA) begin
-        if (RESETA) DOA <= 0;
-        else if (CEA && (!WREA || WRITE_MODE0 == 2)) DOA <= found_a;
-        else if (CEA && WRITE_MODE0 == 1) DOA <= DIA;
-        if (CEA && WREA && on_a[0]) words[at_a] <= DIA[8:0];
-        if (CEA && WREA && on_a[1]) words[at_a | 11'd1] <= DIA[17:9];
+        if (RESETA) first_a <= 0;
+        else if (on_a && (!writes_a || MODE_A == 2)) first_a <= clash_a ? 36'bx : found_a;
+        else if (on_a && MODE_A == 1) first_a <= DIA;
+        if (RESETA) second_a <= 0;
+        else if (OCEA) second_a <= first_a;
+        if (bytes_a[0]) words[at_a] <= put(ADA, WIDTH_A, DIA[8:0], words[at_a]);
+        if (bytes_a[1]) words[at_a | 11'd1] <= DIA[17:9];
+        if (bytes_a[2]) words[at_a | 11'd2] <= DIB[8:0];
+        if (bytes_a[3]) words[at_a | 11'd3] <= DIB[17:9];
     end
     always @(posedge CLKB) begin
-        if (RESETB) DOB <= 0;
-        else if (CEB && (!WREB || WRITE_MODE1 == 2)) DOB <= found_b;
-        else if (CEB && WRITE_MODE1 == 1) DOB <= DIB;
-        if (CEB && WREB && on_b[0]) words[at_b] <= DIB[8:0];
-        if (CEB && WREB && on_b[1]) words[at_b | 11'd1] <= DIB[17:9];
+        if (RESETB) first_b <= 0;
+        else if (on_b && (!writes_b || MODE_B == 2)) first_b <= clash_b ? 36'bx : found_b;
+        else if (on_b && MODE_B == 1) first_b <= DIB;
+        if (RESETB) second_b <= 0;
+        else if (OCEB) second_b <= first_b;
+        if (bytes_b[0]) words[at_b] <= put(ADB, WIDTH_B, DIB[8:0], words[at_b]);
+        if (bytes_b[1]) words[at_b | 11'd1] <= DIB[17:9];
     end
-endmodule
-
-// A port that writes and a port that reads.
-module SDP #(
-    parameter [18431:0] INIT = 0, parameter BIT_WIDTH_0 = 36, BIT_WIDTH_1 = 36
-) (
-    input CLKA, CEA, RESETA, WREA, CLKB, CEB, RESETB, WREB, OCE, OCEA, OCEB,
-    input [13:0] ADA, ADB, input [35:0] DI, input [2:0] BLKSELA, BLKSELB, output reg [35:0] DO
-);
-    reg [8:0] words [0:2047];
-    integer i;
-    initial for (i = 0; i < 2048; i = i + 1) words[i] = INIT[9 * i +: 9];
-    wire [10:0] at_a, at_b;
-    wire [3:0] on_a, on_b;
-    bsram_port #(.WIDTH(BIT_WIDTH_0)) port_a (.address(ADA), .at(at_a), .enables(on_a));
-    bsram_port #(.WIDTH(BIT_WIDTH_1)) port_b (.address(ADB), .at(at_b), .enables(on_b));
-    always @(posedge CLKA) if (CEA) begin
-        if (on_a[0]) words[at_a] <= DI[8:0];
-        if (on_a[1]) words[at_a | 11'd1] <= DI[17:9];
-        if (on_a[2]) words[at_a | 11'd2] <= DI[26:18];
-        if (on_a[3]) words[at_a | 11'd3] <= DI[35:27];
-    end
-    always @(posedge CLKB)
-        if (RESETB) DO <= 0;
-        else if (CEB)
-            DO <= {words[at_b | 11'd3], words[at_b | 11'd2], words[at_b | 11'd1], words[at_b]};
+    wire [35:0] out_a = REGISTERED_A ? second_a : first_a, out_b = REGISTERED_B ? second_b : first_b;
+    assign DOA = WIDTH_B == 36 ? out_b[17:0] : out_a[17:0];
+    assign DOB = WIDTH_B == 36 ? out_b[35:18] : out_b[17:0];
 endmodule

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lbq_hw import bitstream, boards
-from lbq_hw.bitstream import BitsError, Files, MissingError
+from lbq_hw.bitstream import BitsError, Files, MissingError, ecp5_structure
 from lbq_hw.flow import families
 from lbq_hw.sim.prove import CELLS
 from tests.lbq_hw.bitstream.make import WORDS
@@ -63,7 +66,7 @@ def test_a_netlist_says_what_its_block_ram_holds(name: str, tmp_path: Path) -> N
         packed=tmp_path / f"top.{family.bitstream}",
         routed=tmp_path / "routed.json",
     )
-    chip = bitstream.netlist(files, board, tmp_path)
+    chip = bitstream.netlist(files, board, tmp_path).verilog
     bench = f"""
 module bench;
     reg clk = 0, rx = 1;
@@ -159,7 +162,7 @@ def test_an_ice40_single_port_ram_writes_by_nibbles(tmp_path: Path) -> None:
 @needs_icarus
 @pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3), (4, 2), (2, 1), (1, 0)])
 def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_path: Path) -> None:
-    """Port A writes, and reads what was there before; port B reads. Both see the contents."""
+    """Port A writes, and reads what was there before; port B reads another word."""
     rng = np.random.default_rng(width)
     words = [int(word) for word in rng.integers(0, 512, 2048)]
     contents = sum(word << (i // 2 * 20 + i % 2 * 9) for i, word in enumerate(words))
@@ -172,8 +175,10 @@ def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_
 
     kept: dict[int, int] = {}
     steps, wanted = [], []
-    for _ in range(300):
-        write, read = int(rng.integers(0, 16)), int(rng.integers(0, 16))
+    for number in range(300):
+        write, read = int(rng.integers(0, 16)), int(rng.integers(16, 32))
+        if number % 2:
+            write, read = read, write
         data, enabled = int(rng.integers(0, 1 << width)), int(rng.integers(0, 2))
         enables = 3 if width == 18 else 0
         steps.append(
@@ -192,6 +197,51 @@ def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
     said = run(tmp_path, (CELLS / "ecp5.v").read_text(encoding="utf-8"), bench)
     assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
+
+
+@needs_icarus
+@pytest.mark.parametrize("family", ["ecp5", "gowin"])
+@pytest.mark.parametrize(("width", "low"), [(36, 5), (18, 4), (9, 3), (4, 2), (1, 0)])
+def test_a_block_ram_writes_36_bits_by_bytes(
+    family: str, width: int, low: int, tmp_path: Path
+) -> None:
+    """Port B reads words of 36 bits at both outputs and narrower ones at its own; what it reads
+    while port A writes it is unknown.
+    """
+    rng = np.random.default_rng(width)
+    words = [int(word) for word in rng.integers(0, 512, 2048)]
+    gap = 2 if family == "ecp5" else 0
+    contents = sum(word << (i // 2 * (18 + gap) + i % 2 * 9) for i, word in enumerate(words))
+    parts, together = (8 // width, 1) if width < 9 else (1, width // 9)
+    wanted, steps = [], []
+    for _ in range(200):
+        write, enables, on, part = (int(one) for one in rng.integers(0, [8, 16, 2, parts]))
+        low_data, high_data = (int(one) for one in rng.integers(0, 1 << 18, 2))
+        first = int(rng.integers(0, 32)) // together * together
+        steps.append({"ADA": write << 5 | enables, "CEA": on, "LOW": low_data, "HIGH": high_data,
+                      "ADB": first << 3 | part << low})  # fmt: skip
+        found = sum(words[first + i] << 9 * i for i in range(together))
+        found = found >> part * width & (1 << width) - 1
+        wanted.append("x" if on and enables and first // 4 == write else found)
+        for byte in range(4):
+            if on and enables >> byte & 1:
+                words[4 * write + byte] = (low_data | high_data << 18) >> 9 * byte & 511
+    pins = (".CLKA(clk), .CLKB(clk), .CEA(CEA[0]), .CEB(1'b1), .OCEA(1'b0), .OCEB(1'b1), "
+            ".DIA(LOW[17:0]), .DIB(HIGH[17:0]), .ADA(ADA[13:0]), .ADB(ADB[13:0]), "
+            ".DOA(a), .DOB(b), ")  # fmt: skip
+    if family == "ecp5":
+        options, name = f".DATA_WIDTH_A(36), .DATA_WIDTH_B({width})", "DP16KD"
+        pins += ".RSTA(1'b0), .RSTB(1'b0), .CSA(3'b0), .CSB(3'b0), .WEA(1'b1), .WEB(1'b0)"
+    else:
+        options, name = f".WIDTH_A(36), .WIDTH_B({width})", "BSRAM"
+        # A port of 36 bits has its WRE high, also where it reads.
+        pins += (".RESETA(1'b0), .RESETB(1'b0), .BLKSELA(3'b0), .BLKSELB(3'b0), .WREA(1'b1), "
+                 f".WREB(1'b{int(width == 36)})")  # fmt: skip
+    cell = f"wire [17:0] a, b;\n    {name} #({options}, .INIT({10240 * 2}'h{contents:x})) ram"
+    shown = "{b, a}" if width == 36 else "b"
+    bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', f'("%h", {shown})')
+    said = run(tmp_path, (CELLS / f"{family}.v").read_text(encoding="utf-8"), bench)
+    assert ["x" if "x" in line else int(line, 16) for line in said] == wanted
 
 
 def test_a_routed_netlist_of_other_bits_is_refused(tmp_path: Path) -> None:
@@ -221,59 +271,128 @@ def test_a_routed_netlist_of_other_bits_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == sentence
 
 
+def golden_ulx3s(folder: Path) -> tuple[Files, dict[str, Any]]:
+    """The files of a small design, and its routed netlist."""
+    with tarfile.open(GOLDEN / "ulx3s-12f.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    routed = folder / "routed.json"
+    files = Files(
+        constraints=folder / "top.lpf",
+        netlist=folder / "netlist.json",
+        placed=folder / "placed.config",
+        packed=folder / "top.bit",
+        routed=routed,
+    )
+    return files, json.loads(routed.read_text(encoding="utf-8"))["modules"]["top"]
+
+
+def test_every_arc_lut_and_flip_flop_of_a_routed_netlist_is_in_the_bits(tmp_path: Path) -> None:
+    files, top = golden_ulx3s(tmp_path)
+    config = files.placed.read_text(encoding="utf-8")
+    kinds = Counter(cell["type"] for cell in top["cells"].values())
+    assert ecp5_structure.compare(top, files.packed, files.placed) == {
+        "arcs": config.count("\narc: "),
+        "luts": kinds["TRELLIS_COMB"],
+        "flip_flops": kinds["TRELLIS_FF"],
+        "rams": 1,
+    }
+
+
+def test_nets_that_are_led_elsewhere_are_refused(tmp_path: Path) -> None:
+    """A pip of a net that is not in the bits, and two wires joined by the bits for no net."""
+    files, top = golden_ulx3s(tmp_path)
+    nets = [net["attributes"] for net in top["netnames"].values()]
+    net, at = next(
+        (net, at)
+        for net in nets
+        for at, part in enumerate(net.get("ROUTING", "").split(";"))
+        if re.fullmatch(r"X\S+_[HV]\d\d\S+->0_0_A\d", part)
+    )
+    routing, kept = net["ROUTING"], net["ROUTING"].split(";")
+    x, y, joint = kept[at].split("/")
+    sink = joint.rpartition("_")[2]
+    net["ROUTING"] = ";".join(kept[: at - 1] + kept[at + 2 :])
+    place = f"R{y[1:]}C{x[1:]}:PLC2"
+    with pytest.raises(BitsError, match=rf"^\S+ and {sink} of {place} are joined, but by no net$"):
+        ecp5_structure.compare(top, files.packed, files.placed)
+    other = kept[at].replace(f"->0_0_{sink}", f"->0_0_A{(int(sink[1]) + 1) % 8}")
+    net["ROUTING"] = f"{routing};X0/Y0/W;{other};1"
+    with pytest.raises(BitsError) as caught:
+        ecp5_structure.compare(top, files.packed, files.placed)
+    assert str(caught.value) == f"the wires of {other} are not joined in the bits"
+
+
+def test_memory_in_luts_has_its_address_at_the_inputs_d_b_c_and_a(tmp_path: Path) -> None:
+    """Bit 0 of the address leads to D, which is bit 3 of the table's number, and so on."""
+    files, _ = golden_ulx3s(tmp_path)
+    assert files.routed is not None
+    design = json.loads(files.routed.read_text(encoding="utf-8"))
+    cells = design["modules"]["top"]["cells"]
+    for address, place in ((1, 8), (2, 2), (4, 4), (8, 1)):
+        cells[f"ram_{address}"] = {
+            "type": "TRELLIS_COMB",
+            "parameters": {"MODE": "DPRAM", "INITVAL": f"{1 << place:016b}"},
+            "attributes": {},
+            "connections": {},
+        }
+    files.routed.write_text(json.dumps(design), encoding="utf-8")
+    text = bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path).verilog
+    found = [int(number, 16) for number in re.findall(r"_ram = 16'h(\w+);", text)]
+    assert found == [1 << 1, 1 << 2, 1 << 4, 1 << 8]
+
+
+def test_a_flip_flop_that_starts_otherwise_is_refused(tmp_path: Path) -> None:
+    files, top = golden_ulx3s(tmp_path)
+    name, cell = next(
+        (name, cell) for name, cell in top["cells"].items() if cell["type"] == "TRELLIS_FF"
+    )
+    start = {"SET": "RESET", "RESET": "SET"}[cell["parameters"]["REGSET"]]
+    cell["parameters"]["REGSET"] = start
+    slice_, _, half = cell["attributes"]["NEXTPNR_BEL"].split("/")[2].partition(".FF")
+    with pytest.raises(BitsError) as caught:
+        ecp5_structure.compare(top, files.packed, files.placed)
+    assert str(caught.value) == (
+        f"the flip-flop {name!r} has not {slice_}.REG{half}.REGSET = {start}"
+    )
+
+
 @needs_icarus
-@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3)])
+@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3), (4, 2), (2, 1), (1, 0)])
 def test_a_gowin_block_ram_of_two_ports_is_a_memory(width: int, low: int, tmp_path: Path) -> None:
-    """Port A writes, and shows what it writes; port B reads what was there before."""
+    """Port A writes, and shows what it writes; port B reads another word while it is selected."""
     rng = np.random.default_rng(width)
     words = [int(word) for word in rng.integers(0, 512, 2048)]
-    each = width // 9
-    kept = {at: sum(words[each * at + i] << 9 * i for i in range(each)) for at in range(16)}
-    steps, wanted = [], []
-    for _ in range(300):
-        write, read = int(rng.integers(0, 16)), int(rng.integers(0, 16))
-        data, enabled = int(rng.integers(0, 1 << width)), int(rng.integers(0, 2))
-        enables = (1 << each) - 1
-        steps.append(
-            {"ADA": write << low | enables, "ADB": read << low, "DIA": data, "WREA": enabled}
-        )
-        wanted.append((data if enabled else kept[write], kept[read]))
-        kept[write] = data if enabled else kept[write]
-    pins = (".CLKA(clk), .CLKB(clk), .CEA(1'b1), .CEB(1'b1), .RESETA(1'b0), .RESETB(1'b0), "
+    contents = sum(word << 9 * i for i, word in enumerate(words))
+
+    def held(at: int) -> int:
+        if width == 18:
+            return words[2 * at] | words[2 * at + 1] << 9
+        each = max(8 // width, 1)
+        return words[at // each] >> at % each * width & (1 << width) - 1
+
+    kept: dict[int, int] = {}
+    steps, wanted, last = [], [], 0
+    for number in range(300):
+        write, read = int(rng.integers(0, 16)), int(rng.integers(16, 32))
+        if number % 2:
+            write, read = read, write
+        data, enabled, selected = (int(part) for part in rng.integers(0, [1 << width, 2, 2]))
+        enables = 3 if width == 18 else 0
+        steps.append({"ADA": write << low | enables, "ADB": read << low, "DIA": data,
+                      "WREA": enabled, "SELECTED": selected})  # fmt: skip
+        last = kept.get(read, held(read)) if selected else last
+        wanted.append((data if enabled else kept.get(write, held(write)), last))
+        if enabled:
+            kept[write] = data
+    pins = (".CLKA(clk), .CLKB(clk), .CEA(1'b1), .CEB(1'b1), .OCEA(1'b0), .OCEB(1'b0), "
+            ".RESETA(1'b0), .RESETB(1'b0), .BLKSELA(3'd0), .BLKSELB({2'b10, SELECTED[0]}), "
             ".WREB(1'b0), .DIB(18'b0), .WREA(WREA[0]), .ADA(ADA[13:0]), .ADB(ADB[13:0]), "
             ".DIA(DIA[17:0]), .DOA(a), .DOB(b)")  # fmt: skip
-    contents = sum(word << 9 * i for i, word in enumerate(words))
-    options = f".BIT_WIDTH_0({width}), .BIT_WIDTH_1({width}), .WRITE_MODE0(1), .WRITE_MODE1(1)"
-    cell = f"wire [17:0] a, b;\n    DP #({options}, .INIT(18432'h{contents:x})) ram"
+    options = f".WIDTH_A({width}), .WIDTH_B({width}), .MODE_A(1), .MODE_B(1), .SELECT_B(5)"
+    cell = f"wire [17:0] a, b;\n    BSRAM #({options}, .INIT(18432'h{contents:x})) ram"
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
     said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
     assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
-
-
-@needs_icarus
-def test_a_gowin_block_ram_of_36_bits_writes_by_bytes(tmp_path: Path) -> None:
-    rng = np.random.default_rng(36)
-    words = [int(word) for word in rng.integers(0, 512, 2048)]
-    steps, wanted = [], []
-    for _ in range(300):
-        write, read, enables = (int(rng.integers(0, 16)) for _ in range(3))
-        low, high = (int(part) for part in rng.integers(0, 1 << 18, 2))
-        on = int(rng.integers(0, 2))
-        steps.append(
-            {"ADA": write << 5 | enables, "ADB": read << 5, "LOW": low, "HIGH": high, "CEA": on}
-        )
-        wanted.append(sum(words[4 * read + i] << 9 * i for i in range(4)))
-        for byte in range(4):
-            if on and enables >> byte & 1:
-                words[4 * write + byte] = (low | high << 18) >> 9 * byte & 511
-    pins = (".CLKA(clk), .CLKB(clk), .CEA(CEA[0]), .CEB(1'b1), .RESETB(1'b0), .ADA(ADA[13:0]), "
-            ".ADB(ADB[13:0]), .DI({HIGH[17:0], LOW[17:0]}), .DO(a)")  # fmt: skip
-    words_ = [int(word) for word in np.random.default_rng(36).integers(0, 512, 2048)]
-    contents = sum(word << 9 * i for i, word in enumerate(words_))
-    cell = f"wire [35:0] a;\n    SDP #(.INIT(18432'h{contents:x})) ram"
-    bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h", a)')
-    said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
-    assert [int(line, 16) for line in said] == wanted
 
 
 def test_a_cell_without_a_model_is_named(tmp_path: Path) -> None:
@@ -281,7 +400,7 @@ def test_a_cell_without_a_model_is_named(tmp_path: Path) -> None:
         archive.extractall(tmp_path, filter="data")
     text = (tmp_path / "routed.json").read_text(encoding="utf-8")
     routed = tmp_path / "routed.json"
-    routed.write_text(text.replace('"EHXPLLL"', '"IOLOGIC"'), encoding="utf-8")
+    routed.write_text(text.replace('"EHXPLLL"', '"OSCG"'), encoding="utf-8")
     files = Files(
         constraints=tmp_path / "top.lpf",
         netlist=tmp_path / "netlist.json",
@@ -289,6 +408,6 @@ def test_a_cell_without_a_model_is_named(tmp_path: Path) -> None:
         packed=tmp_path / "top.bit",
         routed=routed,
     )
-    message = "^the cell IOLOGIC of the routed design has no model yet$"
+    message = "^the cell OSCG of the routed design has no model yet$"
     with pytest.raises(MissingError, match=message):
         bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path)

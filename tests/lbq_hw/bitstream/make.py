@@ -72,8 +72,6 @@ def make(board: Board, folder: Path, *, clock_hz: int | None = None) -> None:
     logs = {"folder": folder, "log": folder / "log"}
     call(need("yosys"), ["-p", families.script(board)], **logs)
     arguments = families.place_arguments(board, clock_hz=clock_hz, seed=1)
-    if board.family == "ecp5":
-        arguments += ["--write", "routed.json"]
     call(need(family.placer), arguments, **logs)
     call(need(family.packer), families.pack_arguments(board), **logs)
 
@@ -86,7 +84,7 @@ def main() -> int:
         make(board, folder)
         files = [f"top.{family.bitstream}", f"placed.{family.placed}", "netlist.json",
                  f"top.{family.constraints}", "setting.json"]  # fmt: skip
-        files += ["routed.json"] if board.family == "ecp5" else []
+        files += [family.routed] if family.routed else []
         with tarfile.open(HERE / f"{name}.tar.xz", "w:xz") as archive:
             for file in files:
                 entry = tarfile.TarInfo(file)

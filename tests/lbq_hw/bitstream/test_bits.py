@@ -123,7 +123,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch, files: Files, board: Board) -> No
         routed = ice40_file.read_text(files.placed.read_text(encoding="utf-8"))
         monkeypatch.setattr(ice40_file, "read_text", lambda _: routed)
     elif board.family == "gowin":
-        frame = gowin._frame(gowin._chip("GW1N-9C"))
+        frame = gowin.frame(gowin.tables("GW1N-9C"))
         again = gowin._packed_again(files, board, frame)
         monkeypatch.setattr(gowin, "_packed_again", lambda *_: again)
     else:
@@ -163,7 +163,7 @@ def test_a_gowin_that_is_packed_right_but_not_as_routed_is_reported(
     golden: Callable[[str], Files], tmp_path: Path
 ) -> None:
     files, board = golden("tang-nano-9k"), boards.find("tang-nano-9k")
-    frame = gowin._frame(gowin._chip("GW1N-9C"))
+    frame = gowin.frame(gowin.tables("GW1N-9C"))
     found = gowin_file.decode(files.packed.read_bytes(), frame)
     fuses = found.fuses.copy()
     fuses[300, 1000] ^= 1

@@ -1,0 +1,91 @@
+"""Wires of a Gowin, and which of them the fuses of a bitstream join, by Apycula's tables."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lbq_hw.bitstream.gowin_file import Fuses
+
+CONSTANTS = {"VCC": "1'b1", "VSS": "1'b0"}
+LOGIC = re.compile(r"R(\d+)C(\d+)_(F|OF|Q|CIN|COUT)(\d)")
+"""Outputs of logic: row and column from 1, kind and number."""
+# Wires of length 1 that end in the tiles on both sides of where they begin.
+_CROSSING = ((0, 1, "N", "SN"), (2, 1, "S", "SN"), (1, 0, "W", "EW"), (1, 2, "E", "EW"))
+
+
+class Wires:
+    """Names of wires that cross tiles, and what drives them.
+
+    Where no fuse of a multiplexer is set, its wire has the source that the tables name for it.
+    """
+
+    def __init__(self, chip: Any, tiles: dict[tuple[int, int], Fuses]) -> None:
+        self._chip, self._tiles = chip, tiles
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """The name that stands for all names of a wire that crosses tiles."""
+        from apycula.chipdb import wire2global
+
+        chip, found = self._chip, {}
+        for _, members in chip.nodes.values():
+            names = sorted((len(wire), f"R{row + 1}C{column + 1}_{wire}")
+                           for row, column, wire in members)  # fmt: skip
+            found |= {name: names[0][1] for _, name in names[1:]}
+        for row in range(chip.rows):
+            for column in range(chip.cols):
+                for down, right, wire, kept in _CROSSING:
+                    for i in (1, 2):
+                        name = wire2global(row + down, column + right, chip, f"{wire}1{i}1")
+                        found[name] = f"R{row + 1}C{column + 1}_{kept}{i}0"
+        return found
+
+    def root(self, wire: str) -> str:
+        """The name that stands for a wire."""
+        while wire in self._aliases:
+            wire = self._aliases[wire]
+        return wire
+
+    @cached_property
+    def joined(self) -> dict[str, list[str]]:
+        """What the fuses join to a wire. Several names where a tile has only one of them."""
+        found: dict[str, list[str]] = {}
+        for (row, column), fuses in self._tiles.items():
+            ones = {(int(y), int(x)) for y, x in zip(*np.nonzero(fuses), strict=True)}
+            tile = self._chip[row, column]
+            for pips in (tile.pips, tile.clock_pips):
+                for wire, sources in pips.items():
+                    used = ones.intersection(set().union(*sources.values()))
+                    chosen = [name for name, bits in sources.items() if bits == used]
+                    if chosen:
+                        names = [self.name(row, column, name) for name in chosen]
+                        found.setdefault(self.name(row, column, wire), []).extend(names)
+            for name, bel in tile.bels.items():
+                if name.startswith("BUFS"):
+                    # A set fuse keeps a buffer of a long wire off its half.
+                    half = "T" if row == 0 else "B"
+                    for side, bits in bel.flags.items():
+                        if not ones >= bits:
+                            wire = self.name(row, column, f"LWSPINE{half}{side}{name[4:]}")
+                            source = self.name(row, column, f"LW{half}{name[4:]}")
+                            found.setdefault(wire, []).append(source)
+        return found
+
+    def name(self, row: int, column: int, wire: str) -> str:
+        """The one name of a wire of a tile."""
+        from apycula.chipdb import wire2global
+
+        return self.root(wire2global(row + 1, column + 1, self._chip, wire))
+
+    def constant(self, wire: str) -> str | None:
+        """What a wire is if the fuses join it to a constant."""
+        wire, seen = self.root(wire), set()
+        while wire not in CONSTANTS and wire not in seen and not LOGIC.fullmatch(wire):
+            seen.add(wire)
+            sources = self.joined.get(wire, ())
+            wire = sources[0] if len(sources) == 1 else wire
+        return CONSTANTS.get(wire)
