@@ -228,14 +228,39 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
             for name, value in config.tiles[tile].enums
             if name == f"PIO{pad}.BASE_TYPE"
         } or {"NONE"}
-        kind = _TYPE.fullmatch(named.pop())
-        if named or (kind[0] if kind else "NONE") not in kinds:
+        value = named.pop()
+        kind = _TYPE.fullmatch(value)
+        known = value in kinds if kind is None else _possible(frames, tiles, pad, value, device)
+        if named or not known:
             raise BitsError(f"pin {pin} of the bitstream is not of the kind that the router wrote")
         if kind is not None:
             pulls = _meanings(frames, tiles, f"PIO{pad}.PULLMODE", device)
             way = kind[1].replace("BIDIR", "INOUT")
             pins[pin] = _function(way, kind[2], "/".join(sorted(pulls)))
     return pins
+
+
+def _possible(frames: Frames, tiles: Sequence[str], pad: str, value: str, device: Device) -> bool:
+    """Whether a pad can be of a kind: its bits are as that demands, but for those that other
+    settings of the pad, which are laid over it, may have changed.
+    """
+    name = f"PIO{pad}.BASE_TYPE"
+    having = [tile for tile in tiles if name in device.kind(tile).enums]
+    for tile in having:
+        view, enums = device.view(frames, tile), device.kind(tile).enums
+        over = {
+            (frame, bit)
+            for other in _OVER
+            for group in enums.get(f"PIO{pad}.{other}", (None, {}))[1].values()
+            for frame, bit, _ in group
+        }
+        if value not in enums[name][1] or any(
+            view[frame, bit] != yes
+            for frame, bit, yes in enums[name][1][value]
+            if (frame, bit) not in over
+        ):
+            return False
+    return bool(having)
 
 
 def _meanings(frames: Frames, tiles: Sequence[str], name: str, device: Device) -> frozenset[str]:

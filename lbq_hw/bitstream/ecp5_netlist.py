@@ -186,10 +186,12 @@ def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
     # A pad has what the register beside it gives, where there is one.
     data = "IOLDO" if cell["connections"].get("IOLDO") else "I"
     free = "IOLTO" if cell["connections"].get("IOLTO") else "T"
-    if way != "INPUT":
-        yield f"assign {pin}{'_o' if both else ''} = {_input(cell, data)};"
     if both:
+        yield f"assign {pin}_o = {_input(cell, data)};"
         yield f"assign {pin}_t = {_input(cell, free)};"
+    elif way == "OUTPUT":
+        # One that is released has an unknown level.
+        yield f"assign {pin} = {_input(cell, free, _LOW)} ? 1'bx : {_input(cell, data)};"
     out = _output(cell, "O")
     if out is not None and way != "OUTPUT":
         yield f"assign {out} = {pin}{'_i' if both else ''};"
@@ -205,37 +207,39 @@ def _registers_at_pad(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator
         f"~{clock}" if _text(cell, name, "CLK") == "INV" else clock
         for name in ("CLKIMUX", "CLKOMUX")
     )
-    clear = _input(cell, "LSR", _LOW)
-    for name in ("LSRIMUX", "LSROMUX"):
-        if _text(cell, name, "0") != "0" and clear != _LOW:
-            raise MissingError("a register at a pad that can be reset has no model yet")
-    for name in ("CEIMUX", "CEOMUX"):
-        if _text(cell, name, "1") != "1":
-            raise MissingError("a register at a pad with an enable has no model yet")
+    clear_into, clear_out = (
+        _LOW if _text(cell, name, "0") == "0" else _input(cell, "LSR", _LOW)
+        for name in ("LSRIMUX", "LSROMUX")
+    )
     first, second = _output(cell, "RXDATA0"), _output(cell, "RXDATA1")
     if first is not None or second is not None:
-        ports = f".Q0({first or ''}), .Q1({second or ''})"
+        ports = f".RST({clear_into}), .Q0({first or ''}), .Q1({second or ''})"
         yield f"IDDRX1F {label}_i (.SCLK({into}), .D({_input(cell, 'PADDI')}), {ports});"
     if (wire := _output(cell, "INFF")) is not None:
-        yield from _pad_register(cell, f"{label}_f", into, "PADDI", wire, "FF")
+        control = f".clk({into}), .clear({clear_into})"
+        yield _pad_register(cell, f"{label}_f", control, ("CEIMUX", "PADDI", "FF"), wire)
+    control = f".clk({out}), .clear({clear_out})"
     if (wire := _output(cell, "IOLDO")) is not None:
         if _text(cell, "OUTREG.OUTREGMODE", "") == "FF":
-            yield from _pad_register(cell, f"{label}_o", out, "TXDATA0", wire, "OUTREG")
+            yield _pad_register(cell, f"{label}_o", control, ("CEOMUX", "TXDATA0", "OUTREG"), wire)
         elif mode == _DOUBLE:
             data = f".D0({_input(cell, 'TXDATA0')}), .D1({_input(cell, 'TXDATA1')})"
-            yield f"ODDRX1F {label}_o (.SCLK({out}), {data}, .Q({wire}));"
+            yield f"ODDRX1F {label}_o (.SCLK({out}), .RST({clear_out}), {data}, .Q({wire}));"
         else:
             raise MissingError("an output at a pad without a register has no model yet")
     if (wire := _output(cell, "IOLTO")) is not None:
-        yield from _pad_register(cell, f"{label}_t", out, "TSDATA0", wire, "TSREG")
+        yield _pad_register(cell, f"{label}_t", control, ("CEOMUX", "TSDATA0", "TSREG"), wire)
 
 
 def _pad_register(
-    cell: Cell, label: str, clock: str, data: str, out: str, prefix: str
-) -> Iterator[str]:
+    cell: Cell, label: str, control: str, names: tuple[str, str, str], out: str
+) -> str:
+    """A register beside a pad, by the names of its enable's setting, its data and its settings."""
+    enable, data, prefix = names
     start = int(_text(cell, f"{prefix}.REGSET", "RESET") == "SET")
-    ports = f".clk({clock}), .d({_input(cell, data)}), .q({out})"
-    yield f"pad_register #(.START({start})) {label} ({ports});"
+    on = "1'b1" if _text(cell, enable, "1") == "1" else _input(cell, "CE")
+    ports = f"{control}, .enable({on}), .d({_input(cell, data)}), .q({out})"
+    return f"pad_register #(.START({start})) {label} ({ports});"
 
 
 _DOUBLE = "IDDRX1_ODDRX1"

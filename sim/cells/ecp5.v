@@ -23,29 +23,26 @@ module DCCA (input CLKI, CE, output CLKO);
 endmodule
 
 // A pad's value at both edges of a cycle, two rising edges after the first of them.
-module IDDRX1F (input SCLK, D, output reg Q0, Q1);
+module IDDRX1F (input SCLK, RST, D, output reg Q0, Q1);
     reg at_rise, at_fall;
-    always @(negedge SCLK) at_fall <= D;
-    always @(posedge SCLK) begin
-        at_rise <= D;
-        {Q1, Q0} <= {at_fall, at_rise};
-    end
+    always @(negedge SCLK or posedge RST) if (RST) at_fall <= 0; else at_fall <= D;
+    always @(posedge SCLK or posedge RST)
+        if (RST) {Q1, Q0, at_rise} <= 0;
+        else {Q1, Q0, at_rise} <= {at_fall, at_rise, D};
 endmodule
 
 // Both halves of a cycle, the first while the clock is high, three rising edges later.
-module ODDRX1F (input SCLK, D0, D1, output Q);
+module ODDRX1F (input SCLK, RST, D0, D1, output Q);
     reg [1:0] first = 0, second = 0, last = 0;
-    always @(posedge SCLK) begin
-        first <= {D1, D0};
-        second <= first;
-        last <= second;
-    end
+    always @(posedge SCLK or posedge RST)
+        if (RST) {last, second, first} <= 0;
+        else {last, second, first} <= {second, first, D1, D0};
     assign Q = SCLK ? last[0] : last[1];
 endmodule
 
-module pad_register #(parameter START = 0) (input clk, d, output reg q);
+module pad_register #(parameter START = 0) (input clk, clear, enable, d, output reg q);
     initial q = START;
-    always @(posedge clk) q <= d;
+    always @(posedge clk or posedge clear) if (clear) q <= START; else if (enable) q <= d;
 endmodule
 
 // 2,048 words of 9 bits: 1, 2 or 4 of them at once, or a part of the 8 lowest bits of one. In `INIT`,

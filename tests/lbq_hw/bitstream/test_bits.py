@@ -16,6 +16,7 @@ from lbq_hw.bitstream import (
     BitsError,
     Files,
     UndecodedError,
+    ecp5,
     ecp5_tiles,
     gowin,
     gowin_file,
@@ -187,6 +188,24 @@ def test_an_ecp5_that_was_routed_otherwise_is_reported(
         match=r"^bit \d+ of frame \d+ \(tile MIB_R15C0:PICL1\) is not what the router wrote$",
     ):
         check(replace(files, placed=placed), boards.find("ulx3s-12f"))
+
+
+def test_an_ecp5_pad_whose_drive_is_laid_over_its_kind_is_read(
+    golden: Callable[[str], Files],
+) -> None:
+    """A data pin of an ULX3S's SDRAM, with the settings that nextpnr writes for it."""
+    files = golden("ulx3s-12f")
+    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
+    kind = ("PIOA.BASE_TYPE", "BIDIR_LVCMOS33")
+    given = {"HYSTERESIS": "ON", "SLEWRATE": "FAST", "PULLMODE": "NONE", "DRIVE": "4"}
+    enums = [kind, *((f"PIOA.{name}", value) for name, value in given.items())]
+    for tile, chosen in (("MIB_R14C72:PICR0", [kind]), ("MIB_R15C72:PICR1", enums)):
+        config.tiles[tile] = ecp5_tiles.Settings(tiles=(tile,), enums=chosen)
+    folder = ecp5_tiles.database()
+    assert folder is not None
+    device = ecp5_tiles.Device(config.device, folder)
+    pins = ecp5._pins(device.encode(config), config, device, "CABGA381")
+    assert pins["C20"] == "inout (LVCMOS33, pull none)"
 
 
 def test_an_ecp5_whose_pll_has_no_loop_filter_is_refused(
