@@ -86,8 +86,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     steps.add_argument(
         "--seed",
         type=int,
-        help="first seed of place and route (the one that met the clock of this core in a build "
-        "that was measured, or else 1)",
+        help="first seed of place and route (the one with which this netlist met its clock in "
+        "a build that was measured, or else 1)",
     )
     steps.add_argument("--tries", type=int, default=4, help="seeds to try until timing is met (4)")
     steps.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/BOARD-MODEL")

@@ -51,7 +51,7 @@ class Options:
     `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
     chooses.
     `seed` is the first of the `tries` seeds that place and route may use: the one with which the
-    same core met its clock in a build that was measured, or else 1. The build is checked with
+    same netlist met its clock in a build that was measured, or else 1. The build is checked with
     `images` drawn from the test split of `dataset`, in `data`, which `reading` says how to read, or
     from the .npy file `raw`.
     """
