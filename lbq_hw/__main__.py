@@ -13,17 +13,26 @@ import importlib
 import sys
 
 import lbq_hw
-from lbq_hw import extras
+from lbq_hw import ending, extras
 from lbq_hw.arguments import COMMANDS
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    words = sys.argv[1:] if argv is None else argv
+    if not words:
+        parser.print_help()
+        return 0
+    args = parser.parse_args(words)
+    return ending.run(lambda: _call(args.command, args.arguments), name=args.command)
+
+
+def _call(name: str, words: list[str]) -> int:
     try:
-        module = importlib.import_module(COMMANDS[args.command].module)
-        return module.main(args.arguments, prog=f"lbq {args.command}")
+        module = importlib.import_module(COMMANDS[name].module)
+        return module.main(words, prog=f"lbq {name}")
     except ModuleNotFoundError as error:
-        print(f"{args.command}: {extras.remedy(error)}", file=sys.stderr)
+        print(f"{name}: {extras.remedy(error)}", file=sys.stderr)
         return 2
 
 

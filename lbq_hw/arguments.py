@@ -41,6 +41,12 @@ COMMANDS = {
         module="lbq_hw.evaluate",
         meaning="accuracy, operations and energy of an integer network on a dataset",
     ),
+    "analyze": Command(
+        module="lbq_hw.train.analyze", meaning="figures of what each layer of a trained run does"
+    ),
+    "zoo": Command(
+        module="lbq_hw.zoo.__main__", meaning="the trained networks that ship with the project"
+    ),
     "sim": Command(
         module="lbq_hw.sim.command",
         meaning="a whole network on the RTL, compared with the golden model",
@@ -48,6 +54,9 @@ COMMANDS = {
     "plan": Command(
         module="lbq_hw.plan",
         meaning="which boards hold a network, and its cycles by layer on the core for one",
+    ),
+    "boards": Command(
+        module="lbq_hw.board_tables", meaning="the boards that there are, with their FPGAs"
     ),
     "build": Command(
         module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
@@ -57,6 +66,10 @@ COMMANDS = {
         meaning="a board for the first time, step by step: what fails, and what mends it",
     ),
     "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
+    "sim-board": Command(
+        module="lbq_hw.sim.board",
+        meaning="a whole board in simulation, behind a port that the host opens",
+    ),
     "doctor": Command(
         module="lbq_hw.doctor",
         meaning="which tools and libraries are there, and how to get the others",

@@ -1,14 +1,27 @@
-"""All boards in one table: what they are."""
+"""All boards in one table, what they are: ``python -m lbq_hw.board_tables``."""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import boards
+from lbq_hw import boards, ending
+
+
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.board_tables") -> int:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="List the boards that a build knows, each with what its FPGA has and the clock "
+        "of its core. One of your own is a file: docs/boards.md.",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON array, no table")
+    list_boards(as_json=parser.parse_args(argv).json)
+    return 0
 
 
 def list_boards(*, as_json: bool) -> None:
@@ -31,3 +44,7 @@ def list_boards(*, as_json: bool) -> None:
             *(f"{hertz / 1e6:g}" for hertz in (board.clock_hz, board.target_hz)),
         )
     Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(ending.run(main, name="boards"))

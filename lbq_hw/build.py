@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import board_tables, boards, extras, file, flow, units
+from lbq_hw import board_tables, boards, ending, extras, file, flow, units
 from lbq_hw.arguments import spoken
 from lbq_hw.boards.clocks import ClockError
 from lbq_hw.datasets import DatasetError
@@ -206,4 +206,4 @@ def _show_plan(job: flow.Job, *, prove: str | None, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="build"))

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from lbq_hw import tools
+from lbq_hw import ending, tools
 from lbq_hw.tools import Tool
 
 
@@ -205,4 +205,4 @@ def _show(findings: list[Finding]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="doctor"))

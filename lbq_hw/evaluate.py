@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import counts, energy, file, golden, zoo
+from lbq_hw import counts, ending, energy, file, golden, zoo
 from lbq_hw.arguments import add_dataset, positive, reading, spoken
 from lbq_hw.counts import Counts, LayerCounts
 from lbq_hw.datasets import DatasetError, meaning
@@ -268,4 +268,4 @@ def _joules(millijoules: float) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(ending.run(main, name="evaluate"))

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import boards, cycles, extras, file, flow, interpreter, units
+from lbq_hw import boards, cycles, ending, extras, file, flow, interpreter, units
 from lbq_hw.arguments import spoken
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.compiler import compile_network
@@ -220,4 +220,4 @@ def _cells(layers: Sequence[dict[str, Any]], whole: dict[str, Any]) -> list[str]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="plan"))

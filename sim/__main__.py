@@ -2,7 +2,8 @@
 
 import sys
 
+from lbq_hw import ending
 from lbq_hw.sim.command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="sim"))

@@ -15,7 +15,8 @@ import tty
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lbq_hw import boards, package
+from lbq_hw import boards, ending, package
+from lbq_hw.arguments import spoken
 from lbq_hw.chips import Chip
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
@@ -146,12 +147,12 @@ def running(
         board.stop()
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m sim.board",
+        prog=prog,
         description="Simulate the complete design of a package, UART pins included, behind a "
         "pseudo-terminal that the host opens like a serial port.",
-        epilog=_EPILOG,
+        epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
@@ -211,4 +212,4 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(importlib.import_module("lbq_hw.sim.board").main())
+    sys.exit(ending.run(importlib.import_module("lbq_hw.sim.board").main, name="sim.board"))

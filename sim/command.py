@@ -188,7 +188,8 @@ def _show(facts: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     if facts["bit_exact"]:
-        console.print(f"bit-exact on {facts['images']} images", end="")
+        count = facts["images"]
+        console.print(f"bit-exact on {count} {'image' if count == 1 else 'images'}", end="")
     else:
         console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
     console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles per second")

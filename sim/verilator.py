@@ -18,6 +18,7 @@ from lbq_hw.sim.commands import Commands
 from lbq_hw.sim.sdram import MODEL, tape_contents
 from lbq_hw.sim.verilog import SimulatorError, convert_large
 from lbq_hw.sim.with_memory import Memory, WithMemory
+from lbq_hw.tools.process import finish
 
 BENCH = Path(__file__).with_name("bench.cpp")
 TOP = "accelerator"
@@ -113,7 +114,7 @@ def _compile(
                 compiled
             ) in runtime.iterdir():  # else its makefile would compile them again for every design
                 command += ["-MAKEFLAGS", f"--old-file={compiled.name}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = finish(command)
         if waves and "zlib.h" in done.stderr:
             raise SimulatorError("waves need the headers of zlib: sudo apt install zlib1g-dev")
         if done.returncode:

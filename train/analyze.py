@@ -24,8 +24,8 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor, fx, nn
 
-from lbq_hw import datasets
-from lbq_hw.arguments import positive
+from lbq_hw import datasets, ending
+from lbq_hw.arguments import positive, spoken
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
 from lbq_hw.datasets.mapping import by_name
 from lbq_hw.progress import show_notes
@@ -166,15 +166,15 @@ def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> Non
     console.print(f"wrote {', '.join(('analysis.json', *figures))} in {folder}")
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze") -> int:
     from lbq_hw.train import figures  # brings matplotlib, not needed by those who only measure
 
     parser = argparse.ArgumentParser(
-        prog="python -m train.analyze",
+        prog=prog,
         description="Draw the layer figures of a trained run and write their numbers as JSON.",
-        epilog="example: python -m train.analyze runs/mnist --data folder/of/idx/files",
+        epilog=spoken("example: python -m train.analyze runs/mnist --data DIR", prog),
     )
-    parser.add_argument("run", type=Path, help="a run folder of python -m train")
+    parser.add_argument("run", type=Path, help=f"a run folder of {spoken('python -m train', prog)}")
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="folder of the dataset's files (data/DATASET)"
     )
@@ -222,4 +222,4 @@ def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(importlib.import_module("lbq_hw.train.analyze").main())
+    sys.exit(ending.run(importlib.import_module("lbq_hw.train.analyze").main, name="analyze"))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import datasets, extras, file, numeric
+from lbq_hw import datasets, ending, extras, file, numeric
 from lbq_hw.arguments import not_negative, spoken
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
@@ -365,4 +365,4 @@ def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(importlib.import_module("lbq_hw.train.export").main())
+    sys.exit(ending.run(importlib.import_module("lbq_hw.train.export").main, name="export"))

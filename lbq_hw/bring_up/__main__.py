@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import lbq_hw
-from lbq_hw import boards, package
+from lbq_hw import boards, ending, package
 from lbq_hw.arguments import spoken
 from lbq_hw.bring_up.machine import Machine
 from lbq_hw.bring_up.steps import STEPS
@@ -167,4 +167,4 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="bring-up"))

@@ -15,7 +15,7 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board",
         metavar="NAME",
-        help="as lbq build --list-boards prints it; or F.py, a board of one's own",
+        help="as lbq boards prints it; or F.py, a board of one's own",
     )
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     core = parser.add_argument_group("the core (sized for the board unless given)")

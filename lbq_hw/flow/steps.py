@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
-from lbq_hw.tools.process import call
+from lbq_hw.tools.process import call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
@@ -165,13 +164,7 @@ def simulate(job: Job, work: Path) -> str:
     root = str(Path(__file__).parents[2])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        command,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = finish(command, env=env, stopped=job.stopped)
     log = job.log("simulate")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(done.stderr, encoding="utf-8")
@@ -180,7 +173,7 @@ def simulate(job: Job, work: Path) -> str:
     facts = json.loads(done.stdout)
     if not facts["bit_exact"]:
         waves = job.folder / "logs" / "simulate.fst"
-        subprocess.run([*command, "--waves", str(waves)], env=env, capture_output=True, check=False)
+        finish([*command, "--waves", str(waves)], env=env, stopped=job.stopped)
         kept = f"; its waves are {waves}" if waves.is_file() else ""
         raise FlowError(f"the RTL differs from the golden model: {facts['difference']}{kept}")
     _write(work / "simulate.json", facts)

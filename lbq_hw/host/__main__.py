@@ -12,7 +12,7 @@ from dataclasses import asdict
 import numpy as np
 from rich.progress import Progress
 
-from lbq_hw import golden, package, units
+from lbq_hw import ending, golden, package, units
 from lbq_hw.arguments import add_reading, positive, reading, spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
@@ -315,4 +315,4 @@ def _seconds(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="host"))

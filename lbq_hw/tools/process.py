@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
 from lbq_hw.tools import Found, logs
 
 _POLL_SECONDS = 0.5
+_GRACE_SECONDS = 5  # in which what is told to end must end
 
 
 class ToolError(RuntimeError):
@@ -61,6 +63,47 @@ def call(
         raise ToolError(f"{found.tool.name} {what}; its log is {log}\n{lines}")
 
 
+def finish(
+    command: Sequence[str], *, stopped: Event | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end and keep what it prints.
+
+    StoppedError soon after `stopped` is set. Whatever ends the call early, an interrupt included,
+    ends the program with all that it has started.
+    """
+    process = subprocess.Popen(
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while stopped is None or not stopped.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = process.communicate(timeout=_POLL_SECONDS)
+                return subprocess.CompletedProcess(command, process.returncode, out, err)
+        raise StoppedError("a step beside this one failed")
+    finally:
+        _end_group(process)
+
+
+def _end_group(process: subprocess.Popen[str]) -> None:
+    """End a program that leads a session, and everything in that session."""
+    if process.poll() is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_GRACE_SECONDS)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
 def _wait(process: subprocess.Popen[bytes], stopped: Event) -> int:
     while not stopped.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -73,7 +116,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=5)
+        process.wait(timeout=_GRACE_SECONDS)
         return
     process.kill()
     process.wait()

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import zoo
+from lbq_hw import ending, zoo
 from lbq_hw.markdown import table
 from lbq_hw.units import si
 
@@ -43,9 +43,9 @@ def markdown() -> str:
     return table(COLUMNS, map(row, zoo.names()))
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.zoo") -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m lbq_hw.zoo",
+        prog=prog,
         description="List the trained networks that ship with the project. Each name can be given "
         "wherever a command takes --model.",
     )
@@ -53,27 +53,33 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object, evaluations by name")
     args = parser.parse_args(argv)
     try:
-        _print(as_markdown=args.markdown, as_json=args.json)
+        shown = _listed(as_markdown=args.markdown, as_json=args.json)
     except (OSError, ValueError, LookupError, TypeError) as error:
         print(f"error: the zoo's evaluations cannot be read ({error})", file=sys.stderr)
         return 2
+    if isinstance(shown, str):
+        print(shown, end="")
+    else:
+        Console(width=None if sys.stdout.isatty() else 130).print(shown)
     return 0
 
 
-def _print(*, as_markdown: bool, as_json: bool) -> None:
+def _listed(*, as_markdown: bool, as_json: bool) -> str | Table:
+    """What is to be printed."""
     if as_markdown:
-        print(markdown(), end="")
-    elif as_json:
+        return markdown()
+    if as_json:
         names = zoo.names()
-        print(json.dumps({n: json.loads(zoo.evaluation(n).read_text("utf-8")) for n in names}))
-    else:
-        shown = Table(title="the zoo; ACs are per image, padding taps not counted")
-        for column in COLUMNS:
-            shown.add_column(column, justify="left" if column == "model" else "right")
-        for name in zoo.names():
-            shown.add_row(*row(name))
-        Console(width=None if sys.stdout.isatty() else 130).print(shown)
+        found = {name: json.loads(zoo.evaluation(name).read_text("utf-8")) for name in names}
+        return json.dumps(found) + "\n"
+    shown = Table(title="the zoo; ACs are per image, padding taps not counted")
+    for column in COLUMNS:
+        first = column == "model"
+        shown.add_column(column, justify="left" if first else "right", no_wrap=first)
+    for name in zoo.names():
+        shown.add_row(*row(name))
+    return shown
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="zoo"))

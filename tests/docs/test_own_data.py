@@ -25,7 +25,6 @@ from lbq_hw.datasets.fitting import load_dataset, load_samples
 from lbq_hw.evaluate import main as evaluate
 from lbq_hw.flow import Job, Options
 from lbq_hw.network import HeldOut
-from lbq_hw.sim.board import main as board
 from lbq_hw.train import command, config
 from lbq_hw.train.data import Origin, held_out, unseen
 from lbq_hw.train.data.origin import read as read_origin
@@ -64,11 +63,8 @@ def test_the_way_from_pictures_to_predictions_runs_as_printed(
 ) -> None:
     for words in commands():
         capsys.readouterr()
-        if words[0] == "lbq":
-            assert lbq(words[1:]) == 0, words
-        else:
-            assert words[:3] == ["python", "-m", "sim.board"]
-            assert board(words[3:]) == 0
+        assert words[0] == "lbq"
+        assert lbq(words[1:]) == 0, words
     shown = capsys.readouterr().out
     with Image.open(pictures / "test" / "7" / "0.png") as picture:
         raw = np.asarray(picture)[None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 import lbq_hw
 from lbq_hw import __main__ as command
-from lbq_hw import extras
+from lbq_hw import boards, extras, zoo
 from lbq_hw.arguments import COMMANDS, spoken
 
 ROOT = Path(__file__).parents[2]
@@ -72,9 +73,28 @@ def test_a_command_that_python_runs_keeps_its_own_name(name: str, tmp_path: Path
 
 
 def test_only_commands_that_lbq_has_are_spoken_by_its_name() -> None:
-    text = "python -m train, python -m train.export x; python -m sim.board. python -m sim."
+    text = "python -m train, python -m train.export x; python -m sim.bench. python -m sim."
     assert spoken(text, "python -m train") == text
-    assert spoken(text, "lbq train") == "lbq train, lbq export x; python -m sim.board. lbq sim."
+    assert spoken(text, "lbq train") == "lbq train, lbq export x; python -m sim.bench. lbq sim."
+
+
+def test_lbq_alone_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([]) == 0
+    alone = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    assert capsys.readouterr().out == alone
+
+
+@pytest.mark.parametrize("name", ["zoo", "boards"])
+def test_what_there_is_can_be_listed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([name]) == 0
+    shown = capsys.readouterr().out
+    known = zoo.names() if name == "zoo" else boards.names()
+    assert all(re.search(rf"(^|[│ ]){re.escape(one)} ", shown, re.M) for one in known)
+    assert command.main([name, "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [one if name == "zoo" else one["name"] for one in listed] == list(known)
 
 
 def test_help_lists_the_commands_with_what_they_do(capsys: pytest.CaptureFixture[str]) -> None:

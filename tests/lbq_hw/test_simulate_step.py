@@ -30,7 +30,7 @@ def test_a_difference_is_simulated_again_with_waves(
         return subprocess.CompletedProcess(command, 1, json.dumps(facts), "")
 
     monkeypatch.setattr(steps, "locate", lambda _: object())
-    monkeypatch.setattr(steps.subprocess, "run", run)
+    monkeypatch.setattr(steps, "finish", run)
     with pytest.raises(FlowError) as error:
         steps.simulate(job, tmp_path)
     waves = tmp_path / "logs" / "simulate.fst"

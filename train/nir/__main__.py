@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lbq_hw import extras
+from lbq_hw import ending, extras
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") -> int:
@@ -17,4 +17,4 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main, name="import"))
