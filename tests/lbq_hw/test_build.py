@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import html
 import json
 import os
 import shlex
@@ -72,7 +73,7 @@ def test_the_next_commands_are_printed_and_stand_in_the_report(
     assert made is not None
     assert made.next[1] == f"python -m lbq_hw.host --port auto --package {packed} --selftest"
     assert made.baked
-    page = (folder / "report" / "report.html").read_text("utf-8")
+    page = html.unescape((folder / "report" / "report.html").read_text("utf-8"))
     assert f"python -m lbq_hw.host --port auto --package {packed} --selftest</code>" in page
     found = package.read(folder / "package").selftest
     assert found is not None
