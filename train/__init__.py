@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lbq_hw.train.neurons import LBQ, BinaryLIF, QuantReLU, Ternary
     from lbq_hw.train.preparation import prepare
     from lbq_hw.train.recipe import Recipe
+    from lbq_hw.train.streaming import detach_state, keep_state, reset_state, set_timesteps
 
 __all__ = [
     "LBQ",
@@ -38,9 +39,13 @@ __all__ = [
     "Ternary",
     "TimeMean",
     "convert",
+    "detach_state",
     "fit",
     "integer_network",
+    "keep_state",
     "prepare",
+    "reset_state",
+    "set_timesteps",
 ]
 _HOMES = {
     "LBQ": "neurons",
@@ -58,9 +63,13 @@ _HOMES = {
     "Ternary": "neurons",
     "TimeMean": "layers",
     "convert": "conversion",
+    "detach_state": "streaming",
     "fit": "fitting",
     "integer_network": "export",
+    "keep_state": "streaming",
     "prepare": "preparation",
+    "reset_state": "streaming",
+    "set_timesteps": "streaming",
 }
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 
-def _check_timesteps(timesteps: int) -> int:
+def check_timesteps(timesteps: int) -> int:
+    """A number of timesteps, checked."""
     if not isinstance(timesteps, int):
         raise TypeError(f"timesteps must be an integer, not {timesteps!r}")
     if timesteps < 1:
@@ -23,7 +24,7 @@ class Repeat(nn.Module):
 
     def __init__(self, timesteps: int) -> None:
         super().__init__()
-        self.timesteps = _check_timesteps(timesteps)
+        self.timesteps = check_timesteps(timesteps)
 
     def forward(self, x: Tensor) -> Tensor:
         return x if self.timesteps == 1 else torch.cat([x] * self.timesteps)
@@ -44,7 +45,7 @@ class TimeMean(nn.Module):
 
     def __init__(self, timesteps: int) -> None:
         super().__init__()
-        self.timesteps = _check_timesteps(timesteps)
+        self.timesteps = check_timesteps(timesteps)
 
     def forward(self, x: Tensor) -> Tensor:
         return x if self.timesteps == 1 else x.unflatten(0, (self.timesteps, -1)).mean(0)

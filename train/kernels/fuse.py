@@ -40,7 +40,8 @@ class NormedNeuron(nn.Module):
         neuron, norm, repeat, path = self._parts
         timesteps = neuron.timesteps if neuron.stateful or repeat is not None else 1
         whole = repeat is not None or x.shape[0] % timesteps == 0  # if not, the neuron says so
-        if norm.training and neuron.fused and whole and normed.available(x, y, timesteps):
+        covered = neuron.fused and not neuron.keeps_state
+        if norm.training and covered and whole and normed.available(x, y, timesteps):
             return self._fused(x, y, timesteps)
         current = norm(x)
         if repeat is not None:

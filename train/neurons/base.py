@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lbq_hw.train.kernels import recurrence as kernels
 from lbq_hw.train.neurons.checks import flag, integer, real
-from lbq_hw.train.neurons.recurrence import Quantizer, recurrence
+from lbq_hw.train.neurons.recurrence import Quantizer, continued, recurrence
 
 
 class Shared(TypedDict, total=False):
@@ -48,11 +48,15 @@ class Neuron(nn.Module):
     scale_step     the gradient of a learned gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
+    streams        it can keep its state between calls
+    keeps_state    each call goes on from the membrane that the last one left, in plain torch
+    v              that membrane, None where there is none; set it to None to begin anew
     trained_only   why the chip can not run it; empty where it can
     =============  ============================================================================
     """
 
     stateful: bool = True
+    streams: bool = True
     to_zero: bool = False
     strict: bool = False
     late: bool = False
@@ -78,6 +82,8 @@ class Neuron(nn.Module):
         self.quantizer = quantizer
         self.emit_levels = False
         self.fused = True
+        self.keeps_state = False
+        self.v: Tensor | None = None
 
         self.eps = real("eps", eps, "at least 0", lambda x: x >= 0)
         gamma0 = real("gamma0", gamma0, f"above eps = {self.eps:g}", lambda x: x > self.eps)
@@ -147,6 +153,10 @@ class Neuron(nn.Module):
                 f" not {current.shape[0]}"
             )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy begins anew: a membrane may hang on the graph of what was computed."""
+        return self.__dict__ | {"v": None}
+
     def forward(self, current: Tensor) -> Tensor:
         self.check_steps(current)
         options: dict[str, Any] = {
@@ -157,9 +167,23 @@ class Neuron(nn.Module):
             "emit_levels": self.emit_levels,
         }
         fixed = not (self.learn_beta or self.learn_alpha)
+        if self.keeps_state and self.stateful:
+            return self._continued(current, options)
         if self.fused and fixed and kernels.available(current, options["timesteps"]):
             return kernels.recurrence(current, self.step_for(current), self.lam, **options)
         return recurrence(current, self.step_for(current), self.lam, **options)
+
+    def _continued(self, current: Tensor, options: dict[str, Any]) -> Tensor:
+        shape = current.shape[0] // self.timesteps, *current.shape[1:]
+        if self.v is not None and tuple(self.v.shape) != tuple(shape):
+            raise ValueError(
+                f"current must have the shape {tuple(self.v.shape)} per timestep that the state "
+                f"has, not {tuple(shape)}: call reset_state before other images"
+            )
+        step = self.step_for(current)
+        out, leave = continued(current, self.v, step, self.lam, **options)
+        self.v = leave()
+        return out
 
     def extra_repr(self) -> str:
         learned = ", ".join(name for name, _ in self.named_parameters()) or "nothing"

@@ -18,10 +18,13 @@ from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class Baseline(Neuron, ABC):
-    """What they share: a fixed step, plain torch in at least fp32, and a list of levels.
+    """What they share: a fixed step, plain torch in at least fp32, and a list of levels. They
+    begin every call anew.
 
     A subclass says in `levels` what it sends for the currents of T timesteps.
     """
+
+    streams = False
 
     def __init__(
         self, *, timesteps: int, capacity: int, low: float, high: float, gamma0: float, beta: float
@@ -54,7 +57,7 @@ class ILIF(Baseline):
     trained_only = "its reset takes away as many steps as its level"
 
     def __init__(
-        self, *, timesteps: int, capacity: int, gamma0: float = 1.0, beta: float = 0.25
+        self, *, timesteps: int = 1, capacity: int = 5, gamma0: float = 1.0, beta: float = 0.25
     ) -> None:
         n = integer("capacity", capacity, 255)
         shared: dict[str, Any] = {"timesteps": timesteps, "gamma0": gamma0, "beta": beta}
@@ -87,7 +90,7 @@ class MLF(Baseline):
     FIRST = 0.6
 
     def __init__(
-        self, *, timesteps: int, capacity: int, gamma0: float = 1.0, beta: float = 0.25
+        self, *, timesteps: int = 1, capacity: int = 5, gamma0: float = 1.0, beta: float = 0.25
     ) -> None:
         n = integer("capacity", capacity, 255)
         shared: dict[str, Any] = {"timesteps": timesteps, "gamma0": gamma0, "beta": beta}
@@ -121,7 +124,7 @@ class LMHT(Baseline):
 
     trained_only = "each of its timesteps sees the currents of all of them"
 
-    def __init__(self, *, timesteps: int, capacity: int, gamma0: float = 1.0) -> None:
+    def __init__(self, *, timesteps: int = 1, capacity: int = 5, gamma0: float = 1.0) -> None:
         n = integer("capacity", capacity, 255)
         super().__init__(
             timesteps=timesteps, capacity=n, low=0.5, high=n + 0.5, gamma0=gamma0, beta=1.0

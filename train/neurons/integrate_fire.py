@@ -34,12 +34,13 @@ class IntegrateFire(Neuron):
     ==========  ===============================================================================
     """
 
+    streams = False
     limit: Tensor
 
     def __init__(
         self,
         *,
-        timesteps: int,
+        timesteps: int = 1,
         threshold: float | Sequence[float] = 1.0,
         beta: float = 1.0,
         alpha: float = 1.0,

@@ -37,8 +37,8 @@ class LBQ(Neuron):
     def __init__(
         self,
         *,
-        timesteps: int,
-        capacity: int,
+        timesteps: int = 1,
+        capacity: int = 5,
         surrogate: Literal["relsg", "box"] = "relsg",
         low: float = 1.0,
         high: float | None = None,
@@ -77,7 +77,9 @@ class BinaryLIF(Neuron):
     The surrogate is an arctan's slope, its sharpness in units of the threshold.
     """
 
-    def __init__(self, *, timesteps: int, sharpness: float = 2.0, **shared: Unpack[Shared]) -> None:
+    def __init__(
+        self, *, timesteps: int = 1, sharpness: float = 2.0, **shared: Unpack[Shared]
+    ) -> None:
         sharpness = real("sharpness", sharpness, "above 0", lambda x: x > 0)
         quantizer = Quantizer(capacity=1, surrogate="arctan", sharpness=sharpness)
         super().__init__(timesteps=timesteps, quantizer=quantizer, **shared)
@@ -93,7 +95,7 @@ class Ternary(Neuron):
     def __init__(
         self,
         *,
-        timesteps: int,
+        timesteps: int = 1,
         learn_gamma: bool = False,
         scale_step: bool = False,
         low: float = 0.5,
@@ -125,8 +127,8 @@ class QuantReLU(Neuron):
     def __init__(
         self,
         *,
-        timesteps: int,
-        capacity: int,
+        timesteps: int = 1,
+        capacity: int = 5,
         low: float = 0.0,
         high: float | None = None,
         learn_gamma: bool = True,
@@ -159,7 +161,7 @@ class ReLU(nn.Module):
     stateful = False
     gamma: Tensor
 
-    def __init__(self, *, timesteps: int) -> None:
+    def __init__(self, *, timesteps: int = 1) -> None:
         super().__init__()
         self.timesteps = integer("timesteps", timesteps)
         self.emit_levels = False

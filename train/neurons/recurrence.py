@@ -13,6 +13,7 @@ time; ``sign(S)`` is not differentiated.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,14 +96,45 @@ def recurrence(
     emit_levels: bool,
 ) -> Tensor:
     """The definition of every levelled neuron: plain torch, at least fp32 inside; keeps dtype."""
+    out, _ = continued(
+        current,
+        None,
+        gamma,
+        lam,
+        timesteps=timesteps,
+        beta=beta,
+        alpha=alpha,
+        quantizer=quantizer,
+        emit_levels=emit_levels,
+    )
+    return out
+
+
+def continued(
+    current: Tensor,
+    v: Tensor | None,
+    gamma: Tensor,
+    lam: Tensor | None,
+    *,
+    timesteps: int,
+    beta: float | Tensor,
+    alpha: float | Tensor,
+    quantizer: Quantizer,
+    emit_levels: bool,
+) -> tuple[Tensor, Callable[[], Tensor]]:
+    """The same from a membrane ``v`` that earlier timesteps have left, None for 0; and what makes
+    the membrane that these timesteps leave."""
     compute = torch.promote_types(current.dtype, torch.float32)
     gamma, lam = gamma.to(compute), None if lam is None else lam.to(compute)
     levels: list[Tensor] = []
     u = current
     for step in current.to(compute).chunk(timesteps):
-        u = beta * (u - alpha * gamma * levels[-1].detach().sign()) + step if levels else step
+        if levels:
+            v = u - alpha * gamma * levels[-1].detach().sign()
+        u = step if v is None else beta * v + step
         level = _Level.apply(u, gamma, lam, quantizer)
         assert isinstance(level, Tensor)
         levels.append(level)
     out = levels[0] if timesteps == 1 else torch.cat(levels)
-    return (out if emit_levels else gamma.detach() * out).to(current.dtype)
+    sent = (out if emit_levels else gamma.detach() * out).to(current.dtype)
+    return sent, lambda: u - alpha * gamma * levels[-1].detach().sign()
