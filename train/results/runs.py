@@ -93,7 +93,8 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
         if net is not None:
             integer = percent(net["accuracy"])
             difference = points(net["accuracy"] - run.accuracy)
-        weights = f"{bits} bit{', trained so' if run.weight_bits else ''}" if bits else "float"
+        own = "".join(f", {count} in {layers}" for layers, count in run.layer_bits.items())
+        weights = f"{bits} bit{own}{', trained so' if run.weight_bits else ''}" if bits else "float"
         words = run.dataset, label(run), name, weights, _training(run), str(run.seed)
         yield *words, percent(run.accuracy), integer, difference, papers
 

@@ -46,7 +46,8 @@ class Run:
     averaged weights, which are then the ones evaluated, or 0, and `last_weights`, what the others
     gave; `seconds` of training; `ranges`, the least and greatest gamma and lambda of its layers,
     where it has them; `network`, what differs from the model's own shape, as ``widths=[64, 128]``,
-    or ""; `activity`, the weight of events in the loss.
+    or ""; `activity`, the weight of events in the loss; `layer_bits`, the weight bits of layers
+    that have others than `weight_bits`, by pattern of their names.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Run:
     ranges: Mapping[str, float] = field(default_factory=dict)
     network: str = ""
     activity: float = 0.0
+    layer_bits: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def neuron_changes(self) -> tuple[str, ...]:
@@ -112,9 +114,10 @@ class Results:
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
         """Measured networks with these values, one per dataset, T, N and width: of several, the one
         that is best in float. By dataset, the paper's first; most weight bits first, then by
-        capacity. Those that paid for their events in training have a table of their own.
+        capacity. Those that paid for their events in training have a table of their own, and those
+        of several widths are left out.
         """
-        paid = {name for name, run in self.runs.items() if run.activity}
+        paid = {name for name, run in self.runs.items() if run.activity or run.layer_bits}
         found = [
             net
             for name, net in self.measured.items()
@@ -214,6 +217,7 @@ def collect(
         ranges={key: lines[-1][key] for key in RANGES if key in lines[-1]},
         network=_network(chosen),
         activity=train.activity,
+        layer_bits=train.layer_bits,
     )
 
 
@@ -238,13 +242,19 @@ def _changes(config: Config) -> list[str]:
     """What was set beside a shipped configuration, but the run it began with."""
     if config.name not in configurations.shipped():
         return []
-    shipped, own = flat(configurations.load(config.name).to_dict()), flat(config.to_dict())
     hidden = {*INCIDENTAL, "train.eval_every", "train.init"}
-    return [
+    shipped, own = configurations.load(config.name).to_dict(), config.to_dict()
+    bits = own["train"].pop("layer_bits")
+    before = flat(shipped)
+    changes = [
         f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-        for key, value in own.items()
-        if value != shipped[key] and key not in hidden
+        for key, value in flat(own).items()
+        if value != before[key] and key not in hidden
     ]
+    if bits != shipped["train"]["layer_bits"]:
+        table = ", ".join(f"{json.dumps(layers)} = {count}" for layers, count in bits.items())
+        changes.append(f"train.layer_bits={{ {table} }}")
+    return changes
 
 
 def _method(config: Config) -> str:
