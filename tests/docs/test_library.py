@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from simulators import needs_verilator
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import lbq_hw
 from lbq_hw import train
@@ -98,3 +101,47 @@ def test_train_is_imported_without_torch() -> None:
     code = "import sys, lbq_hw.train\nprint('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_training_leaves_metrics_checkpoints_and_a_tensorboard_file(
+    program: dict[str, Any],
+) -> None:
+    run = program["folder"] / "runs" / "tiny"
+    assert (run / "last.json").is_file()
+    written = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in written] == [*range(1, 9)]
+    events = EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("loss")] == [*range(1, 9)]
+    assert [*program["lines"][0]][-1] == "small_weights"
+
+
+def test_the_same_call_resumes_a_run_that_is_done(
+    program: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(program["folder"])
+    again = program["fit"](
+        *(program[name] for name in ("net", "spec", "train_loader", "test_loader", "recipe")),
+        out="runs/tiny",
+        resume=True,
+    )
+    left, right = again.model.state_dict(), program["model"].state_dict()
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_bits_are_those_of_the_layer(program: dict[str, Any]) -> None:
+    bits = {path: m.bits for path, m in program["narrow"].named_modules() if hasattr(m, "bits")}
+    assert bits == {"stem.0": 4, "conv.0": 2, "readout": 8}
+
+
+def test_the_ann_of_the_page_is_converted_and_tuned(program: dict[str, Any]) -> None:
+    assert program["trained"].metrics["test_accuracy"] > 80
+    assert program["tuned"].metrics["test_accuracy"] > 80
+    names = [n for n, m in program["converted"].named_modules() if isinstance(m, train.LBQ)]
+    assert names == ["2"]
+
+
+def test_the_states_of_100_single_steps_are_those_of_the_page(program: dict[str, Any]) -> None:
+    assert len(program["steps"]) == 100
+    assert torch.cat(program["steps"]).unique().numel() > 2

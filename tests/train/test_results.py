@@ -13,7 +13,7 @@ from lbq_hw import file, zoo
 from lbq_hw.datasets.fitting import Samples
 from lbq_hw.train import config, measure
 from lbq_hw.train.results import ablation as ablations
-from lbq_hw.train.results import events, layers, page, runs, store
+from lbq_hw.train.results import events, layers, levels, page, runs, store, summary
 from lbq_hw.train.results.command import figure_note, main
 from lbq_hw.train.results.runs import recipes
 
@@ -22,7 +22,20 @@ DOCS = ROOT / "docs" / "results"
 
 
 def test_the_page_is_what_its_json_gives():
-    assert page.page(store.load(DOCS)) == (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    results = store.load(DOCS)
+    assert page.page(results) == (DOCS / summary.DETAILS).read_text(encoding="utf-8")
+    first = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert summary.page(results) == first
+    assert len(first.splitlines()) < 200
+
+
+def test_the_figures_of_the_first_page_are_of_its_json():
+    results = store.load(DOCS)
+    for name, data in (
+        (summary.FIGURE, summary.additions(results)),
+        (levels.FIGURE, levels.facts(results)),
+    ):
+        assert figure_note(data) in (DOCS / name).read_text(encoding="utf-8")
 
 
 def test_the_figure_is_of_the_network_that_the_page_describes():
@@ -42,7 +55,7 @@ def test_the_dots_are_the_runs_of_the_page():
 
 
 def test_the_files_of_the_page_are_small():
-    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 900_000
+    assert sum(path.stat().st_size for path in DOCS.rglob("*") if path.is_file()) < 1_100_000
 
 
 RUN = store.Run(
@@ -125,7 +138,7 @@ def unwrapped(text):
 
 def test_without_files_every_section_says_that_it_is_left_out(folder):
     assert main([str(folder)]) == 0
-    text = folder.with_suffix(".md").read_text(encoding="utf-8")
+    text = (folder / summary.DETAILS).read_text(encoding="utf-8")
     assert text.count("\n## ") == text.count("\nLeft out: ") == len(page.SECTIONS)
     assert not rows_of(text)
     assert not (folder / layers.FIGURE).exists()
@@ -307,9 +320,9 @@ def test_the_papers_savings_follow_from_its_counts():
 def test_layers_are_described_and_drawn(folder, measured):
     write(folder / "measured" / "t2.json", measured)
     assert main([str(folder)]) == 0
-    text = folder.with_suffix(".md").read_text(encoding="utf-8")
+    text = (folder / summary.DETAILS).read_text(encoding="utf-8")
     figure = (folder / layers.FIGURE).read_text(encoding="utf-8")
-    assert "(results/layers.svg)" in text
+    assert "(layers.svg)" in text
     assert figure_note(measured) in figure
     rows = {row[0]: row for row in rows_of(text)}
     assert rows["coefficient of variation of gamma"][1:] == [
@@ -434,7 +447,8 @@ def test_every_run_of_the_figure_is_drawn(folder, capsys):
     assert figure_note(ablations.facts(store.load(folder))) in drawn
     for text in ("V1: fixed step, box on [1, N]", "LBQ: learned step, ReLSG-ET", "first step 1"):
         assert f">{text}</text>" in drawn
-    assert "results/ablation.svg" in page.page(store.load(folder))
+    assert "(ablation.svg)" in page.page(store.load(folder))
+    assert "(results/ablation.svg)" in summary.page(store.load(folder))
 
 
 def test_another_budget_is_another_table(folder):
@@ -743,3 +757,21 @@ def test_options_that_would_do_nothing_are_refused(options, message, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["folder", *options])
     assert message in capsys.readouterr().err
+
+
+def test_the_first_page_says_what_was_converted_and_what_neurons_cost(folder):
+    store.save(RUN, folder / "ablation" / "a.json")
+    layer = {"name": "stem.neuron", "active_ratio": 0.25}
+    counted = {"acs_unary": 3e6, "acs_bit_sparse": 2e6, "summary": {"active_ratio": 0.25}}
+    write(folder / "levels" / "a.json", counted | {"layers": [layer]})
+    row = {"timesteps": 1, "capacity": 5, "weight_bits": 4}
+    row |= {"converted": 80.0, "tuned": 91.0, "integer": 90.5}
+    ann = {"network": "ReLU ResNet", "dataset": "cifar10", "epochs": 30, "tune_epochs": 15}
+    write(folder / "conversion.json", ann | {"batch": 256, "seed": 0, "ann": 92.0, "rows": [row]})
+    rows = rows_of(summary.page(store.load(folder)))
+    assert ["1", "92.00", "80.00", "91.00", "90.50"] in rows
+    assert ["LBQ: learned step, ReLSG-ET", "1", "97.30", "0.250", "3.00", "2.00"] in rows
+    drawn = levels.facts(store.load(folder))
+    assert drawn == [
+        {"row": "LBQ: learned step, ReLSG-ET", "layers": ["stem.neuron"], "active": [0.25]}
+    ]

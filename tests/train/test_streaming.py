@@ -55,10 +55,10 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.merge, self.conv, self.pool = MergeTime(), nn.Conv2d(1, 4, 3), nn.AvgPool2d(2)
+        self.merge, self.conv, self.pool = MergeTime(), nn.Conv2d(1, 4, 1), nn.AvgPool2d(2)
         self.first = LBQ(gamma0=0.5, learn_gamma=False)
         self.second = LBQ(gamma0=0.25, learn_gamma=False)
-        self.hidden, self.fc, self.mean = nn.Conv2d(4, 8, 1), nn.Linear(72, 10), TimeMean(1)
+        self.hidden, self.fc, self.mean = nn.Conv2d(4, 8, 1), nn.Linear(128, 10), TimeMean(1)
         with torch.no_grad():
             for parameter in (*self.conv.parameters(), *self.hidden.parameters()):
                 parameter.copy_((16 * parameter).round() / 16)

@@ -10,6 +10,8 @@ A folder of results holds:
 | measured/NAME.json | integer networks: ``python -m train.measure`` |
 | bench-gpu.json | ``make bench-gpu ARGS="--json FILE"`` |
 | profile-gpu.json | ``make bench-gpu ARGS="--profile --json FILE"`` |
+| levels/NAME.json | what neurons of an ablation's run send: ``python -m train.analyze`` |
+| conversion.json | a converted ANN: ``python docs/examples/convert.py`` |
 | notes.json | what a reader should know beside the numbers: paragraphs by section |
 
 What is missing is left out of the page, with a sentence that says so.

@@ -78,8 +78,7 @@ def section(results: Results) -> str | None:
     folders.sort(key=lambda name: -_some(results.ablations[name].values()).epochs)
     parts = []
     if folders:
-        picture = f"{results.folder.name}/{FIGURE}"
-        parts = [paragraph(*_learned_step(dots_of(results))), f"![every seed]({picture})\n"]
+        parts = [paragraph(*learned_step(dots_of(results))), f"![every seed]({FIGURE})\n"]
     tables = [_tables(results, name, told=name != folders[0]) for name in folders]
     return "\n".join([*parts, *tables]) or None
 
@@ -170,11 +169,17 @@ def _tables(results: Results, name: str, *, told: bool) -> str:
     rows = rows_of(runs)
     headings = ("", "T", "N", "beta", "first step", "gamma, by layer", "runs", "mean", "from", "to")
     made = [first, table((*headings, "paper"), (_cells(row, results.paper) for row in rows))]
-    square = list(_square(rows, results.paper))
-    if square:
-        made += [] if told else [_SQUARE]
-        made += [table(_SQUARE_HEADINGS, square, words=range(1))]
+    four = square(rows, results.paper)
+    if four:
+        made += [four] if told else [_SQUARE, four]
     return "\n".join(made)
+
+
+def square(rows: list[Row], paper: Mapping[str, Any]) -> str:
+    """The paper's four variants by reading of its box and by first step; empty where none was
+    run."""
+    found = list(_square(rows, paper))
+    return table(_SQUARE_HEADINGS, found, words=range(1)) if found else ""
 
 
 def _cells(row: Row, paper: Mapping[str, Any]) -> tuple[str, ...]:
@@ -191,7 +196,7 @@ def _papers(row: Row, paper: Mapping[str, Any]) -> float | None:
     return theirs(replace(row.runs[0], network=""), paper)
 
 
-def _learned_step(rows: list[Row]) -> Iterator[str]:
+def learned_step(rows: list[Row]) -> Iterator[str]:
     """Whether a learned step gains over a fixed one of the same first value, from the rows."""
     known = {(row.method, row.first_step): row for row in rows if row.papers}
     for (method, step), fixed in known.items():

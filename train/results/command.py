@@ -6,14 +6,16 @@ import argparse
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from lbq_hw.train.results import ablation, layers, page, store
+from lbq_hw.train.results import ablation, layers, levels, page, store, summary
 
 _EPILOG = """\
 examples:
   python -m train.results docs/results
-      write docs/results.md and the figures docs/results/layers.svg and ablation.svg
+      write docs/results.md, docs/results/details.md and the figures in docs/results
   python -m train.results docs/results/ablation --collect runs/v1 runs/v2 runs/v3
       add a row a run: docs/results/ablation/v1.json and so on
   python -m train.results docs/results/validation --collect runs/a runs/b
@@ -68,18 +70,26 @@ def figure_note(data: object) -> str:
 
 def _write_page(folder: Path, out: Path) -> None:
     results = store.load(folder)
-    out.write_text(page.page(results), encoding="utf-8")
-    print(f"wrote {out}")
-    net, rows = layers.described(results), ablation.facts(results)
-    if net is not None:
-        from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
-
-        path = folder / layers.FIGURE
-        figures.draw_row(layers.facts(net), path, note=figure_note(net))
+    for path, text in (
+        (out, summary.page(results)),
+        (folder / summary.DETAILS, page.page(results)),
+    ):
+        path.write_text(text, encoding="utf-8")
         print(f"wrote {path}")
-    if rows:
-        from lbq_hw.train.results import dots  # likewise
+    from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
+    from lbq_hw.train.results import dots, pictures
 
-        path = folder / ablation.FIGURE
-        dots.draw(rows, path, note=figure_note(rows))
-        print(f"wrote {path}")
+    net = layers.described(results)
+    drawn: dict[str, tuple[Callable[..., None], Any, Any]] = {
+        layers.FIGURE: (figures.draw_row, net and layers.facts(net), net),
+    }
+    for name, draw, data in (
+        (ablation.FIGURE, dots.draw, ablation.facts(results)),
+        (summary.FIGURE, pictures.draw_additions, summary.additions(results)),
+        (levels.FIGURE, pictures.draw_activity, levels.facts(results)),
+    ):
+        drawn[name] = draw, data, data
+    for name, (draw, data, source) in drawn.items():
+        if data:
+            draw(data, folder / name, note=figure_note(source))
+            print(f"wrote {folder / name}")

@@ -61,7 +61,6 @@ def section(results: Results) -> str | None:
     headings += [f"P({k})" for k in range(1, net["capacity"] + 1)]
     headings += ["popcount", "bit-sparse ACs in, M"]
     rows = (_row(layer, tails=tails) for layer in layers)
-    picture = f"{results.folder.name}/{FIGURE}"
     return "\n".join(
         (
             paragraph(
@@ -71,7 +70,7 @@ def section(results: Results) -> str | None:
                 "the layer's own inputs, padding taps not counted.",
                 "" if tails else _tail_range(net, results),
             ),
-            f"![gamma by layer; entropy against active ratio; levels by layer]({picture})\n",
+            f"![gamma by layer; entropy against active ratio; levels by layer]({FIGURE})\n",
             table(("", *columns), summary),
             table(headings, rows),
         )

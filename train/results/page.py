@@ -1,4 +1,4 @@
-"""The page: its sections, each from its own JSON, and what is missing said."""
+"""The page of details: its sections, each from its own JSON, and what is missing said."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def page(results: Results) -> str:
     if unknown:
         raise ValueError(f"notes.json must have keys of {', '.join(SECTIONS)}, not {unknown!r}")
     parts = [
-        "# Results: ResNet-20 on CIFAR-10 and CIFAR-100, and smaller networks\n",
+        "# Results in detail: ResNet-20 on CIFAR-10 and CIFAR-100, and smaller networks\n",
         f"<!-- made by python -m train.results docs/{folder}; change the JSON, not this file -->\n",
         paragraph(
-            "Ours beside the paper's. Every number comes from the JSON files in",
-            f"[{folder}]({folder}).",
+            f"Ours beside the paper's; the [first page](../{folder}.md) has what matters most.",
+            "Every number comes from the JSON files beside this one.",
         ),
     ]
     for key, section in SECTIONS.items():

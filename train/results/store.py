@@ -97,8 +97,9 @@ class Results:
 
     `ablations` are neurons compared at one budget each, by folder: ``ablation`` and
     ``ablation-NAME``. `validation` are runs that were made to choose a recipe: the accuracy of each
-    is that of images held out of its training split. Of the run NAME are the networks NAME and
-    NAME-Kbit, with K the width of their weights.
+    is that of images held out of its training split. `levels` is what the neurons of runs of an
+    ablation send, by run; `conversion`, an ANN that was converted. Of the run NAME are the networks
+    NAME and NAME-Kbit, with K the width of their weights.
     """
 
     folder: Path
@@ -110,6 +111,8 @@ class Results:
     bench: Mapping[str, Any] | None
     profile: Mapping[str, Any] | None
     notes: Mapping[str, str]
+    levels: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    conversion: Mapping[str, Any] | None = None
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
         """Measured networks with these values, one per dataset, T, N and width: of several, the one
@@ -147,7 +150,7 @@ def load(folder: Path) -> Results:
     ValueError where a measured network is not of the run that its name says.
     """
     bench, profile = folder / "bench-gpu.json", folder / "profile-gpu.json"
-    notes = folder / "notes.json"
+    notes, conversion = folder / "notes.json", folder / "conversion.json"
     results = Results(
         folder=folder,
         paper=_read(folder / "paper.json"),
@@ -158,6 +161,8 @@ def load(folder: Path) -> Results:
         bench=_read(bench) if bench.is_file() else None,
         profile=_read(profile) if profile.is_file() else None,
         notes=_read(notes) if notes.is_file() else {},
+        levels={path.stem: _read(path) for path in sorted(folder.glob("levels/*.json"))},
+        conversion=_read(conversion) if conversion.is_file() else None,
     )
     for name, net in results.measured.items():
         run = results.run_of(name)
