@@ -24,7 +24,10 @@ from lbq_hw.train.fitting import evaluate
 from lbq_hw.train.measure import measure
 
 AUGMENT = {"cifar10": AugmentConfig(crop=4, flip=True, autoaugment=True, cutout=16)}
-PIXELS = {"cifar10": {"bits": 8}, "digits": {"bits": 5, "full_scale": 16}}
+PIXELS: dict[str, dict[str, Any]] = {
+    "cifar10": {"bits": 8},
+    "digits": {"bits": 5, "full_scale": 16},
+}
 
 
 class BasicBlock(nn.Module):
