@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ from lbq_hw.tools.process import StoppedError, finish
 from lbq_hw.train.nir import read
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """An interrupt raises KeyboardInterrupt, also where tests run in the background of a shell,
+    which has its children ignore it.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def killing(number: signal.Signals) -> Any:
