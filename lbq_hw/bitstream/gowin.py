@@ -23,7 +23,7 @@ from lbq_hw.tools import need
 # Of the makers' data, as openFPGALoader has them.
 IDCODES = {"GW1N-9C": 0x1100481B, "GW2A-18C": 0x0000081B}
 _UNDECODED = (
-    "the IO standard, drive and pull of the pins",
+    "the IO standard, drive and pull of the pins, and whether an output of 1.8 V is read too",
     "the rows of LUTs, flip-flops and wires, which are compared with those that the packer gives "
     "for the routed design",
 )
@@ -218,12 +218,20 @@ def pads(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[s
             if table is None:
                 continue
             words = settings(chip, where, "IOB", table, attrids.iob_attrids)
-            ways = ("PADDI" in words, "ODMUX" in words or "ODMUX_1" in words)
-            if any(ways):
+            if way := way_of(words):
                 pad = _pad(chip, row, column, bel[-1])
-                way = {(1, 0): "input", (0, 1): "output", (1, 1): "inout"}[ways]
                 found[pins.get(pad, pad)] = Pad(way=way, row=row, column=column, bel=bel)
     return found
+
+
+def way_of(words: dict[str, int]) -> str:
+    """Whether settings of a pad are those of an `input`, an `output` or an `inout`; or of none.
+
+    An output of 1.8 V has a level of its drive, and with it the fuses that make a pad an input.
+    """
+    driven = "ODMUX" in words or "ODMUX_1" in words
+    read = "PADDI" in words and not (driven and "DRIVE_LEVEL" in words)
+    return {(1, 0): "input", (0, 1): "output", (1, 1): "inout", (0, 0): ""}[read, driven]
 
 
 def _pad(chip: Any, row: int, column: int, letter: str) -> str:

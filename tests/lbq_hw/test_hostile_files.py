@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import build, evaluate, file, package, report, zoo
+from lbq_hw import build, evaluate, file, package, plan, report, zoo
 from lbq_hw.compiler import __main__ as compiler
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
-from lbq_hw.cycles import __main__ as cycles
 from lbq_hw.file import FileError
 from lbq_hw.host import __main__ as host
 from lbq_hw.package import PackageError
@@ -40,7 +39,7 @@ SECONDS, MEMORY = 5.0, 1 << 30
 MODEL_COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "lbq_hw.evaluate": evaluate.main,
     "lbq_hw.compiler": compiler.main,
-    "lbq_hw.cycles": cycles.main,
+    "lbq_hw.plan": lambda arguments: plan.main(["--board", "icebreaker", *arguments]),
     "sim": simulation.main,
     "lbq_hw.build": lambda arguments: build.main(["--board", "icebreaker", *arguments]),
 }
@@ -260,7 +259,7 @@ def pack(folder: Path, data: bytes, **changes: Any) -> Path:
     (folder / "net.lbq").write_bytes(data)
     facts: dict[str, Any] = {
         "format": "lbq-package",
-        "version": 1,
+        "version": package.VERSION,
         "board": "sim",
         "config": {},
         "clock_hz": 1_000_000,
@@ -406,7 +405,7 @@ def test_a_name_that_looks_like_markup_is_shown_as_it_is(
     model.write_bytes(forged(rename(1, name)))
     for command, *options in (
         (evaluate.main, "--limit", "2"),
-        (cycles.main, "--images", "1"),
+        (plan.main, "--board", "icebreaker", "--images", "1"),
         (compiler.main,),
     ):
         assert command(["--model", str(model), *options]) == 0
@@ -445,7 +444,7 @@ def sparse(path: Path, size: int) -> Path:
         ("lbq_hw.evaluate", "too many layers"),
         ("lbq_hw.evaluate", "a manifest of 100 MB"),
         ("lbq_hw.compiler", "levels without end"),
-        ("lbq_hw.cycles", "meta 10,000 deep"),
+        ("lbq_hw.plan", "meta 10,000 deep"),
         ("lbq_hw.build", "name climbs out of the folder"),
         ("sim", "huge padding"),
         ("sim.board", "bias of -2^63"),

@@ -14,7 +14,8 @@ from lbq_hw import bitstream, boards, flow, zoo
 from lbq_hw.bitstream import Files, MissingError
 from lbq_hw.flow import FlowError, Job, Options, proofs
 
-RUN = {"seed": 1, "images": 5, "equal": True, "difference": None, "cycles": 1.0}
+RUN = {"simulator": "Verilator, seed 1", "images": 5, "equal": True, "difference": None}
+SECOND = RUN | {"simulator": "Verilator, seed 2", "images": 1}
 
 
 def prove(
@@ -33,22 +34,27 @@ def prove(
 
 
 def test_equal_logits_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = {"equal": True, "images": 5, "runs": [RUN, RUN | {"seed": 2, "images": 1}]}
+    four = {"simulator": "Icarus, four states", "images": 1, "equal": True}
+    facts = {"equal": True, "images": 5, "runs": [RUN, SECOND, four]}
     note, product = prove(facts, tmp_path, monkeypatch)
-    assert note == (
-        "the bitstream gave equal logits on 5 images, and from 2 states of what begins unknown"
-    )
+    states = "from 2 states of what begins unknown"
+    assert note == f"the bitstream gave equal logits on 5 images, {states}, and in four states"
     assert product == facts
+    four = {"simulator": "Icarus, four states", "images": 1, "skipped": "it is long"}
+    note, _ = prove(facts | {"runs": [RUN, SECOND, four]}, tmp_path, monkeypatch)
+    assert note.endswith(f", {states}, and not in four states, for it is long")
 
 
 def test_a_difference_names_the_seed_and_the_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = [RUN, RUN | {"seed": 2, "equal": False, "difference": "image 0"}]
+    runs = [RUN, SECOND | {"equal": False, "difference": "image 0"}]
     facts = {"equal": False, "images": 5, "runs": runs}
     with pytest.raises(FlowError) as caught:
         prove(facts, tmp_path, monkeypatch, code=1)
-    assert str(caught.value) == ("the bitstream differs from the golden model with seed 2: image 0")
+    assert str(caught.value) == (
+        "the bitstream differs from the golden model (Verilator, seed 2): image 0"
+    )
 
 
 def test_a_missing_tool_skips_the_step_with_its_command(

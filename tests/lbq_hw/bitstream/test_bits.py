@@ -286,3 +286,21 @@ def test_what_was_not_asked_for_is_said_in_one_sentence(asked: Asked, sentence: 
 
 def test_what_was_asked_for_passes() -> None:
     compare(FOUND, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("names", "way"),
+    [
+        (("OPENDRAIN", "DRIVE", "IO_TYPE", "PADDI"), "input"),
+        (("SLEWRATE", "PERSISTENT", "ODMUX"), "output"),
+        (("OPENDRAIN", "IO_TYPE", "DRIVE_LEVEL", "DRIVE", "ODMUX", "PADDI"), "output"),
+        (("OPENDRAIN", "DRIVE", "IO_TYPE", "ODMUX", "PADDI"), "inout"),
+        (("BANK_VCCIO",), ""),
+    ],
+    ids=["input", "output", "output of 1.8 V", "inout", "unused"],
+)
+def test_the_way_of_a_pin_of_a_gowin_follows_from_its_settings(
+    names: tuple[str, ...], way: str
+) -> None:
+    """As the LED of a Tang Nano 9K is decoded, and its clock, UART and unused pads."""
+    assert gowin.way_of(dict.fromkeys(names, 1)) == way
