@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.chips import Chip
 from lbq_hw.core.external.port import MemoryPort
@@ -13,19 +13,19 @@ __all__ = ["TapePages"]
 class TapePages(wiring.Component):
     """Asks for all pages from the first one on, from a start to a stop, and gives their words.
 
-    Timing. The first page is asked for in the cycle after ``start``. After a stop, words that were
-    asked for are taken and forgotten, one per cycle.
+    Timing. The first page is asked for in the cycle after ``start``. A page that is asked for when
+    the stop comes still comes, and no other.
 
     Members
     -------
     start : in
         One cycle, not while ``active``.
     stop : in
-        Ends a run.
+        Level: no further page.
     words : stream of words, out
-        Of the run.
+        Of the run; whoever stops it takes the rest of them.
     active : out
-        From the cycle after ``start`` until all that was asked for is forgotten.
+        From the cycle after ``start`` until all that was asked for is taken.
     empty : in
         The memory has no word that is still to be given.
     port : `MemoryPort`
@@ -47,23 +47,22 @@ class TapePages(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        chip, access, words = self._chip, self.port.access, self.port.words
+        chip, access = self._chip, self.port.access
         running = Signal()
         page = Signal(chip.address_bits - chip.column_bits)
         m.d.comb += [
             access.valid.eq(running),
             access.payload.address.eq(Cat(Const(0, chip.column_bits), page)),
             access.payload.more.eq(-1),
-            self.words.valid.eq(words.valid & running),
-            self.words.payload.eq(words.payload),
-            words.ready.eq(self.words.ready | ~running),
         ]
+        connect(m, flipped(self.port.words), flipped(self.words))
         with m.If(access.valid & access.ready):
             m.d.sync += page.eq(page + 1)
         with m.If(self.start):
             m.d.sync += [running.eq(1), self.active.eq(1), page.eq(0)]
         with m.Elif(self.stop):
-            m.d.sync += running.eq(0)
+            with m.If(access.ready):
+                m.d.sync += running.eq(0)
             with m.If(~running & self.empty):
                 m.d.sync += self.active.eq(0)
         return m

@@ -24,10 +24,9 @@ class TapePort(wiring.Signature):
     start : out
         One cycle with ``aligned``: read from the first word on. It is cycle 0 of the run.
     stop : out
-        Level, from the cycle after the last word that a run takes to its start: end what is under
-        way, and forget the words that wait.
+        Level, from the cycle after the last word that a run takes to its start: ask for no more.
     words : stream of words, in
-        Only in a run.
+        Those that come during ``stop`` are taken at once, and forgotten.
     """
 
     def __init__(self, word_bits: int):

@@ -34,7 +34,8 @@ class TapeReader(wiring.Component):
     cycle after its last word was taken.
 
     Errors. TAPE and CRC as in docs/external-memory.md; slices of the wrong item may have been given
-    by then, to addresses that do not exist too. After an error, END or ``stop`` no word is taken.
+    by then, to addresses that do not exist too. After an error, END or ``stop`` words are taken as
+    they come, and forgotten.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class TapeReader(wiring.Component):
     resting : in
         All of them are done, in this cycle or before.
     busy : out
-        There is something to take.
+        Words are read.
     waiting : out
         An item waits for a pass.
     allow : out
@@ -93,7 +94,8 @@ class TapeReader(wiring.Component):
         chains = Signal()  # `data` has the CRC of an item, with which that of the next begins
         # Why it failed, each known late in its cycle: one register of them all would be the latest.
         illegal, corrupt, unfinished, spoiled = Signal(), Signal(), Signal(), Signal()
-        given, complete = self._assemble(m)
+        reads = Signal()  # the word that comes is one to read
+        given, complete = self._assemble(m, reads)
         spent, wrong = self._watch(m, place, first, payload, complete)
         with m.If(wrong):
             m.d.sync += spoiled.eq(1)
@@ -104,10 +106,11 @@ class TapeReader(wiring.Component):
         ends = place.address == tape.END
         m.d.comb += [
             crc.data.eq(Mux(chains, self.data, self.i.payload)),
-            crc.valid.eq(chains | (self.i.valid & self.i.ready)),
+            crc.valid.eq(chains | (self.i.valid & reads)),
             crc.start.eq(~self.busy),
             place.given.eq(given),
             place.step.eq(payload),
+            self.i.ready.eq(reads | ~self.busy),
             self.addr.eq(place.address),
             self.written.eq(place.named & payload.replicate(len(Region))),
         ]
@@ -133,11 +136,11 @@ class TapeReader(wiring.Component):
                 m.d.sync += Cat(illegal, corrupt, unfinished, spoiled).eq(0)
                 m.next = "ADDRESS"
             with state("ADDRESS"):
-                m.d.comb += [self.i.ready.eq(1), place.load.eq(complete)]
+                m.d.comb += [reads.eq(1), place.load.eq(complete)]
                 with m.If(complete):
                     m.next = "COUNT"
             with state("COUNT"):
-                m.d.comb += self.i.ready.eq(1)
+                m.d.comb += reads.eq(1)
                 with m.If(complete):
                     m.d.sync += item.eq(given)
                     m.next = "GATE"
@@ -152,13 +155,13 @@ class TapeReader(wiring.Component):
                 with m.Else():
                     m.next = "PAYLOAD"
             with state("PAYLOAD"):
-                m.d.comb += self.i.ready.eq(1)
+                m.d.comb += reads.eq(1)
                 with m.If(complete):
                     m.d.sync += [payload.eq(1), item.slices.eq(item.slices - 1)]
                     with m.If(item.slices == 1):
                         m.next = "CRC"
             with state("CRC"):
-                m.d.comb += self.i.ready.eq(1)
+                m.d.comb += reads.eq(1)
                 with m.If(complete):
                     m.next = "CHECK"
             with state("CHECK"):
@@ -176,9 +179,9 @@ class TapeReader(wiring.Component):
                     m.d.comb += self.allow.eq(place.address == tape.PASS)
         return m
 
-    def _assemble(self, m):
+    def _assemble(self, m, reads):
         """The slice whose last word this may be, and whether it is and is taken."""
-        word, taken = self.i.payload, self.i.valid & self.i.ready
+        word, taken = self.i.payload, self.i.valid & reads
         if len(word) == SLICE:
             return word, taken
         low, upper = Signal.like(word), Signal()

@@ -37,7 +37,7 @@ class TapeRunner(wiring.Component):
     error_at : out
         The passes that were done, for an error that is no record's.
     reading : out
-        There is something to take.
+        Words are read.
     records, weights, params : out
         As in `TapeWrites`.
     """

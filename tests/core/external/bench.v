@@ -22,12 +22,13 @@ module bench #(parameter DATA_BITS = 16);
     reg [8*256-1:0] name;
     reg active = 0;
     wire start = starting && aligned;
-    wire ready = running && cycle >= earliest && left > 0;
+    wire reads = running && left > 0;
+    wire ready = !reads || cycle >= earliest;
 
     memory dut(
         .clk(clk), .rst(rst),
         .tape__calibrated(calibrated), .tape__aligned(aligned), .tape__start(start),
-        .tape__stop(!start && !(running && left > 0)), .tape__words__valid(words_valid),
+        .tape__stop(!start && !reads), .tape__words__valid(words_valid),
         .tape__words__ready(ready), .tape__words__payload(word),
         .host__request__valid(request_valid), .host__request__ready(request_ready),
         .host__request__payload({data, address, request_write}),
@@ -77,7 +78,7 @@ module bench #(parameter DATA_BITS = 16);
             running <= 1;
             earliest <= cycle + 1;
         end
-        if (words_valid && ready) begin
+        if (reads && words_valid && ready) begin
             $display("word %0d %h %0d", cycle, word, earliest);
             left <= left - 1;
             if (($random(seed) & 255) < rate) earliest <= cycle + 1;

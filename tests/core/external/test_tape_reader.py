@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain, repeat
 
 import pytest
 from core.external.tape_bench import CORE, words_of, write
@@ -13,7 +14,6 @@ from lbq_hw.core.external.tape_reader import TapeReader
 from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
-from lbq_hw.sim.models.traffic import never
 
 PASS, END = TapeItem(address=tape.PASS), TapeItem(address=tape.END)
 
@@ -30,17 +30,18 @@ START = 2  # cycle of the start; words come from the cycle after on
 def read(
     data: bytes, *, script: list[dict] | None = None, bits: int = 16
 ) -> tuple[list[int], dict[str, list[int]]]:
-    """Cycles in which words were taken, and what was seen."""
+    """Cycles in which words were read, and what was seen."""
     reader = TapeReader(CORE.with_(external=bits))
     bench = Bench(reader)
-    words = bench.add(Words(reader.i, words_of(data, bits), never))
+    waits = chain(repeat(True, START + 1), repeat(False)).__next__
+    words = bench.add(Words(reader.i, words_of(data, bits), waits))
     given = {name: getattr(reader, name) for name in ("start", "stop", "begun", "resting")}
     started = [{"resting": 1}] * START + [{"resting": 1, "start": 1}]
     bench.script(given, started + (script or [{"resting": 1}] * 400))
     names = ("busy", "waiting", "allow", "ended", "error", "written", "addr", "data")
     seen = bench.probe(**{name: getattr(reader, name) for name in names})
     bench.run()
-    return words.cycles, seen
+    return [cycle for cycle in words.cycles if seen["busy"][cycle]], seen
 
 
 def encoded(*items: TapeItem, bits: int = 16) -> bytes:
@@ -85,16 +86,15 @@ def test_an_item_is_taken_from_the_cycle_after_its_pass_is_done() -> None:
     assert read(data, script=script)[0][12 + 4] == 78 + 1
 
 
-def test_nothing_is_taken_after_a_stop_and_a_start_begins_anew() -> None:
+def test_words_after_a_stop_are_forgotten_and_a_start_begins_anew() -> None:
     data = encoded(write(Region.RUNS, 3, 0, 2), PASS)
     idle = {"resting": 1}
     script = [idle] * 20 + [idle | {"stop": 1}] + [idle] * 10
     taken, seen = read(data, script=script)
     assert max(taken) == START + 1 + 20
     assert ones(seen["busy"])[-1] == START + 1 + 20
-    again = [*words_of(data, 16)]
-    head = b"".join(word.to_bytes(2, "little") for word in again[: len(taken)])
-    taken, seen = read(head + data, script=[*script, idle | {"start": 1}, *[idle] * 100])
+    before = (data * 2)[: 2 * (len(taken) + 10 + 1)]  # one a cycle, that of the start too
+    taken, seen = read(before + data, script=[*script, idle | {"start": 1}, *[idle] * 100])
     assert any(seen["ended"])
     assert not any(seen["error"])
 

@@ -89,7 +89,7 @@ def test_everything_happens_in_the_cycles_of_the_schedule(number: int, seed: int
 
     whole = [tape.head(config, 0), *items, TapeItem(address=tape.END)]
     taken, begins, end = expected_words(whole, durations, timing)
-    assert memory.taken == taken
+    assert memory.taken[: len(taken)] == taken  # the rest is forgotten
     assert [cycle - START for cycle in walks.begins] == begins
     assert walks.finished is not None
     assert (walks.finished - START, walks.error) == (end, (0, 0))
