@@ -23,6 +23,8 @@ class CollidingPlatform:
     colliding reads are inverted.
     """
 
+    checks = True
+
     def __init__(self) -> None:
         self.wrapped = 0
 

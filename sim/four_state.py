@@ -7,12 +7,17 @@ that reaches it differs.
 
 from __future__ import annotations
 
+import pathlib
 import shutil
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from lbq_hw.config import CoreConfig
+from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
 
 LIMIT = 300_000
 """Cycles that are simulated at most: Icarus does some hundred of a whole core per second."""
@@ -45,7 +50,39 @@ endmodule
 """
 
 
-def run(verilog: str, record: Path, *, memory: bytes = b"") -> dict[str, Any]:
+def smallest(config: CoreConfig) -> Network:
+    """A network with one pixel, two neurons and two classes, for any core: loading it takes the
+    least of the line's time.
+    """
+    neuron = Neuron(
+        capacity=1, theta=np.array([1, 2]), reset=np.array([1, 2]), decay=1, decay_bits=0
+    )
+    hidden = Layer(
+        name="hidden",
+        shape=(2, 1, 1),
+        paths=(Path(source=INPUT, weight=np.array([[[[1]]], [[[-1]]]])),),
+        bias=np.array([0, 2]),
+        fraction_bits=0,
+        neuron=neuron,
+    )
+    logits = Layer(
+        name="logits",
+        shape=(2, 1, 1),
+        paths=(Path(source="hidden", weight=np.array([[[[1]], [[-1]]], [[[-1]], [[1]]]])),),
+        bias=np.array([0, 1]),
+        fraction_bits=0,
+        neuron=None,
+    )
+    return Network(
+        name="smallest",
+        input=Input(shape=(1, 1, 1), static=True, bits=1),
+        timesteps=1,
+        weight_bits=config.weight_bits,
+        layers=(hidden, logits),
+    )
+
+
+def run(verilog: str, record: pathlib.Path, *, memory: bytes = b"") -> dict[str, Any]:
     """Facts for JSON: whether the sent line was equal, the cycles and the seconds.
 
     `verilog` has the module ``system``; `memory` is what its SDRAM holds.
@@ -56,7 +93,7 @@ def run(verilog: str, record: Path, *, memory: bytes = b"") -> dict[str, Any]:
     if cycles > LIMIT:
         return {"skipped": f"its {cycles:,} cycles are more than {LIMIT:,}"}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = pathlib.Path(name)
         (folder / "bench.v").write_text(verilog + _BENCH, encoding="utf-8")
         (folder / "memory").write_bytes(memory)
         shutil.copyfile(record, folder / "record")

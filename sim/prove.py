@@ -18,11 +18,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import bitstream, boards, package
+import numpy as np
+
+from lbq_hw import bitstream, boards, file, package
 from lbq_hw.bitstream import Chip, Files
 from lbq_hw.boards import Board
+from lbq_hw.compiler import compile_network
 from lbq_hw.flow import families
 from lbq_hw.host import __main__ as host
+from lbq_hw.isa.link import LEAST_DIVISOR
 from lbq_hw.package import Package
 from lbq_hw.sim import board as boards_bench
 from lbq_hw.sim import four_state, sdram
@@ -94,9 +98,17 @@ def _escaped(name: str) -> str:
 
 
 def run(
-    program: Path, packed: Package, *, images: int, raw: Path, options: Sequence[str]
+    program: Path,
+    packed: Package,
+    *,
+    images: int,
+    raw: Path,
+    options: Sequence[str],
+    more: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The host's facts of images on a running simulation; SimulatorError if it gives up."""
+    """The host's facts of images on a running simulation; SimulatorError if it gives up. `more` are
+    arguments of the host.
+    """
     memory = boards_bench.preloaded(packed)
     told, printed = io.StringIO(), io.StringIO()
     with (
@@ -107,7 +119,7 @@ def run(
         contextlib.redirect_stderr(told),
     ):
         arguments = ["--port", board.name, "--package", str(packed.folder), "--raw", str(raw)]
-        code = host.main([*arguments, "--images", str(images), "--compare", "--json"])
+        code = host.main([*arguments, "--images", str(images), "--compare", "--json", *more])
     if code not in (EQUAL, DIFFERS):
         raise SimulatorError(told.getvalue().strip().splitlines()[-1])
     return json.loads(printed.getvalue())
@@ -116,8 +128,8 @@ def run(
 def prove(
     files: Files, board: Board, packed: Package, *, raw: Path, images: int, seeds: int
 ) -> dict[str, Any]:
-    """Facts for JSON: `images` with the first seed, one image with each other, and the last run
-    again in a four-state simulator.
+    """Facts for JSON: `images` with the first seed, one image with each other, and one of the
+    smallest network in a four-state simulator.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -125,12 +137,12 @@ def prove(
             chip = bitstream.netlist(files, board, folder)
         except bitstream.MissingError as error:
             return {"skipped": str(error)}
-        text, record = verilog(chip, board, packed), folder / "record"
+        text = verilog(chip, board, packed)
         program = build_bench(text, boards_bench.BENCH, top="system", cache=CACHE, flags=UNKNOWN)
         runs: list[dict[str, Any]] = []
         for seed in range(1, seeds + 1):
             count = images if seed == 1 else 1
-            options = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}", f"+record={record}"]
+            options = ["+verilator+rand+reset+2", f"+verilator+seed+{seed}"]
             try:
                 facts = run(program, packed, images=count, raw=raw, options=options)
                 differing, cycles = facts["differing"], facts["cycles"]
@@ -149,10 +161,38 @@ def prove(
             if difference is not None:
                 break
         else:
-            again = four_state.run(text, record, memory=boards_bench.preloaded(packed))
-            runs.append({"simulator": "Icarus, four states", "images": runs[-1]["images"], **again})
+            runs.append(_four_states(program, text, packed, folder))
     equal = all(one.get("equal", True) for one in runs)
     return {"equal": equal, "images": images, "runs": runs, "compared": chip.compared}
+
+
+def _four_states(program: Path, text: str, packed: Package, folder: Path) -> dict[str, Any]:
+    """An image of the smallest network, at the line's highest rate: what the host sends and gets is
+    recorded, and played again in Icarus.
+    """
+    small, raw, record = folder / "smallest.lbq", folder / "smallest.npy", folder / "record"
+    network = four_state.smallest(packed.config)
+    file.save(network, small)
+    np.save(raw, np.ones((1, *network.input.shape), np.uint8))
+    compiled = compile_network(network, packed.config)
+    probe = package.write(
+        folder / "package",
+        board=packed.board,
+        config=packed.config,
+        model=small,
+        clock_hz=packed.clock_hz,
+        baud=packed.baud,
+        baked=False,
+        bitstream=packed.bitstream,
+        tape=compiled.tape if packed.config.external else b"",
+        chip=None if packed.memory is None else packed.memory.described(),
+    )
+    rate = ["--baud", str(packed.clock_hz // LEAST_DIVISOR)]
+    facts = run(program, probe, images=1, raw=raw, options=[f"+record={record}"], more=rate)
+    told = {"simulator": "Icarus, four states", "images": 1}
+    if facts["differing"]:
+        return told | {"equal": False, "difference": "image 0", "cycles": facts["cycles"]}
+    return told | four_state.run(text, record, memory=boards_bench.preloaded(probe))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -25,10 +25,10 @@ TOP = "accelerator"
 CACHE = Path("build/sim")
 # Verilator's makefile has its own optimisation flags, which come after -CFLAGS. What it calls slow
 # runs once, at the start.
-FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "-Wno-fatal",
+FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--assert", "-Wno-fatal",
          "-Wno-lint", "-CFLAGS", "-march=native", "-MAKEFLAGS", "OPT_FAST=-O2",
          "-MAKEFLAGS", "OPT_SLOW=-O0", "-MAKEFLAGS", "OPT_GLOBAL=-O1")  # fmt: skip
-UNKNOWN = ("-O3", "--x-assign", "unique", "--x-initial", "unique", "--noassert", "-Wno-fatal",
+UNKNOWN = ("-O3", "--x-assign", "unique", "--x-initial", "unique", "--assert", "-Wno-fatal",
            "-Wno-lint", "-MAKEFLAGS", "OPT_FAST=-O1", "-MAKEFLAGS", "OPT_SLOW=-O0",
            "-MAKEFLAGS", "OPT_GLOBAL=-O1")  # fmt: skip
 """Flags for a program in which what begins unknown is drawn from a seed of its command line."""

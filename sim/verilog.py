@@ -21,8 +21,11 @@ class SimulatorError(RuntimeError):
 
 class SimulatedPlatform:
     """What `amaranth.lib.memory.Memory` asks a platform for, with ``large_memory.v`` for those that
-    are large, begin as 0 and have one write port and one read port of one clock.
+    are large, begin as 0 and have one write port and one read port of one clock. Contracts are
+    checked.
     """
+
+    checks = True
 
     def get_memory(self, memory: Any) -> Any:
         width = Shape.cast(memory.shape).width

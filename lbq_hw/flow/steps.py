@@ -24,10 +24,11 @@ from lbq_hw.file import load as load_network
 from lbq_hw.flow import families
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
-from lbq_hw.tools.process import call, finish
+from lbq_hw.tools.process import SilentError, call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
+_PATIENCE = 180  # seconds; a placer that finds no place for a cell would try it for ever
 _LARGE = 4096  # words of a memory whose zeros take long to read
 _LONG, _BLOCK = 1024, 256  # words that Yosys reads slowly at once, and those it reads quickly
 
@@ -197,6 +198,7 @@ def place(job: Job, work: Path) -> str:
     for name in ("netlist.json", f"top.{family.constraints}"):
         shutil.copyfile(job.folder / name, work / name)
     tried: dict[str, float] = {}
+    stuck: list[str] = []
     path = ""
     full = job.config.external > 0
     first = first_seed(job)
@@ -204,7 +206,14 @@ def place(job: Job, work: Path) -> str:
     for seed in range(first, first + options.tries):
         arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         log = job.log(f"place-seed{seed}")
-        call(need(family.placer), arguments, folder=work, log=log, stopped=job.stopped)
+        try:
+            call(
+                need(family.placer), arguments,
+                folder=work, log=log, stopped=job.stopped, patience=_PATIENCE,
+            )  # fmt: skip
+        except SilentError:
+            stuck.append(str(seed))
+            continue
         timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
         fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)
         if fmax >= job.clock_hz:
@@ -212,6 +221,11 @@ def place(job: Job, work: Path) -> str:
             return f"{fmax / 1e6:.1f} MHz of {job.clock_hz / 1e6:g} with seed {seed}"
         if fmax == max(tried.values()):
             path = "\n".join(f"  {line}" for line in _critical(timing))
+    if not tried:
+        raise FlowError(
+            f"{need(family.placer).tool.name} finds no place for all cells with the seeds "
+            f"{', '.join(stuck)}: try another --seed or fewer --lanes"
+        )
     best = max(tried.values()) / 1e6
     raise FlowError(
         f"the clock of {job.clock_hz / 1e6:g} MHz is missed with the seeds {', '.join(tried)}; "

@@ -7,7 +7,7 @@ Logic and clock are a fitted model, memories are counted. Everything here is an 
 from lbq_hw.resources.measured import add, measured, met
 from lbq_hw.resources.memories import Memory, blocks, sprams
 from lbq_hw.resources.model import Estimate, compare, estimate, least
-from lbq_hw.resources.room import hopeless, lack, rounded, short
+from lbq_hw.resources.room import hopeless, lack, roomy, rounded, short
 
 __all__ = [
     "Estimate",
@@ -21,6 +21,7 @@ __all__ = [
     "least",
     "measured",
     "met",
+    "roomy",
     "rounded",
     "short",
     "sprams",

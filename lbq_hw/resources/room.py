@@ -13,6 +13,7 @@ from lbq_hw.resources.memories import fixed_blocks, sprams
 from lbq_hw.resources.model import Estimate, estimate, least
 
 FULL = 0.96  # of a fabric's LUTs; of a UP5K 0.957 was seen to route, 0.977 found no legal place
+ROOMY = 0.9  # of them; beyond, place and route takes long, and some seeds find no legal place
 _BLOCK_BITS = {"ice40": 4096, "ecp5": 18432, "gowin": 18432}
 _SPRAM_BITS = 1 << 18
 
@@ -44,6 +45,11 @@ def short(guess: Estimate, board: Board) -> list[str]:
     if not found and guess.luts > FULL * board.luts:
         found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]
     return found
+
+
+def roomy(guess: Estimate, board: Board) -> bool:
+    """Whether a core leaves place and route some room."""
+    return guess.luts <= ROOMY * board.luts
 
 
 def hopeless(network: Network, board: Board) -> str | None:

@@ -32,6 +32,7 @@ from lbq_hw.units import seconds
 Weights = Literal["internal", "external"]
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
 WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
+ROOM = 0.25  # the same, to be worth a board that is so full that place and route may fail
 
 
 class FitError(RuntimeError):
@@ -83,7 +84,8 @@ def size(
 ) -> SizedCore:
     """The core for a board; `lanes`, `weight_bits`, `target_hz` and `memory` are kept if given.
 
-    It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board.
+    It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board;
+    one that leaves place and route no room is faster than all others by more than `ROOM`.
     `memory` says where the weights lie: on the chip unless they do not fit and the board has a
     memory. `images` or else `evaluation` tell the activity. FitError names what is short, and what
     would fit, if there is none; ClockError if the clock cannot be made.
@@ -173,7 +175,7 @@ def _on_chip(ask: _Ask) -> SizedCore | Refusal:
     nearest: tuple[tuple[int, int], CoreConfig] | None = None
     fastest_hz = ask.target_hz or board.target_hz
     for config, count in candidates:
-        if found and count / fastest_hz > (1 + WORTH) * min(core.seconds for core in found):
+        if found and count / fastest_hz > (1 + ROOM) * min(core.seconds for core in found):
             break  # the rest is slower even at the fastest clock
         lack = None if board.family is None else resources.lack(config, board)
         if lack is None:
@@ -213,7 +215,17 @@ def _on_tape(ask: _Ask) -> SizedCore | Refusal:
 
 
 def _economical(found: Sequence[SizedCore], board: Board) -> SizedCore:
-    """Of the cores that are about as fast as the fastest, the one that takes least of the board."""
+    """Of the cores that are about as fast as the fastest, the one that takes least of the board;
+    one that leaves no room may be a little faster, and is not taken for that.
+    """
+    best = min(core.seconds for core in found)
+    roomy = [
+        core
+        for core in found
+        if core.estimate is None
+        or (core.seconds <= (1 + ROOM) * best and resources.roomy(core.estimate, board))
+    ]
+    found = roomy or found
     limit = (1 + WORTH) * min(core.seconds for core in found)
     fast = [core for core in found if core.seconds <= limit]
     return min(fast, key=lambda core: (_taken(core.estimate, board), core.seconds))

@@ -15,10 +15,16 @@ from lbq_hw.tools import Found, logs
 
 _POLL_SECONDS = 0.5
 _GRACE_SECONDS = 5  # in which what is told to end must end
+_MUCH = 10
+_USED = (11, 12)  # of /proc/PID/stat behind the name: time in the program, and in the system
 
 
 class ToolError(RuntimeError):
     """A tool that failed: a sentence, then the lines of its log that tell why."""
+
+
+class SilentError(RuntimeError):
+    """A tool that was ended, since it worked on and on and printed nothing."""
 
 
 class StoppedError(RuntimeError):
@@ -32,11 +38,14 @@ def call(
     folder: Path,
     log: Path,
     stopped: Event | None = None,
+    patience: float | None = None,
 ) -> None:
     """Run a tool in `folder` and keep all that it prints in `log`.
 
     ToolError if it fails; OSError if that was for want of space; StoppedError soon after `stopped`
-    is set. Whatever ends the call early, an interrupt included, ends the tool too.
+    is set; SilentError if it prints nothing for `patience` seconds of its own computing, and for
+    `_MUCH` times of what it had computed before. Whatever ends the call early, an interrupt
+    included, ends the tool too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
@@ -50,7 +59,7 @@ def call(
             stderr=subprocess.STDOUT,
         )
         try:
-            code = _wait(process, stopped or Event())
+            code = _wait(process, stopped or Event(), _Silence(process.pid, log, patience))
         finally:
             _end(process)
     if code:
@@ -104,10 +113,31 @@ def _end_group(process: subprocess.Popen[str]) -> None:
             stream.close()
 
 
-def _wait(process: subprocess.Popen[bytes], stopped: Event) -> int:
+class _Silence:
+    """How long a process computes without a word in its log: counted in its own time, so that a
+    busy machine makes no difference. Where the system does not tell, nothing is too long.
+    """
+
+    def __init__(self, process: int, log: Path, patience: float | None) -> None:
+        self._stat, self._log, self._patience = Path(f"/proc/{process}/stat"), log, patience
+        self._size, self._spoke = -1, 0.0
+
+    def too_long(self) -> bool:
+        if self._patience is None or not self._stat.exists():
+            return False
+        fields = self._stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+        computed = sum(int(fields[i]) for i in _USED) / os.sysconf("SC_CLK_TCK")
+        if self._log.stat().st_size != self._size:
+            self._size, self._spoke = self._log.stat().st_size, computed
+        return computed - self._spoke > max(self._patience, _MUCH * self._spoke)
+
+
+def _wait(process: subprocess.Popen[bytes], stopped: Event, silence: _Silence) -> int:
     while not stopped.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=_POLL_SECONDS)
+        if silence.too_long():
+            raise SilentError("it prints nothing")
     raise StoppedError("a step beside this one failed")
 
 

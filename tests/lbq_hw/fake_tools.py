@@ -1,8 +1,8 @@
 """Stand-ins for yosys, nextpnr-ecp5 and ecppack: small scripts that write what the real ones would.
 
 They are chosen by the tools' own variables. What they shall do beyond that is in ``FAKE_*``:
-``FAKE_CALLS``, a file that gets a line a call; ``FAKE_FMAX``, MHz by seed as JSON; ``FAKE_FAIL``,
-the tool that fails with the text ``FAKE_ERROR``; ``FAKE_VERSION``.
+``FAKE_CALLS``, a file that gets a line a call; ``FAKE_FMAX``, MHz by seed as JSON, or 0 to go on
+for ever; ``FAKE_FAIL``, the tool that fails with the text ``FAKE_ERROR``; ``FAKE_VERSION``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ elif name == "nextpnr-ecp5":
     Path(given["--textcfg"]).write_text(f"seed {seed}: " + Path(given["--json"]).read_text())
     Path(given["--write"]).write_text("routed")
     fmax = json.loads(os.environ.get("FAKE_FMAX", "{}")).get(seed, 400.0)
+    while not fmax:
+        pass
     ends = [{"cell": "a_reg", "port": "Q"}, {"cell": "b_reg", "port": "D"}]
     path = {"type": "logic", "delay": 1e3 / fmax, "from": ends[0], "to": ends[1]}
     report = {

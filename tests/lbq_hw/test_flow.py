@@ -29,6 +29,9 @@ from tests.lbq_hw.fake_tools import Fakes
 
 ROOT = Path(__file__).parents[2]
 BOARD = boards.find("ulx3s-45f")
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="the system does not tell what a process uses"
+)
 
 
 class Record:
@@ -167,6 +170,23 @@ def test_a_missed_clock_is_tried_with_other_seeds(tmp_path: Path, fakes: Fakes) 
     assert package.read(tmp_path / "package").bitstream is not None
     seeds = Job(Options(model=zoo.find("digits")), BOARD, tmp_path).json("seeds.json")
     assert seeds == {"seed": 3, "seeds": {"1": 70e6, "2": 79.9e6, "3": 80.5e6}}
+
+
+@needs_proc
+def test_a_seed_that_finds_no_place_is_left_for_the_next(
+    tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "_PATIENCE", 0.5)
+    fakes.fmax(seed1=0, seed2=80.5, seed5=0, seed6=0)
+    build(tmp_path)
+    seeds = Job(Options(model=zoo.find("digits")), BOARD, tmp_path).json("seeds.json")
+    assert seeds == {"seed": 2, "seeds": {"2": 80.5e6}}
+    with pytest.raises(FlowError) as error:
+        build(tmp_path, seed=5, tries=2)
+    assert str(error.value) == (
+        "nextpnr-ecp5 finds no place for all cells with the seeds 5, 6: try another --seed or "
+        "fewer --lanes"
+    )
 
 
 def test_a_core_that_was_built_begins_with_the_seed_that_met_its_clock(

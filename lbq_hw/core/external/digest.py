@@ -6,6 +6,7 @@ from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.external.host_memory_port import SLICE_ADDRESS_BITS
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["COUNT_BITS", "Digest"]
@@ -47,7 +48,7 @@ class Digest(wiring.Component):
     request: Out(stream.Signature(SLICE_ADDRESS_BITS))
     answer: In(stream.Signature(SLICE, always_ready=True))
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.crc = crc = CRC32_ISO_HDLC(_BYTE).create()
         word, left = Signal(SLICE), Signal(COUNT_BITS)
@@ -82,4 +83,7 @@ class Digest(wiring.Component):
                     m.next = "REQUEST"
                     with m.If(left == 0):
                         m.next = "IDLE"
+            answered = ~self.answer.valid | fsm.ongoing("SLICE") | fsm.ongoing("IDLE")
+        must(m, platform, ~(self.start & self.busy), "a digest starts while one is under way")
+        must(m, platform, answered, "a slice comes that was not asked for")
         return m

@@ -11,6 +11,7 @@ from lbq_hw.core.external.host_memory_port import (
     HostMemoryPort,
     SliceRequest,
 )
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import SLICE
 
@@ -69,7 +70,7 @@ class MemoryAccess(wiring.Component):
     )
     memory: Out(HostMemoryPort())
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.digest = digest = Digest()
         memory, first = self.memory, Signal(SLICE_ADDRESS_BITS)
@@ -123,4 +124,8 @@ class MemoryAccess(wiring.Component):
             m.d.sync += first.eq(self.data)
         with m.If(begins_test):
             m.d.sync += memory.test_last.eq(self.data)
+        asks = Cat(self.read, self.write, begins_digest, begins_test)
+        alone = ~self.pending & ~self.in_use
+        must(m, platform, ~(asks.any() | calibrates) | alone, "what is asked for overlaps")
+        must(m, platform, ~asks.any() | self.calibrated, "the memory is used before calibration")
         return m

@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import checked, must
 from lbq_hw.core.fabric.hints import APART
 
 __all__ = ["PageQueue"]
@@ -47,7 +48,7 @@ class PageQueue(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.pages = pages = memory.Memory(
             shape=self._bits + 1, depth=2 * self._words, init=[], attrs=APART
@@ -72,4 +73,10 @@ class PageQueue(wiring.Component):
         ]
         with m.If(move):
             m.d.sync += Cat(self.o.payload, last).eq(read.data)
+        if checked(platform):
+            kept = Signal(range(4 * self._words))  # words that are stored and not read yet
+            m.d.sync += kept.eq(kept + self.store.valid - get)
+            stored = kept + self.store.valid
+            must(m, platform, shown + self.show <= stored, "a word is shown that is not stored")
+            must(m, platform, stored - get <= 2 * self._words, "more than two pages are stored")
         return m

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.chips.timing import ReaderTiming
+from lbq_hw.core.fabric.contracts import must
 
 __all__ = ["RefreshTimer"]
 
@@ -44,7 +45,7 @@ class RefreshTimer(wiring.Component):
         self._timing = timing
         super().__init__()
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         interval, elapsed = self._timing.interval, self._timing.elapsed
         page = self._timing.first + self._timing.page_words + self._timing.rest
@@ -62,4 +63,5 @@ class RefreshTimer(wiring.Component):
             pending.eq(pending + counted - self.made),
             self.phase.eq(timer == interval - elapsed),
         ]
+        must(m, platform, self.due | ~self.made, "a refresh is made that is not due")
         return m

@@ -10,6 +10,7 @@ from lbq_hw.core.external.page_queue import PageQueue
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.external.port import Capture, MemoryPort
 from lbq_hw.core.external.sequencer import Sequencer
+from lbq_hw.core.fabric.contracts import checked, must
 
 __all__ = ["Sdram"]
 
@@ -61,7 +62,7 @@ class Sdram(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.sequencer = sequencer = Sequencer(chip=self._chip, clock_hz=self._clock_hz)
         m.submodules.queue = queue = PageQueue(
@@ -86,6 +87,11 @@ class Sdram(wiring.Component):
                 for name in ("clk_en", "ba", "a", "dqm", "dq_o", "dq_oe")
             ),
         ]
+        if checked(platform):
+            before = Signal.like(self.capture)
+            m.d.sync += before.eq(self.capture)
+            steady = self.capture.as_value() == before.as_value()
+            must(m, platform, steady | self.empty, "the capture changes while words are read")
         return m
 
     def _collect(self, m, read, queue):

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.chips import Chip
 from lbq_hw.core.external.port import MemoryPort
+from lbq_hw.core.fabric.contracts import must
 
 __all__ = ["TapePages"]
 
@@ -45,7 +46,7 @@ class TapePages(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         chip, access = self._chip, self.port.access
         running = Signal()
@@ -65,4 +66,5 @@ class TapePages(wiring.Component):
                 m.d.sync += running.eq(0)
             with m.If(~running & self.empty):
                 m.d.sync += self.active.eq(0)
+        must(m, platform, ~(self.start & self.active), "a run starts before the last one's end")
         return m

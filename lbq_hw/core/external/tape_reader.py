@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.external.tape_place import TapePlace
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.isa import tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -85,7 +86,7 @@ class TapeReader(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.crc = crc = CRC32_ISO_HDLC(len(self.i.payload)).create()
         m.submodules.place = place = TapePlace(self._config)
@@ -177,6 +178,7 @@ class TapeReader(wiring.Component):
                     m.next = "IDLE"
                 with m.Else():
                     m.d.comb += self.allow.eq(place.address == tape.PASS)
+        must(m, platform, ~(self.start & self.busy), "a tape starts while one is read")
         return m
 
     def _assemble(self, m, reads):

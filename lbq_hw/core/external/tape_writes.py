@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.fabric.contracts import at_most_one, must
 from lbq_hw.core.host.addresses import place
 from lbq_hw.core.host.writes import store_params, store_records
 from lbq_hw.core.walk.tables import slice_stream
@@ -53,7 +54,7 @@ class TapeWrites(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         c = self._config
         written, addr, value = (
@@ -77,4 +78,5 @@ class TapeWrites(wiring.Component):
                 self.weights.en.eq(part == regions.slices(c)[Region.WEIGHTS] - 1),
                 self.weights.addr.eq(entry),
             ]
+        must(m, platform, at_most_one(self.written), "a slice is written to two regions")
         return m

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from amaranth import Module, Signal
+from amaranth import Cat, Module, Signal
+
+from lbq_hw.core.fabric.contracts import must
 
 __all__ = ["States"]
 
@@ -21,15 +23,19 @@ class States:
     ----------
     m : Module
         Where the states are; the other members are to be used while it is built.
+    platform
+        Of the design.
     first : str
         The state after a reset.
     """
 
-    def __init__(self, m: Module, first: str):
+    def __init__(self, m: Module, platform, first: str):
         self._m = m
+        self._platform = platform
         self._first = first
         self._enter: dict[str, Signal] = {}
         self._leave = Signal()
+        self._bits: list[Signal] = []
 
     def _entered(self, name: str) -> Signal:
         return self._enter.setdefault(name, Signal(name=f"enter_{name.lower()}"))
@@ -39,6 +45,9 @@ class States:
         """What to do in a state; each is described once."""
         bit = Signal(name=f"at_{name.lower()}", init=name == self._first)
         self._leave = leave = Signal(name=f"leave_{name.lower()}")
+        others = Cat(self._bits).any()
+        must(self._m, self._platform, ~(bit & others), "two states are entered at once")
+        self._bits.append(bit)
         with self._m.If(bit):
             yield
         # As an expression: for an If, synthesis takes the register's reset, and a table for it.

@@ -84,7 +84,7 @@ class Link(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.receiver = receiver = FrameReceiver()
         m.submodules.check = check = SerialCrc()
@@ -94,7 +94,7 @@ class Link(wiring.Component):
         work = _Work(receiver, check, escapes, low_bits=self._low_bits)
         self._move(m, work)
         continues = self._offer(m, work)
-        states = States(m, "REQUEST")
+        states = States(m, platform, "REQUEST")
         self._check(m, work, states)
         self._judge(m, work, states)
         self._execute(m, work, states)

@@ -10,6 +10,7 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.errors import ErrorCode
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.registers import delayed
 from lbq_hw.core.host.addresses import exists, place
 from lbq_hw.core.host.registers import registers
@@ -111,7 +112,7 @@ class HostPort(wiring.Component):
         """Members for an external memory."""
         return {}
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         port, c = self.port, self._config
         m.submodules.registers = kept = self._registers
@@ -162,6 +163,10 @@ class HostPort(wiring.Component):
             late = delayed(m, value, self._timing.host_write, name=f"given_{name}")
             m.d.comb += getattr(writes, name).eq(late)
         self._answer(m, w, on_its_way[-1])
+        stores = [writes.plane_write.valid]
+        if "records" in self.signature.members:
+            stores += [writes.records.valid, writes.weights.en.any(), writes.params.en.any()]
+        must(m, platform, ~(self.busy & Cat(stores).any()), "a memory is written during a run")
         return m
 
     def _free(self, _on_its_way):

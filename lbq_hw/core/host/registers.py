@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.errors import ErrorCode
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.record import SLICE
@@ -72,7 +73,7 @@ class Registers(wiring.Component):
     def _of_memory(self):
         return {}
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         starting, fails = self._begin(m)
         values = self._live(m, starting, fails) | self._counters(m, self.busy & ~starting)
@@ -83,6 +84,7 @@ class Registers(wiring.Component):
             "layer": self.layer,
         }
         m.d.comb += [self.values[name].eq(value) for name, value in values.items()]
+        must(m, platform, ~(self.begin & self.busy), "a run begins while one is under way")
         return m
 
     def _begin(self, m):

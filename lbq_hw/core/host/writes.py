@@ -7,6 +7,7 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.fabric.contracts import at_most_one, must
 from lbq_hw.core.host.addresses import place
 from lbq_hw.core.payload import PlaneWrite
 from lbq_hw.core.walk.tables import Table, slice_stream
@@ -71,10 +72,11 @@ class HostWrites(wiring.Component):
         )
         return {"records": Out(slice_stream(c)), "weights": In(weights), "params": In(params)}
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         self._store_program(m)
         self._store_planes(m)
+        must(m, platform, at_most_one(self.written), "a slice is written to two regions")
         return m
 
     def _store_program(self, m):

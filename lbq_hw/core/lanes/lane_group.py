@@ -4,6 +4,7 @@ from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.registers import copies, delayed_while
 
 __all__ = ["ACTION", "LaneGroup", "PairLaneGroup", "SpreadLaneGroup"]
@@ -67,7 +68,7 @@ class LaneGroup(wiring.Component):
         """The members that bring weights."""
         return {"weights": In(weights)}
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         action = Signal(ACTION)
         sums = Signal(self.sums.shape(), reset_less=True)
@@ -85,6 +86,7 @@ class LaneGroup(wiring.Component):
             start &= (~action.clear).replicate(len(total))
             with m.If(adds):
                 m.d.sync += total.eq(start.as_signed() + weight)
+        must(m, platform, ~(action.clear & action.double), "an event both clears and doubles")
         return m
 
     def _move(self, m, action):

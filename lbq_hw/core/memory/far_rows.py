@@ -8,6 +8,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.fabric.sharing import SPREAD_LANES
@@ -112,7 +113,7 @@ class RowSlice(wiring.Component):
         self._init = list(init)
         super().__init__(_row_ports(rows, lanes, weight_bits) | {"moves": In(1)})
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         write, read, moves = self.write, self.read, self.moves
         [write_addr] = copies(m, write.addr, 1, name="write_addr")
@@ -141,6 +142,8 @@ class RowSlice(wiring.Component):
                 get.addr.eq(addr),
                 get.en.eq(asked & moves),
             ]
+            same = put.en.any() & get.en & (put.addr == get.addr)
+            must(m, platform, ~same, "a row is read while it is written")
             with m.If(moves):
                 m.d.sync += [
                     here.eq(addr[low:] == first >> low),

@@ -5,6 +5,7 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import address_bits
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.memory.flags import SpreadFlags, SummaryFlags
 from lbq_hw.core.memory.spread import SpreadMemory
@@ -88,7 +89,7 @@ class PlaneMemory(wiring.Component):
         """Bits written under one enable."""
         return self._granule
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         self._keep(m)
         write = self.i_write.payload
@@ -106,6 +107,11 @@ class PlaneMemory(wiring.Component):
             summaries.first.eq(write.first),
             summaries.any_set.eq(enabled.any()),
         ]
+        word, host = self.word, self.host
+        same = self.i_write.valid & (word.en | host.en)
+        same &= write.addr == Mux(host.en, host.addr, word.addr)
+        must(m, platform, ~same, "a plane word is read while it is written")
+        must(m, platform, ~(word.en & host.en), "the host reads planes that are in use")
         return m
 
     def _keep(self, m):

@@ -9,6 +9,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.sizes import check_size
 
@@ -73,12 +74,12 @@ class RowMemory(wiring.Component):
         banks = -(-self._rows // _SPRAM_ROWS)
         device = getattr(platform, "device", None)
         if device not in _SPRAM_DEVICES or columns * banks > _SPRAM_COUNT:
-            return self._portable()
+            return self._portable(platform)
         if self._init:
             raise ValueError(f"weights must be loaded on a {device}, not baked in")
         return self._single_port(columns, banks, lane_bits)
 
-    def _portable(self):
+    def _portable(self, platform):
         m = Module()
         m.submodules.memory = store = memory.Memory(
             shape=len(self.read.data), depth=self._rows, init=self._init, attrs=APART
@@ -87,6 +88,7 @@ class RowMemory(wiring.Component):
             m, wiring.flipped(self.write), store.write_port(granularity=self._weight_bits)
         )
         wiring.connect(m, wiring.flipped(self.read), store.read_port())
+        must(m, platform, ~(self.read.en & self.write.en.any()), "a row is read during a write")
         return m
 
     def _single_port(self, columns, banks, lane_bits):

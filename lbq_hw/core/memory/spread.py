@@ -5,6 +5,7 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.sizes import check_size
@@ -78,7 +79,7 @@ class SpreadMemory(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         count, write, read = len(self._slices), self.write, self.read
         write_addr = copies(m, write.addr, count, name="write_addr")
@@ -111,6 +112,8 @@ class SpreadMemory(wiring.Component):
             taken = Signal(width, name=f"taken_{i}", reset_less=True)
             m.d.sync += taken.eq(self._choose(m, read_addr[i], came))
             m.d.comb += read.data[bits].eq(taken)
+        same = read.en & write.en.any() & (read.addr == write.addr)
+        must(m, platform, ~same, "a word is read while it is written")
         return m
 
     def _choose(self, m, asked, came):
@@ -162,7 +165,7 @@ class SpreadRows(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         write, read = self.write, self.read
         parts = slices(len(write.data), self._depth)
@@ -186,4 +189,6 @@ class SpreadRows(wiring.Component):
                 get.en.eq(asked & moves),
                 read.data[bits].eq(get.data),
             ]
+            same = put.en & get.en & (put.addr == get.addr)
+            must(m, platform, ~same, "a word is read while it is written")
         return m

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import granule_bits
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, LevelWrite, PlaneWrite, WriteInfo
 from lbq_hw.core.sizes import check_power, check_size
 
@@ -100,7 +101,7 @@ class Writer(wiring.Component):
             m.d.sync += held.eq(self.i.payload.planes)
         return held
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         held = self._hold(m)
         index = Signal(range(len(held)))
@@ -142,6 +143,7 @@ class Writer(wiring.Component):
             m.d.sync += active.eq(1)
             with m.If(self.i.payload.restart):
                 m.d.sync += write.eq(self.i.payload.write)
+        must(m, platform, ~self.i.valid | ~active | last, "planes come before the last are written")
         return m
 
 

@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import checked, must
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.neurons.level_collector import LevelCollector
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
@@ -190,7 +191,7 @@ class NeuronArray(wiring.Component):
         """Cycles from a readout's last step, of one update, to its first logits."""
         return self._positions.fire + 1 + self.OFFER + self.ADDED
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         sums, units = self.i_sum.payload, [self._make_unit() for _ in self.o_logits.payload]
         m.submodules.updates = updates = self.UPDATES(
@@ -224,6 +225,11 @@ class NeuronArray(wiring.Component):
         self._keep_membranes(m, at, units)
         self._collect(m, at, write, units)
         self._offer_logits(m, at[self._positions.fire], units)
+        if checked(platform):
+            layer, moved = Signal.like(self.layer), Signal()
+            m.d.sync += [layer.eq(self.layer), moved.eq(self.busy)]
+            steady = layer.as_value() == self.layer.as_value()
+            must(m, platform, ~(moved & self.busy) | steady, "the layer changes under its steps")
         return m
 
     def _take(self, m, updates):

@@ -17,7 +17,7 @@ class Parameters(wiring.Component):
 
     There are two memories, since the bias is needed earlier than the others.
 
-    Timing. Reads take one cycle. A word must not be read while it is written.
+    Timing. Reads take one cycle. What is read of a word that is written has no meaning.
 
     Parameters
     ----------

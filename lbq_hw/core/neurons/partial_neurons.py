@@ -4,6 +4,7 @@ from amaranth import Cat, Signal
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.fabric.sharing import SPREAD_LANES, SPREAD_UNITS, lane_groups
 from lbq_hw.core.neurons.neuron_array import NeuronArray
@@ -50,6 +51,11 @@ class PartialNeurons(NeuronArray):
         if not isinstance(layer, PassInfo):
             raise TypeError(f"layer must be a PassInfo, not {layer!r}")
         super().__init__(lanes=lanes, layer=layer, **sizes)
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        must(m, platform, ~(self.begin & self.busy), "a layer begins while steps are on their way")
+        return m
 
     def _more_members(self, levels: LevelPlanes):
         copied = {"i_valids": In(2 * self._copied), "rooms": Out(self._copied), "begin": In(1)}

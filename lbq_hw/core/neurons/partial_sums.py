@@ -7,6 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import checked, must
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.fabric.sharing import SPREAD_UNITS
 from lbq_hw.core.memory.spread import SpreadMemory
@@ -42,7 +43,7 @@ class PartialSums(wiring.Component):
         A pass begins: the next step is step 0.
     step : in
         A step is taken: groups from the next cycle on are of it. At most ``words / groups`` of
-        them in a pass.
+        them in a pass that adds or leaves.
     valid, group, sums : in
         A group is given, its number in the tile, its sums.
     add, leave : in
@@ -67,7 +68,7 @@ class PartialSums(wiring.Component):
             }
         )
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         kept = data.ArrayLayout(signed(self._bits), len(self.sums))
         m.submodules.memory = store = SpreadMemory(width=kept.size, depth=self._words)
@@ -99,4 +100,24 @@ class PartialSums(wiring.Component):
             m.d.sync += number.eq(-1)
         with m.Elif(self.step):
             m.d.sync += number.eq(number + 1)
+        if checked(platform):
+            self._check(m, platform, self.valid & leaves)
         return m
+
+    def _check(self, m, platform, leaves):
+        """A word is left once in a pass."""
+        most = self._words // self._groups
+        steps, done = Signal(range(most + 1)), Signal(self._groups)
+        used = self.add | self.leave
+        beyond = self.step & ~self.begin & used & (steps == most)
+        must(m, platform, ~beyond, "a pass has more steps than words")
+        with m.If(self.begin):
+            m.d.sync += steps.eq(0)
+        with m.Elif(self.step & used):
+            m.d.sync += steps.eq(steps + 1)
+        again = done.bit_select(self.group, 1) & leaves
+        must(m, platform, ~again, "a group that was left is given again")
+        with m.If(self.begin | self.step):
+            m.d.sync += done.eq(0)
+        with m.Elif(leaves):
+            m.d.sync += done.bit_select(self.group, 1).eq(1)

@@ -3,6 +3,7 @@
 from amaranth import Cat, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import checked, must
 from lbq_hw.core.fabric.registers import copies
 from lbq_hw.core.fabric.sharing import SPREAD_LANES, lane_groups
 from lbq_hw.core.neurons.updates import Updates
@@ -22,6 +23,14 @@ class PartialUpdates(Updates):
     -------
     i_valids, rooms : as in `PartialNeurons`
     """
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        if checked(platform):
+            known = Signal()
+            m.d.sync += known.eq(self.i_step.valid)
+            must(m, platform, ~self.i_sum.valid | known, "a step comes as late as its sums")
+        return m
 
     def _copied(self, lanes):
         groups = lane_groups(lanes, SPREAD_LANES)

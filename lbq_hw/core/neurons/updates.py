@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.neurons.neuron_unit import Positions
 from lbq_hw.core.payload import LayerInfo, StepInfo
 
@@ -123,7 +124,7 @@ class Updates(wiring.Component):
         """Members that are copies of others."""
         return {}
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         step, group, layer = self.step, self.o, self.layer
         sums = Signal(self.i_sum.payload.shape(), reset_less=True)
@@ -161,6 +162,8 @@ class Updates(wiring.Component):
             ]
             with m.If(self.i_step.payload.first_t):
                 m.d.sync += group.time.eq(0)
+        must(m, platform, ~self.i_sum.valid | self.i_step.valid, "sums come without their step")
+        must(m, platform, ~self.i_sum.valid | free, "sums come without room for them")
         return m
 
     def _kind(self, first):

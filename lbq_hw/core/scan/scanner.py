@@ -1,11 +1,12 @@
 """The scanner: from ranges of plane words to events, at the pace of the set bits."""
 
-from amaranth import Module
+from amaranth import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.config import Profile, address_bits
-from lbq_hw.core.payload import Event, ScanRequest
+from lbq_hw.core.fabric.contracts import checked, must
+from lbq_hw.core.payload import Event, ScanKind, ScanRequest
 from lbq_hw.core.scan.event_maker import EventMaker
 from lbq_hw.core.scan.fetch import FlagFetch, Word, WordFetch
 from lbq_hw.core.sizes import check_power, check_size
@@ -137,7 +138,7 @@ class Scanner(wiring.Component):
     def _make_event(self, **sizes) -> Event:
         return Event(**sizes)
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         m.submodules.flags = flags = FlagFetch(request=self._request, port=self._flag_port)
         m.submodules.spans = spans = ShortQueue(self._request, depth=self._span_queue)
@@ -151,7 +152,19 @@ class Scanner(wiring.Component):
         connect(m, flipped(self.i_request), flags.i)
         connect(m, fetch.o, words.i)
         self._connect(m, flags, spans, fetch, words, events)
+        self._check(m, platform)
         return m
+
+    def _check(self, m, platform):
+        """What `ScanRequest` says of the requests of a step."""
+        if not checked(platform):
+            return
+        request = self.i_request.payload
+        most = Signal.like(request.exponent, init=-1)
+        falls = (request.kind == ScanKind.END) | (request.exponent <= most)
+        must(m, platform, ~self.i_request.valid | falls, "an exponent rises within a step")
+        with m.If(self.i_request.valid & self.i_request.ready):
+            m.d.sync += most.eq(Mux(request.end, -1, request.exponent))
 
     def _connect(self, m, flags, spans, fetch, words, events):
         """What is connected in the same way in every scanner."""

@@ -4,6 +4,7 @@ from amaranth import Module
 from amaranth.lib.wiring import connect, flipped
 
 from lbq_hw.config import Profile
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.payload import PairEvent
 from lbq_hw.core.scan.counted_events import CountedEventMaker, PairEventMaker
 from lbq_hw.core.scan.fetch import FlagFetch, Word
@@ -30,7 +31,7 @@ class SpreadScanner(Scanner):
     def _counts(self) -> tuple[str, ...]:
         return ("count",)
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         # The walker looks at a register, instead of all that may wait here.
         m.submodules.requests = requests = RegisterSlice(self._request)
@@ -56,7 +57,9 @@ class SpreadScanner(Scanner):
             words.i.payload.eq(fetch.o.payload),
             fetch.left.eq(words.o.valid & words.o.ready),
         ]
+        must(m, platform, words.i.ready | ~fetch.o.valid, "a word comes without room for it")
         self._connect(m, flags, spans, fetch, words, events)
+        self._check(m, platform)
         return m
 
 

@@ -4,6 +4,7 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["Credit"]
@@ -37,7 +38,7 @@ class Credit(wiring.Component):
         self._room = room
         super().__init__({"sent": In(1), "returned": In(returns), "available": Out(1)})
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         owed = Signal(range(self._room + 1))
         left = owed + self.sent
@@ -45,4 +46,6 @@ class Credit(wiring.Component):
             left = left - back
         m.d.sync += owed.eq(left)
         m.d.comb += self.available.eq(owed != self._room)
+        must(m, platform, self.available | ~self.sent, "an item is sent without room for it")
+        must(m, platform, left >= 0, "more room is given back than was taken")
         return m

@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import fifo, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART, spared
 from lbq_hw.core.sizes import check_size
 
@@ -72,6 +73,7 @@ class Queue(wiring.Component):
             with m.If(moves):
                 last = port.addr == size - 1 if size & (size - 1) else 0
                 m.d.sync += port.addr.eq(Mux(last, 0, port.addr + 1))
+        must(m, platform, ~(put & get & (write.addr == read.addr)), "a word is read while written")
         with m.If(get):
             m.d.sync += self.o.valid.eq(1)
         with m.Elif(self.o.ready):

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
+from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART, IN_BLOCK, small_memory
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
@@ -151,7 +152,7 @@ class OnePath(wiring.Component):
     def __init__(self, config: CoreConfig):
         super().__init__(_members(config))
 
-    def elaborate(self, _platform):
+    def elaborate(self, platform):
         m = Module()
         record, move, fetch = self.load.record, self.move, self.fetch
         tile = Signal.like(self.tile)
@@ -172,6 +173,8 @@ class OnePath(wiring.Component):
         with m.If(take):
             m.d.sync += fetch.state.number.eq(tile)
             m.d.sync += [fetch.state[name].eq(move.old[name]) for name in SEEN]
+        must(m, platform, ~(self.load.en & (full | pending)), "a path is loaded in an open step")
+        must(m, platform, self.free | ~move.done, "a field of view moves without a slot")
         return m
 
 

@@ -19,7 +19,7 @@ class Both(wiring.Component):
 
     def elaborate(self, _platform: object) -> Module:
         m = Module()
-        states = States(m, "B")
+        states = States(m, None, "B")
         with states.state("A"):
             m.d.comb += self.bits[0].eq(1)
             with m.If(self.choice == 1):
