@@ -296,9 +296,13 @@ class CoreConfig:
         """Signed bits of a pixel's row or column in a layer, padding of a max-pool included."""
         return address_bits(self.side) + 2
 
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as `from_dict` takes them."""
+        return asdict(self)
+
     def to_json(self) -> str:
         """Canonical: equal configs give equal text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> CoreConfig:

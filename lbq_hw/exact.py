@@ -81,8 +81,8 @@ class PathPlan:
 class LayerPlan:
     """One layer made ready: `dtype` of its integers, its vectors repeated over a row of pixels.
 
-    `steps` is how many timesteps of acc differ: 1 if the current is static, else T. `last_reads`
-    names the tensors that no later layer reads.
+    `values` are the vectors of its neurons, by name. `steps` is how many timesteps of acc differ: 1
+    if the current is static, else T. `last_reads` names the tensors that no later layer reads.
     """
 
     layer: Layer
@@ -90,8 +90,7 @@ class LayerPlan:
     steps: int
     dtype: np.dtype[Any]
     bias: Array
-    theta: Array
-    reset: Array
+    values: Mapping[str, Array]
     last_reads: tuple[str, ...]
 
     def blocks(self, images: int, workers: int = 1) -> list[slice]:
@@ -115,14 +114,16 @@ class LayerPlan:
         """(U, S, V) of each timestep, each ``(n, H, W, C)``."""
         neuron = self.layer.neuron
         assert neuron is not None
-        currents = self.currents(acc)
+        currents, rules = self.currents(acc), neuron.rules
         v: Any = None
         for t in range(timesteps):
             u = currents[t if len(currents) > 1 else 0]
             if v is not None:
                 u = u + numeric.decay(v, neuron.decay, neuron.decay_bits)
-            s = numeric.burst_level(u, self.theta, neuron.capacity)
-            v = (s == 0) * u if neuron.to_zero else u - (s > 0) * self.reset
+            s = numeric.burst_level(u, self.values["theta"], neuron.capacity)
+            v = u
+            for rule in rules:
+                v = rule.apply(v, s, self.values.get(rule.name))
             shape = acc.shape[1:]
             yield u.reshape(shape), s.reshape(shape), v.reshape(shape)
 
@@ -146,11 +147,13 @@ def plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...] = ())
     """The plan of a layer that reads what the network's layers emit, and may be none of them."""
     bounds = [network.path_bound(path) for path in layer.paths]
     dtype = _membrane_dtype(network, layer, bounds)
-    unused = np.zeros(layer.shape[0], np.int64)
-    theta, reset = (layer.neuron.theta, layer.neuron.reset) if layer.neuron else (unused, unused)
-    bias, theta, reset = (
-        np.tile(vector.astype(dtype), layer.shape[2]) for vector in (layer.bias, theta, reset)
-    )
+    vectors = layer.neuron.vectors if layer.neuron else {}
+
+    def row(vector: Array) -> Array:
+        """Repeated over the pixels; what lies beyond the type is beyond every membrane."""
+        limits = np.iinfo(dtype)
+        return np.tile(vector.clip(limits.min, limits.max).astype(dtype), layer.shape[2])
+
     return LayerPlan(
         layer=layer,
         paths=tuple(
@@ -159,9 +162,8 @@ def plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...] = ())
         ),
         steps=1 if network.is_static(layer) else network.timesteps,
         dtype=dtype,
-        bias=bias,
-        theta=theta,
-        reset=reset,
+        bias=row(layer.bias),
+        values={name: row(vector) for name, vector in vectors.items()},
         last_reads=last_reads,
     )
 
@@ -193,7 +195,7 @@ def _membrane_dtype(network: Network, layer: Layer, path_bounds: list[int]) -> n
     if neuron is None:
         reset, decay, thresholds = 0, 1, 0
     else:
-        reset, decay = int(np.abs(neuron.reset).max()), max(neuron.decay, 1)
+        reset, decay = neuron.move, max(neuron.decay, 1)
         thresholds = neuron.capacity * int(neuron.theta.max())
     # |V| grows by at most a current, a reset and a rounding each timestep.
     extreme = network.timesteps * (current + reset + 1)

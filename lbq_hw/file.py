@@ -35,6 +35,7 @@ from lbq_hw.manifest import (
     unique,
 )
 from lbq_hw.network import Network, NetworkError
+from lbq_hw.network.neuron import RULES, Rule
 from lbq_hw.packing import Packed
 
 FORMAT = "lbq"
@@ -54,12 +55,15 @@ _REASON = 300  # characters of a reason, which may quote what the file says
 _START = b'{"__metadata__":{"format":"lbq"'
 
 
-def _resets_to_zero(network: Network) -> bool:
-    return any(layer.neuron is not None and layer.neuron.to_zero for layer in network.layers)
+def _follows(rule: Rule) -> Callable[[Network], bool]:
+    """Whether neurons of a network follow a rule."""
+    return lambda network: any(
+        layer.neuron is not None and rule.holds(layer.neuron) for layer in network.layers
+    )
 
 
 _NEEDS: tuple[tuple[str, int, Callable[[Network], bool]], ...] = (
-    ("neurons that reset to zero need", 3, _resets_to_zero),
+    *((f"{rule.neurons} need", rule.version, _follows(rule)) for rule in RULES if rule.optional),
     ("a full_scale of the input needs", 4, lambda network: network.input.full_scale is not None),
     ("class_names need", 4, lambda network: bool(network.class_names)),
     ("held_out needs", 4, lambda network: network.held_out is not None),

@@ -29,6 +29,7 @@ from lbq_hw.decode import (
     string,
 )
 from lbq_hw.network import HeldOut, Input, Layer, Network, NetworkError, Neuron, Path, Window
+from lbq_hw.network.neuron import RULES
 
 DTYPES = {
     "I8": np.dtype("<i1"),
@@ -135,7 +136,11 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
             "decay": int(neuron.decay),
             "decay_bits": int(neuron.decay_bits),
         }
-        | ({"to_zero": True} if neuron.to_zero else {}),
+        | {
+            rule.name: integers(rule.name, neuron.vectors[rule.name]) if rule.per_channel else True
+            for rule in neuron.rules
+            if rule.optional
+        },
         "pool": _describe_window(layer.pool),
         "scale": None if layer.scale is None else put("scale", np.asarray(layer.scale, "<f8")),
         "gamma": None if layer.gamma is None else float(layer.gamma),
@@ -286,21 +291,21 @@ def build(manifest: str, tensors: Tensors) -> Network:
         "exponent": integer,
         "pool": optional(_window),
     }
+    spare_rules = [rule for rule in RULES if rule.optional]
     neuron = {
         "capacity": integer,
         "theta": tensor,
         "reset": tensor,
         "decay": integer,
         "decay_bits": integer,
-        "to_zero": _true,
-    }
+    } | {rule.name: tensor if rule.per_channel else _true for rule in spare_rules}
     layer = {
         "name": string,
         "shape": list_of(integer, 3),
         "paths": list_of(record(Path, path)),
         "bias": tensor,
         "fraction_bits": integer,
-        "neuron": optional(record(Neuron, neuron, optional=("to_zero",))),
+        "neuron": optional(record(Neuron, neuron, optional=[r.name for r in spare_rules])),
         "pool": optional(_window),
         "scale": optional(reals),
         "gamma": optional(number),

@@ -199,7 +199,7 @@ def write(
         "format": FORMAT,
         "version": VERSION,
         "board": board,
-        "config": asdict(config),
+        "config": config.to_dict(),
         "clock_hz": clock_hz,
         "baud": baud,
         "baked": baked,

@@ -33,7 +33,7 @@ def summary(program: Program) -> dict[str, Any]:
     tables = {name: [] if program.config.external else program.table(name) for name in isa.TABLES}
     return {
         "name": program.name,
-        "config": asdict(program.config),
+        "config": program.config.to_dict(),
         "digest": program.config.digest,
         "timesteps": program.timesteps,
         "usage": program.usage,

@@ -23,6 +23,7 @@ from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.config import CoreConfig, largest
 from lbq_hw.network import Bounds
+from lbq_hw.network.neuron import RULES
 
 
 class Need(NamedTuple):
@@ -112,10 +113,9 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield Need(place, "the highest exponent", "doublings", highest, "exponents")
     identities = any(path.identity for path in lowered.paths)
     yield Need(place, "an identity shortcut", "identity", int(identities), "identities")
-    resets = neurons.needs_reset(layer)
-    yield Need(place, "a reset that is not the threshold", "reset memory", int(resets), "resets")
-    to_zero = neurons.resets_to_zero(layer)
-    yield Need(place, "a reset to zero", "reset to zero", int(to_zero), "zero_resets")
+    for rule in RULES:
+        needed = layer.neuron is not None and rule.needed(layer.neuron)
+        yield Need(place, rule.need, rule.unit, int(needed), rule.ability)
     for path in lowered.paths:
         yield from _reach(place, path)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from lbq_hw import isa, numeric
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Layer
+from lbq_hw.network.neuron import FLAGS, PARAMETERS
 
 
 def output_planes(layer: Layer) -> int:
@@ -24,16 +23,10 @@ def decay(layer: Layer) -> tuple[int, int]:
     return m, bits
 
 
-def resets_to_zero(layer: Layer) -> bool:
-    """Whether a spike leaves nothing of the membrane."""
-    return layer.neuron is not None and layer.neuron.to_zero
-
-
-def needs_reset(layer: Layer) -> bool:
-    """Whether a channel that can spike is reset by something else than its threshold."""
-    if layer.neuron is None or layer.neuron.to_zero:
-        return False
-    return not np.array_equal(layer.neuron.theta, layer.neuron.reset)
+def flags(layer: Layer) -> dict[str, int]:
+    """The fields of a LAYER record of rules that hold for a whole layer."""
+    rules = layer.neuron.rules if layer.neuron else ()
+    return {rule.name: int(rule in rules) for rule in FLAGS}
 
 
 def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:
@@ -42,14 +35,18 @@ def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:
     A threshold beyond every membrane becomes the largest number, which is beyond them too: the
     membrane is proven to stay below it.
     """
-    bits, records = config.membrane_bits, []
+    bits, records, slots = config.membrane_bits, [], isa.PARAM.slots(config)
+    vectors = layer.neuron.vectors if layer.neuron else {}
     for channel in range(tiles * config.lanes):
-        record = {"bias": 0, "theta": 1, "reset": 0}
-        if channel < layer.shape[0]:
-            record["bias"] = _wrap(int(layer.bias[channel]), bits)
-            if layer.neuron is not None:
-                record["theta"] = min(int(layer.neuron.theta[channel]), (1 << (bits - 1)) - 1)
-                record["reset"] = _wrap(int(layer.neuron.reset[channel]), bits)
+        there = channel < layer.shape[0]
+        values = {name: int(vector[channel]) for name, vector in vectors.items() if there}
+        record = {
+            "bias": _wrap(int(layer.bias[channel]), bits) if there else 0,
+            "theta": min(values.get("theta", 1), (1 << (bits - 1)) - 1),
+        }
+        for rule in PARAMETERS:
+            kept = slots[rule.name].width > 0
+            record[rule.name] = rule.encode(values.get(rule.name), bits) if kept else 0
         records.append(isa.PARAM.encode(config, record))
     return records
 

@@ -72,9 +72,8 @@ def layer_record(
         "out_chunk": min(config.lanes, output.pitch).bit_length() - 1 if output else 0,
         "partial_in": 0,
         "partial_out": 0,
-        "to_zero": int(neurons.resets_to_zero(layer)),
         "reserved": 0,
-    }
+    } | neurons.flags(layer)
 
 
 def run_record(run: Run) -> Values:

@@ -9,6 +9,7 @@ from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.needs import rounded
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile, largest
 from lbq_hw.network import Network
+from lbq_hw.network.neuron import RULES
 
 
 def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConfig:
@@ -44,8 +45,7 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConf
         "layer_paths": 1,
         "exponents": 0,
         "identities": 0,
-        "resets": 0,
-        "zero_resets": 0,
+        **{rule.ability: 0 for rule in RULES},
         "partial_words": lanes // units if external else 0,
         "partial_bits": int(external),
         "profile": Profile.SPREAD if external else Profile.STANDARD,

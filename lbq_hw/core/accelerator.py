@@ -123,13 +123,13 @@ class Accelerator(wiring.Component):
         return m
 
     def _params(self):
-        """Words of the parameter memory: bias, theta and reset of each of `units` channels."""
-        c = self._config
+        """Words of the parameter memory: the parameters of each of `units` channels."""
+        c, names = self._config, isa.parameters(self._config)
         channels = [
-            [isa.PARAM.decode(c, entry)[name] for name in ("bias", "theta", "reset")]
+            [isa.PARAM.decode(c, entry)[name] for name in names]
             for entry in self._image.get(Region.PARAMS, ())
         ]
-        channels += [[0, 0, 0]] * (-len(channels) % c.units)
+        channels += [[0] * len(names)] * (-len(channels) % c.units)
         return [
             [value for channel in channels[i : i + c.units] for value in channel]
             for i in range(0, len(channels), c.units)

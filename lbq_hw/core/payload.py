@@ -4,6 +4,8 @@ Layouts take the sizes they depend on as keywords, so that a block can be built 
 mix of sizes; the accelerator takes them all from one `CoreConfig`.
 """
 
+from collections.abc import Sequence
+
 from amaranth import Cat, unsigned
 from amaranth.lib import data, enum
 from amaranth.utils import ceil_log2
@@ -204,8 +206,8 @@ class LayerInfo(data.StructLayout):
         Planes to write.
     granules : unsigned
         Granules of a chunk, which is what a tile writes into one plane word.
-    to_zero : bit, if `zero_resets`
-        A spike leaves nothing of the membrane.
+    flags : bit each
+        Those of rules that the neurons of the layer follow, see `lbq_hw.network.neuron`.
     """
 
     def __init__(
@@ -217,8 +219,9 @@ class LayerInfo(data.StructLayout):
         update_bits: int,
         decay_bits: int,
         shift_bits: int,
-        zero_resets: bool = False,
+        flags: Sequence[str] = (),
     ):
+        self._flags = tuple(flags)
         super().__init__(
             {
                 "updates": update_bits,
@@ -231,16 +234,16 @@ class LayerInfo(data.StructLayout):
                 "granules": unsigned((lanes // granule_bits(lanes)).bit_length()),
             }
             | self._of_passes()
-            | ({"to_zero": 1} if zero_resets else {})
+            | dict.fromkeys(self._flags, 1)
         )
 
     def _of_passes(self):
         return {}
 
     @property
-    def zero_resets(self) -> bool:
-        """Whether layers may reset to zero."""
-        return "to_zero" in self.members
+    def flags(self) -> tuple[str, ...]:
+        """The names of the flags of rules."""
+        return self._flags
 
 
 class PassInfo(LayerInfo):

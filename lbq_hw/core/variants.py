@@ -10,6 +10,7 @@ from lbq_hw.core.memory.writer import CompactWriter, Writer
 from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.neurons.partial_neurons import PartialNeurons
+from lbq_hw.core.neurons.rules import rules_of
 from lbq_hw.core.payload import LayerInfo, StepInfo
 from lbq_hw.core.scan.scanner import Scanner
 from lbq_hw.core.scan.spread_scanner import PairScanner, SpreadScanner
@@ -74,6 +75,7 @@ def neuron_array(
         "layer": layer,
         "step": step,
         "pools": c.window > 1,
+        "rules": rules_of(c),
         "resets": c.resets > 0,
         "init": init,
     }

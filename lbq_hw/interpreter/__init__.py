@@ -68,7 +68,7 @@ def _passes(
         if count > len(program.passes):
             raise TapeError(f"the tape has more than the {len(program.passes)} passes of its plan")
         number = program.passes[count - 1].layer
-        name, params = program.info[number].name, Params.of(contents.params())
+        name, params = program.info[number].name, Params(contents.params())
         yield number, machine.layer(name, records, contents.weights(), params)
     if count < len(program.passes):
         raise TapeError(f"the tape has {count} passes, not the {len(program.passes)} of its plan")

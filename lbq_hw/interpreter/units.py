@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.network.neuron import RULES, Rule
 from lbq_hw.numeric import Integers
 
 Values = dict[str, int]
@@ -80,22 +82,17 @@ class Lanes:
         return self.acc << down
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Params:
-    """Parameters of all channels, each an array."""
+    """Parameters of all channels: bias, theta and those of rules, each an array by its name."""
 
-    bias: Integers
-    theta: Integers
-    reset: Integers
+    def __init__(self, records: Sequence[Values]) -> None:
+        self._arrays = {
+            field.name: np.array([record[field.name] for record in records], np.int64)
+            for field in isa.PARAM.fields
+        }
 
-    @classmethod
-    def of(cls, records: Sequence[Values]) -> Params:
-        return cls(
-            **{
-                name: np.array([record[name] for record in records], np.int64)
-                for name in ("bias", "theta", "reset")
-            }
-        )
+    def __getitem__(self, name: str) -> Integers:
+        return self._arrays[name]
 
 
 class Neurons:
@@ -104,6 +101,7 @@ class Neurons:
     def __init__(self, config: CoreConfig, layer: Values, params: Params) -> None:
         self.config, self.layer, self.params = config, layer, params
         self.v = np.zeros(config.lanes, np.int64)
+        self.rules = [rule for rule in RULES if self._follows(rule)]
         self.maxima = np.zeros((layer["time_last"] + 1, config.lanes), np.int64)
 
     def update(self, acc: Integers, tile: int, t: int, first: bool) -> Integers:
@@ -111,23 +109,32 @@ class Neurons:
         config, layer, params = self.config, self.layer, self.params
         lanes = config.lanes
         here = slice((layer["param"] + tile) * lanes, (layer["param"] + tile + 1) * lanes)
+        theta = params["theta"][here]
         v = self.v if t else np.zeros(lanes, np.int64)
         if not layer["readout"]:
             v = (layer["decay"] * v) >> config.decay_bits
-        u = self._wrap(v + params.bias[here] + (acc << layer["fraction"]))
+        u = self._wrap(v + params["bias"][here] + (acc << layer["fraction"]))
         if layer["readout"]:
             self.v = u
             return u
         rest, level = u.copy(), np.zeros(lanes, np.int64)
         for plane in reversed(range(config.planes)):
-            reached = rest >= params.theta[here] << plane
-            rest = np.where(reached, rest - (params.theta[here] << plane), rest)
+            reached = rest >= theta << plane
+            rest = np.where(reached, rest - (theta << plane), rest)
             level |= reached.astype(np.int64) << plane
         level = np.minimum(level, layer["capacity"])
-        after = 0 if layer["to_zero"] else u - params.reset[here]
-        self.v = self._wrap(np.where(level > 0, after, u))
+        self.v = u
+        for rule in self.rules:
+            values = params[rule.name][here] if rule.per_channel else None
+            self.v = self._wrap(rule.apply(self.v, level, values))
         self.maxima[t] = level if first else np.maximum(self.maxima[t], level)
         return self.maxima[t]
+
+    def _follows(self, rule: Rule) -> bool:
+        """A rule with a number per channel is followed where the core keeps that number."""
+        if rule.per_channel:
+            return isa.PARAM.slots(self.config)[rule.name].width > 0
+        return bool(self.layer[rule.name])
 
     def _wrap(self, values: Integers) -> Integers:
         half = 1 << (self.config.membrane_bits - 1)

@@ -78,6 +78,7 @@ from collections.abc import Mapping
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record, number_of
+from lbq_hw.network.neuron import FLAGS, PARAMETERS, Rule
 
 MAX_INCREMENT = 15
 """Largest log2 of the weight rows from one word of a run to the next."""
@@ -145,6 +146,16 @@ def _pixels(name: str, meaning: str) -> Field:
     return _upto(name, meaning, _pools(lambda c: c.side - 1))
 
 
+def _ability(rule: Rule) -> Number:
+    """1 if a core has the ability for a rule."""
+    return lambda c: getattr(c, rule.ability)
+
+
+def _membrane_bits(rule: Rule) -> Number:
+    """The bits of a membrane, or none in a core that does without the rule."""
+    return lambda c: c.membrane_bits * (getattr(c, rule.ability) if rule.optional else 1)
+
+
 LAYER = Record(
     "layer",
     "One layer: its loops, its neurons, its output tensor.",
@@ -197,11 +208,7 @@ LAYER = Record(
             "the sums are left for the next pass: no levels, no logits",
             lambda c: int(c.external > 0),
         ),
-        _upto(
-            "to_zero",
-            "a spike resets the membrane to 0, whatever its channel's reset",
-            lambda c: c.zero_resets,
-        ),
+        *(_upto(rule.name, rule.meaning, _ability(rule)) for rule in FLAGS),
         Field(name="reserved", meaning="0", most=0, bits=1),
     ),
     ordered=(("path_first", "path_last"), ("segment_first", "segment_last")),
@@ -289,14 +296,15 @@ PARAM = Record(
             "one burst step; the largest is never reached",
             lambda c: (1 << (c.membrane_bits - 1)) - 1,
         ),
-        _signed(
-            "reset",
-            "subtracted after any spike, modulo 2**membrane_bits; not looked at in a core without "
-            "`resets`, which subtracts theta",
-            lambda c: c.membrane_bits,
-        ),
+        *(_signed(rule.name, rule.meaning, _membrane_bits(rule)) for rule in PARAMETERS),
     ),
 )
+
+
+def parameters(config: CoreConfig) -> tuple[str, ...]:
+    """The parameters of a channel that a core has, in their order."""
+    return tuple(name for name, slot in PARAM.slots(config).items() if slot.width)
+
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
 """The tables of a program, each by the name of the `CoreConfig` field that sizes it."""

@@ -4,8 +4,9 @@ A `Network` is a list of `Layer`s in execution order. A layer sums one or more `
 integer current; a spiking layer turns it into burst levels, the last layer (the readout) has no
 neuron and sums its current over time into logits. Arithmetic: `lbq_hw.golden`; file: `lbq_hw.file`.
 
-Here: how layers fit together. `input` and `layer` have the parts, `held_out` what was kept from
-training, `limits` the most there may be of anything, `bounds` proves how far their integers reach.
+Here: how layers fit together. `input`, `layer` and `neuron` have the parts, `held_out` what was
+kept from training, `limits` the most there may be of anything, `bounds` proves how far their
+integers reach.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from lbq_hw.network.base import NetworkError, Pair, Shape, require
 from lbq_hw.network.bounds import Bounds, check_int64, path_bound, prove
 from lbq_hw.network.held_out import HeldOut
 from lbq_hw.network.input import INPUT, Input
-from lbq_hw.network.layer import Layer, Neuron, Path, Window
+from lbq_hw.network.layer import Layer, Path, Window
+from lbq_hw.network.neuron import Neuron
 
 __all__ = [
     "INPUT",
@@ -155,10 +157,10 @@ class Network:
 
     @property
     def parameters(self) -> int:
-        """Integers that must be loaded: weights, biases, thresholds, resets."""
+        """Integers that must be loaded: weights, biases, and the vectors of neurons."""
         total = 0
         for layer in self.layers:
-            per_channel = 1 if layer.neuron is None else 3
+            per_channel = 1 + (0 if layer.neuron is None else len(layer.neuron.vectors))
             total += sum(path.weight.size for path in layer.paths) + per_channel * layer.shape[0]
         return total
 

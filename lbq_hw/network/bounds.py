@@ -66,15 +66,17 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
         step_low = numeric.decay(v_low, neuron.decay, neuron.decay_bits) + current_low
         step_high = numeric.decay(v_high, neuron.decay, neuron.decay_bits) + current_high
         u_low, u_high = np.minimum(u_low, step_low), np.maximum(u_high, step_high)
+        v_low, v_high = step_low, step_high
         fires = step_high >= neuron.theta
-        silent_high = np.minimum(step_high, neuron.theta - 1)
-        fired_low = np.maximum(step_low, neuron.theta) - neuron.reset
-        fired_high = step_high - neuron.reset
-        if neuron.to_zero:
-            fired_low = fired_high = np.zeros(channels, np.int64)
-        v_high = np.where(fires, np.maximum(silent_high, fired_high), step_high)
-        v_low = np.where(fires, np.minimum(step_low, fired_low), step_low)
-        u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
+        silent = step_low, np.minimum(step_high, neuron.theta - 1)
+        fired = np.maximum(step_low, neuron.theta), step_high
+        for rule in neuron.rules:  # a core computes each of the steps in between
+            values = getattr(neuron, rule.name)
+            silent = rule.apply(silent[0], 0, values), rule.apply(silent[1], 0, values)
+            fired = rule.apply(fired[0], 1, values), rule.apply(fired[1], 1, values)
+            v_low = np.where(fires, np.minimum(silent[0], fired[0]), silent[0])
+            v_high = np.where(fires, np.maximum(silent[1], fired[1]), silent[1])
+            u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
         if np.array_equal(v_low, before[0]) and np.array_equal(v_high, before[1]):
             break  # every later timestep is like this one
     return Bounds(acc_low=acc_low, acc_high=acc_high, u_low=u_low, u_high=u_high)
@@ -96,7 +98,7 @@ def check_int64(layer: Layer, capacities: Sequence[int], timesteps: int) -> None
     current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())
     reset, leak, thresholds = 0, 1, 0
     if (neuron := layer.neuron) is not None:
-        reset, leak = int(np.abs(neuron.reset).max()), max(neuron.decay, 1)
+        reset, leak = neuron.move, max(neuron.decay, 1)
         thresholds = neuron.capacity * int(neuron.theta.max())
     if max((current + reset + 1) * timesteps * leak, thresholds) >= 1 << 62:
         raise OverflowError(f"layer {layer.name!r}: its sums may pass 62 bits")

@@ -1,4 +1,4 @@
-"""A layer and what it is made of: the paths into it, its neurons, the pools on either side.
+"""A layer and what it is made of: the paths into it, the pools on either side.
 
 Each checks what it can see of itself; what must fit together, `lbq_hw.network.Network` checks.
 """
@@ -14,29 +14,9 @@ from numpy.typing import NDArray
 from lbq_hw import numeric
 from lbq_hw.network import limits
 from lbq_hw.network.base import Pair, Shape, require
+from lbq_hw.network.neuron import Neuron
+from lbq_hw.network.vectors import check_magnitude, integer_vector
 from lbq_hw.numeric import Integers
-
-
-def integer_vector(values: Any, place: str) -> Integers:
-    """A read-only vector of int64, each within `limits.MAX_PARAMETER`."""
-    array = np.asarray(values)
-    require(array.ndim == 1, f"{place} must be a vector, not of shape {array.shape}")
-    require(np.issubdtype(array.dtype, np.integer), f"{place} must be integers, not {array.dtype}")
-    check_magnitude(array, place)
-    array = array.astype(np.int64)
-    array.flags.writeable = False
-    return array
-
-
-def check_magnitude(values: NDArray[Any], place: str) -> None:
-    """Refuse parameters that are too large. Magnitudes are not taken: that of -2**63 wraps."""
-    most = limits.MAX_PARAMETER
-    if values.size:
-        low, high = int(values.min()), int(values.max())
-        require(
-            -most <= low and high <= most,
-            f"{place} must be within -2**53..2**53, not {low if low < -most else high}",
-        )
 
 
 def _changeable(array: NDArray[Any]) -> bool:
@@ -156,44 +136,6 @@ class Path:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Neuron:
-    """LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
-
-    `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
-    `decay / 2**decay_bits` the leak. With `to_zero` the membrane is 0 after any spike, whatever it
-    was: nothing is subtracted then, and `reset` must be 0.
-    """
-
-    capacity: int
-    theta: Integers
-    reset: Integers
-    decay: int
-    decay_bits: int
-    to_zero: bool = False
-
-    def __post_init__(self) -> None:
-        require(
-            1 <= self.capacity <= numeric.MAX_CAPACITY,
-            f"neuron capacity must be 1..{numeric.MAX_CAPACITY}, not {self.capacity!r}",
-        )
-        for name in ("theta", "reset"):
-            object.__setattr__(self, name, integer_vector(getattr(self, name), f"neuron {name}"))
-        require(bool(np.all(self.theta >= 1)), "neuron theta must be at least 1")
-        require(
-            0 <= self.decay_bits <= limits.MAX_DECAY_BITS,
-            f"neuron decay_bits must be 0..{limits.MAX_DECAY_BITS}, not {self.decay_bits!r}",
-        )
-        require(
-            0 <= self.decay <= 1 << self.decay_bits,
-            f"neuron decay must be 0..2**decay_bits, not {self.decay!r}/2**{self.decay_bits!r}",
-        )
-        require(
-            not (self.to_zero and self.reset.any()),
-            "neuron reset must be 0 in all channels where a spike resets to zero",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Layer:
     """Paths into one population of neurons, or into the logits when `neuron` is None.
 
@@ -233,7 +175,7 @@ class Layer:
         )
         vectors: dict[str, NDArray[Any]] = {"bias": self.bias}
         if self.neuron is not None:
-            vectors |= {"theta": self.neuron.theta, "reset": self.neuron.reset}
+            vectors |= self.neuron.vectors
         if self.scale is not None:
             vectors["scale"] = self.scale
             require(bool(np.isfinite(self.scale).all()), f"{place}: scale must be finite")

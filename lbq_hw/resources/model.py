@@ -18,6 +18,7 @@ from lbq_hw import boards, isa
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
+from lbq_hw.network.neuron import RULES
 from lbq_hw.resources.measured import measured
 from lbq_hw.resources.memories import (
     Memory,
@@ -112,13 +113,18 @@ def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
             1.0,
             _record_bits(c),
             c.lanes * (c.acc_bits + c.weight_bits),
-            c.units * c.membrane_bits * (c.planes + c.decay_bits + 1),
+            c.units * c.membrane_bits * (c.planes + c.decay_bits + 1 + _rule_adders(c)),
             c.word * c.word_log2,
             small,
             c.lanes * c.acc_bits if c.partial_words else 0,
             c.lanes * c.pairs,
         ]
     )
+
+
+def _rule_adders(config: CoreConfig) -> int:
+    """Additions of a neuron unit that not every core has."""
+    return sum(rule.adders for rule in RULES if rule.optional and getattr(config, rule.ability))
 
 
 def _record_bits(config: CoreConfig) -> int:

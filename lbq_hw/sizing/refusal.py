@@ -102,10 +102,7 @@ def _narrow(bits: int) -> Callable[[Layer], Layer]:
         return replace(old, weight=less(old.weight))
 
     def layer(old: Layer) -> Layer:
-        neuron = old.neuron
-        if neuron is not None:
-            theta = np.maximum(1, less(neuron.theta))
-            neuron = replace(neuron, theta=theta, reset=less(neuron.reset))
+        neuron = old.neuron.mapped(less) if old.neuron else None
         paths = tuple(map(path, old.paths))
         return replace(old, paths=paths, bias=less(old.bias), neuron=neuron)
 

@@ -51,8 +51,8 @@ async def levels_and_logits_of_random_sums(dut: Any, kind: str) -> None:
     sizes = SHAPES[Settings.from_env().shape]
     bench = await Bench.start(dut, build(**sizes))
     params = random_params(bench.random, sizes["lanes"])
-    words = params.T.reshape(-1, 3 * sizes["units"]).tolist()
-    dut.params__en.value = (1 << 3 * sizes["units"]) - 1
+    words = params.T.reshape(-1, len(params) * sizes["units"]).tolist()
+    dut.params__en.value = (1 << len(params) * sizes["units"]) - 1
     for address, values in enumerate(words):
         dut.params__addr.value = address
         dut.params__data.value = pack(bench.block.params.data.shape(), values)

@@ -165,9 +165,10 @@ class HostModel:
         address, unit = divmod(entry, config.units)
         word = sum(slice_ << SLICE * i for i, slice_ in enumerate(self.staged))
         found, values = isa.PARAM.decode(config, word), {}
-        for i, name in enumerate(("bias", "theta", "reset")):
+        names = isa.parameters(config)
+        for i, name in enumerate(names):
             if isa.PARAM.slots(config)[name].last_slice == part:
-                values[3 * unit + i] = _signed(found[name], config.membrane_bits)
+                values[len(names) * unit + i] = _signed(found[name], config.membrane_bits)
         if values:
             self.passed["params"].append({"addr": address, "data": values})
 

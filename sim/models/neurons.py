@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.neurons.partial_neurons import PartialNeurons
 from lbq_hw.core.payload import LayerInfo, PassInfo, StepInfo
+from lbq_hw.network.neuron import FLAGS, PARAMETERS, RULES, SUBTRACT, Rule
 
 ACC_BITS, MEMBRANE_BITS, TIMESTEPS, TILES, WORD = 12, 20, 4, 3, 32
 LAYERS = {
@@ -24,8 +26,15 @@ LAYERS = {
     "max-pool": {"timesteps": 2, "positions": 3},
     "max-pool of one timestep": {"positions": 4},
     "max-pool of a static current": {"timesteps": 4, "updates": 4, "positions": 2},
-    "reset to zero": {"timesteps": 4, "to_zero": True},
-    "reset to zero of a static current": {"timesteps": 3, "updates": 3, "to_zero": True},
+    **{rule.neurons: {"timesteps": 4, "flags": (rule.name,)} for rule in FLAGS},
+    **{
+        f"{rule.neurons}, of a static current": {
+            "timesteps": 3,
+            "updates": 3,
+            "flags": (rule.name,),
+        }
+        for rule in FLAGS
+    },
     "readout": {"timesteps": 3, "readout": True},
     "readout of a static current": {"timesteps": 2, "updates": 2, "readout": True},
 }
@@ -43,13 +52,14 @@ class Layer:
     timesteps: int = 1
     positions: int = 1
     readout: bool = False
-    to_zero: bool = False
+    flags: tuple[str, ...] = ()
 
     def info(self, planes: int) -> dict[str, int]:
         """Its `LayerInfo`."""
-        names = ("updates", "readout", "capacity", "decay", "shift", "to_zero")
+        names = ("updates", "readout", "capacity", "decay", "shift")
         neurons = {name: int(getattr(self, name)) for name in names}
-        return neurons | {"stride": 5, "planes": planes, "granules": 1}
+        flags = {rule.name: int(rule.name in self.flags) for rule in FLAGS}
+        return neurons | flags | {"stride": 5, "planes": planes, "granules": 1}
 
 
 @dataclass(kw_only=True)
@@ -64,7 +74,9 @@ class Traffic:
 
 
 def random_params(source: random.Random, lanes: int) -> np.ndarray:
-    """Bias, theta, reset: ``(3, TILES * lanes)``; some thresholds are tiny, some out of reach."""
+    """Bias, theta, reset and the parameters of the other rules, each of ``TILES * lanes`` channels;
+    some thresholds are tiny, some out of reach.
+    """
     count = TILES * lanes
     thetas = (1, source.randrange(2, 64), source.randrange(64, 8192), (1 << MEMBRANE_BITS - 1) - 1)
     return np.array(
@@ -72,6 +84,11 @@ def random_params(source: random.Random, lanes: int) -> np.ndarray:
             [source.randrange(-(1 << 13), 1 << 13) for _ in range(count)],
             [source.choice(thetas) for _ in range(count)],
             [source.randrange(-200, 1 << 13) for _ in range(count)],
+            *(
+                [source.randrange(-(1 << 14), 0) for _ in range(count)]
+                for rule in PARAMETERS
+                if rule is not SUBTRACT
+            ),
         ]
     )
 
@@ -100,7 +117,8 @@ def random_traffic(
     traffic = Traffic(layer=layer.info(planes), sums=[], steps=[], planes=[], logits=[])
     for _ in range(pixels):
         tile = source.randrange(TILES)
-        bias, theta, reset = params[:, tile * lanes : (tile + 1) * lanes]
+        bias, theta, *others = params[:, tile * lanes : (tile + 1) * lanes]
+        values = {rule.name: own for rule, own in zip(PARAMETERS, others, strict=False)}
         best = np.zeros((layer.timesteps, lanes), np.uint8)
         for position in range(layer.positions):
             last_position = position == layer.positions - 1
@@ -129,7 +147,10 @@ def random_traffic(
                     continue
                 u = numeric.decay(v, layer.decay, layer.decay_bits) + current
                 level = numeric.burst_level(u, theta, layer.capacity)
-                v = u * (level == 0) if layer.to_zero else u - reset * (level > 0)
+                v = u
+                for rule in RULES:
+                    if rule.name in values or rule.name in layer.flags:
+                        v = rule.apply(v, level, values.get(rule.name))
                 best[t] = np.maximum(best[t], level)
                 if last_position:
                     bits = [int(best[t, c]) >> k & 1 for k in range(planes) for c in range(lanes)]
@@ -150,7 +171,7 @@ def layouts(
     planes: int,
     decay_bits: int,
     partials: bool = False,
-    zero_resets: bool = True,
+    rules: Sequence[Rule] = RULES,
 ) -> tuple[LayerInfo, StepInfo]:
     layer = (PassInfo if partials else LayerInfo)(
         lanes=lanes,
@@ -159,7 +180,7 @@ def layouts(
         update_bits=TIMESTEPS.bit_length(),
         decay_bits=decay_bits,
         shift_bits=3,
-        zero_resets=zero_resets,
+        flags=[rule.name for rule in rules if not rule.per_channel],
     )
     return layer, StepInfo(lanes=lanes, word=WORD, address_bits=7, group_bits=8)
 
@@ -182,14 +203,15 @@ def build(
     decay_bits: int,
     params: np.ndarray | None = None,
     timesteps: int = TIMESTEPS,
+    rules: Sequence[Rule] = RULES,
     resets: bool = True,
     partial_words: int = 0,
     profile: Profile = Profile.STANDARD,
 ) -> NeuronArray:
     layer, step = layouts(
-        lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0
+        lanes=lanes, planes=planes, decay_bits=decay_bits, partials=partial_words > 0, rules=rules
     )
-    words = [] if params is None else params.T.reshape(-1, 3 * units).tolist()
+    words = [] if params is None else params.T.reshape(-1, len(params) * units).tolist()
     partial: dict[str, Any] = {}
     kind = CompactNeurons if profile is Profile.COMPACT else NeuronArray
     if partial_words:
@@ -203,6 +225,7 @@ def build(
         tiles=TILES,
         layer=layer,
         step=step,
+        rules=rules,
         resets=resets,
         init=words,
         **partial,

@@ -10,6 +10,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.walk.tables import Table
 from lbq_hw.isa.record import SLICE
+from lbq_hw.network.neuron import FLAGS, RULES
 from lbq_hw.sim.models.walks import walk
 
 Tables = dict[str, list[int]]
@@ -41,7 +42,7 @@ SHAPES = [
     SMALL.with_(timesteps=1, window=1, layer_paths=1),
     SMALL.with_(exponents=5, identities=0, stacks=0, resets=0),
     SMALL.with_(layer_paths=1, exponents=2, identities=0, stacks=0, resets=0),
-    SMALL.with_(zero_resets=1),
+    SMALL.with_(**{rule.ability: 1 for rule in RULES}),
 ]
 
 
@@ -111,9 +112,9 @@ class Draw:
                 "segment_last": segments[-1],
                 "partial_in": 0,
                 "partial_out": 0,
-                "to_zero": config.zero_resets and draw.randint(0, 1),
                 "reserved": 0,
-            },
+            }
+            | {rule.name: getattr(config, rule.ability) and draw.randint(0, 1) for rule in FLAGS},
         )
 
     def path(self) -> int:

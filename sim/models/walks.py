@@ -9,6 +9,7 @@ from itertools import product
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.payload import ScanKind
+from lbq_hw.network.neuron import FLAGS
 
 Values = dict[str, int]
 
@@ -107,7 +108,7 @@ class _Walker:
             "stride": layer["out_plane"] % (1 << self.config.plane_address_bits),
             "planes": layer["planes_last"] + 1,
             "granules": (1 << layer["out_chunk"]) // self.config.granule,
-        } | ({"to_zero": layer["to_zero"]} if self.config.zero_resets else {})
+        } | {rule.name: layer[rule.name] for rule in FLAGS if getattr(self.config, rule.ability)}
 
     def steps(self, layer: Values) -> Iterator[Values | None]:
         """Counters of every step; None for a position that does not exist and takes a move."""

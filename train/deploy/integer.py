@@ -30,9 +30,8 @@ class IntegerNetwork(nn.Module):
                 self.register_buffer(f"weight{index}_{number}", torch.tensor(path.weight).double())
             self.register_buffer(f"bias{index}", torch.tensor(layer.bias).reshape(-1, 1, 1))
             if layer.neuron is not None:
-                for name in ("theta", "reset"):
-                    vector = torch.tensor(getattr(layer.neuron, name)).reshape(-1, 1, 1)
-                    self.register_buffer(f"{name}{index}", vector)
+                for name, values in layer.neuron.vectors.items():
+                    self.register_buffer(f"{name}{index}", torch.tensor(values).reshape(-1, 1, 1))
 
     @torch.no_grad()
     def forward(self, raw: Tensor, observe: Observer | None = None) -> Tensor:
@@ -75,14 +74,20 @@ class IntegerNetwork(nn.Module):
     def _fire(self, index: int, layer: Layer, current: Tensor) -> Tensor:
         neuron = layer.neuron
         assert neuron is not None
-        theta, reset = self.get_buffer(f"theta{index}"), self.get_buffer(f"reset{index}")
+        theta = self.get_buffer(f"theta{index}")
+        rules = [
+            (rule, self.get_buffer(f"{rule.name}{index}") if rule.per_channel else None)
+            for rule in neuron.rules
+        ]
         v, levels = torch.zeros_like(current[0]), []
         for t in range(self.network.timesteps):
             u = numeric.decay(v, neuron.decay, neuron.decay_bits) + current[t % len(current)]
             level = torch.zeros_like(u)
             for k in range(1, neuron.capacity + 1):
                 level += u >= k * theta
-            v = u * (level == 0) if neuron.to_zero else u - reset * (level > 0)
+            v = u
+            for rule, values in rules:
+                v = rule.apply(v, level, values)
             levels.append(level)
         return torch.stack(levels)
 

@@ -33,8 +33,7 @@ def integer_layer(
     neuron, gamma = None, None
     if population.neuron is not None:
         gamma = number(population.neuron.gamma)
-        step = unit * array(population.neuron.threshold)
-        neuron = _integer_neuron(population.neuron, step, decay_bits)
+        neuron = _integer_neuron(population.neuron, unit, decay_bits)
     channels = population.shape[0]
     constant = unit * bias(population.current, channels)
     constant -= 2.0**fraction * mean_current(quantized.paths, spec, channels)
@@ -51,7 +50,8 @@ def integer_layer(
     )
 
 
-def _integer_neuron(neuron: Neuron, step: Floats, decay_bits: int) -> IntegerNeuron:
+def _integer_neuron(neuron: Neuron, unit: Floats, decay_bits: int) -> IntegerNeuron:
+    step = unit * array(neuron.threshold)
     beta = number(neuron.beta) if neuron.stateful else 0.0
     decay, bits = numeric.to_ratio(beta, decay_bits)
     theta = _threshold(neuron, step)
@@ -65,7 +65,7 @@ def _integer_neuron(neuron: Neuron, step: Floats, decay_bits: int) -> IntegerNeu
         reset=np.broadcast_to(reset, theta.shape),
         decay=decay,
         decay_bits=bits,
-        to_zero=neuron.to_zero,
+        **neuron.rules(unit),
     )
 
 

@@ -136,7 +136,8 @@ def _set_neuron(population: Population, layer: Layer) -> None:
     assert neuron is not None
     assert integers is not None
     gamma = _known(layer.gamma, layer, "gamma")
-    if integers.to_zero or isinstance(neuron, IntegrateFire):
+    foreign = any(rule.optional for rule in integers.rules)
+    if foreign or isinstance(neuron, IntegrateFire):
         raise TakeUpError(
             f"layer {layer.name!r} was taken up from another framework, and has no gradient"
         )

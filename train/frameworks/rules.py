@@ -1,39 +1,13 @@
-"""What a neuron of another framework is in the terms of `IntegrateFire`."""
+"""How the values of another framework's neuron are read, for `Spiking` and `IntegrateFire`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from lbq_hw.train.graph import RefusalError
-from lbq_hw.train.neurons import IntegrateFire
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spiking:
-    """A neuron as `IntegrateFire` takes it, but for the number of timesteps."""
-
-    threshold: float | Sequence[float]
-    beta: float = 1.0
-    alpha: float = 1.0
-    to_zero: bool = False
-    strict: bool = False
-    late: bool = False
-
-    def build(self, timesteps: int) -> IntegrateFire:
-        return IntegrateFire(
-            timesteps=timesteps,
-            threshold=self.threshold,
-            beta=self.beta,
-            alpha=self.alpha,
-            to_zero=self.to_zero,
-            strict=self.strict,
-            late=self.late,
-        )
 
 
 def is_own(module: nn.Module, package: str) -> bool:

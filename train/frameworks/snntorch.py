@@ -17,8 +17,9 @@ from typing import Any
 
 import torch
 
-from lbq_hw.train.frameworks.rules import Spiking, is_own, per_channel, uniform
+from lbq_hw.train.frameworks.rules import is_own, per_channel, uniform
 from lbq_hw.train.graph import RefusalError
+from lbq_hw.train.neurons import Spiking
 
 _KINDS = {
     "Synaptic": "its synapse has dynamics",

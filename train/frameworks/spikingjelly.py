@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lbq_hw.train.frameworks.rules import Spiking, is_own, shifted
+from lbq_hw.train.frameworks.rules import is_own, shifted
 from lbq_hw.train.graph import RefusalError
+from lbq_hw.train.neurons import Spiking
 
 _KINDS = ("IFNode", "LIFNode", "ParametricLIFNode")
 

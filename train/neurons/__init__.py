@@ -23,7 +23,7 @@ from torch import nn
 
 from lbq_hw.train.neurons.base import Neuron, Shared, softplus_inverse
 from lbq_hw.train.neurons.baselines import ILIF, LMHT, MLF
-from lbq_hw.train.neurons.integrate_fire import IntegrateFire
+from lbq_hw.train.neurons.integrate_fire import IntegrateFire, Spiking
 from lbq_hw.train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Neuron",
     "QuantReLU",
     "ReLU",
+    "Spiking",
     "Ternary",
     "build",
     "options",

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any, TypedDict
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lbq_hw.train.kernels import recurrence as kernels
@@ -123,6 +125,12 @@ class Neuron(nn.Module):
     @property
     def threshold(self) -> Tensor:
         return self.gamma
+
+    def rules(self, _unit: NDArray[np.float64]) -> dict[str, Any]:
+        """Fields of the integer neuron of rules that it follows, beside the reset: see
+        `lbq_hw.network.neuron`. `unit` are the membrane steps per unit of the current, by channel.
+        """
+        return {"to_zero": True} if self.to_zero else {}
 
     def step_for(self, current: Tensor) -> Tensor:
         """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""

@@ -6,6 +6,7 @@ It takes networks up that were trained elsewhere, so it has no surrogate gradien
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -88,3 +89,18 @@ class IntegrateFire(Neuron):
     def extra_repr(self) -> str:
         reset = "to zero" if self.to_zero else f"by {self.alpha:g} thresholds" + " late" * self.late
         return f"timesteps={self.timesteps}, beta={self.beta:g}, reset {reset}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spiking:
+    """A neuron of another framework: an `IntegrateFire` but for the number of timesteps."""
+
+    threshold: float | Sequence[float]
+    beta: float = 1.0
+    alpha: float = 1.0
+    to_zero: bool = False
+    strict: bool = False
+    late: bool = False
+
+    def build(self, timesteps: int) -> IntegrateFire:
+        return IntegrateFire(timesteps=timesteps, **vars(self))

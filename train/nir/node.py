@@ -21,8 +21,9 @@ import nir
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw.train.frameworks.rules import Spiking, per_channel, uniform
+from lbq_hw.train.frameworks.rules import per_channel, uniform
 from lbq_hw.train.graph import RefusalError
+from lbq_hw.train.neurons import Spiking
 
 Reset = Literal["zero", "subtract", "late"]
 RESETS = ("zero", "subtract", "late")

@@ -81,6 +81,13 @@ def _violations(network: Network) -> Iterator[Violation]:
             yield Violation(path=layer.name, reason="NIR has no max-pool", mend="use a sum pool")
         if layer.neuron is None:
             continue
+        for rule in layer.neuron.rules:
+            if not rule.in_nir:
+                yield Violation(
+                    path=layer.name,
+                    reason=f"NIR has no {rule.neurons}",
+                    mend="keep the network as an .lbq file",
+                )
         if layer.neuron.capacity > 1:
             yield Violation(
                 path=layer.name,

@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.fabric.contracts import at_most_one, must
 from lbq_hw.core.host.addresses import place
@@ -38,7 +39,7 @@ class TapeWrites(wiring.Component):
     def __init__(self, config: CoreConfig):
         self._config = c = config
         row = data.ArrayLayout(signed(c.weight_bits), c.lanes)
-        param = data.ArrayLayout(signed(c.membrane_bits), 3 * c.units)
+        param = data.ArrayLayout(signed(c.membrane_bits), len(isa.parameters(c)) * c.units)
         weights = memory.WritePort.Signature(addr_width=ceil_log2(c.weight_rows), shape=row)
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(c.channels // c.units), shape=param, granularity=1

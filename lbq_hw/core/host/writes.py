@@ -63,7 +63,7 @@ class HostWrites(wiring.Component):
         """The members that write a program."""
         c = self._config
         row = data.ArrayLayout(signed(c.weight_bits), c.lanes)
-        param = data.ArrayLayout(signed(c.membrane_bits), 3 * c.units)
+        param = data.ArrayLayout(signed(c.membrane_bits), len(isa.parameters(c)) * c.units)
         weights = memory.WritePort.Signature(
             addr_width=ceil_log2(c.weight_rows), shape=row, granularity=1
         )
@@ -154,11 +154,12 @@ def store_params(m, config, params, *, written, addr, value):
         m.d.sync += before.eq(bits[SLICE:])
     unit_bits = ceil_log2(config.units)
     m.d.comb += params.addr.eq(entry >> unit_bits)
-    for number, slot in enumerate(slots[name] for name in ("bias", "theta", "reset")):
+    names = isa.parameters(config)
+    for number, slot in enumerate(slots[name] for name in names):
         first_bit = slot.offset + (slices - 1 - slot.last_slice) * SLICE
         stored = written[Region.PARAMS] & (part == slot.last_slice)
         for unit in range(config.units):
             m.d.comb += [
-                params.data[3 * unit + number].eq(bits[first_bit:][: slot.width]),
-                params.en[3 * unit + number].eq(stored & (entry[:unit_bits] == unit)),
+                params.data[len(names) * unit + number].eq(bits[first_bit:][: slot.width]),
+                params.en[len(names) * unit + number].eq(stored & (entry[:unit_bits] == unit)),
             ]

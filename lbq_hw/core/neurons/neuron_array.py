@@ -1,5 +1,7 @@
 """Neuron units: sums of a tile into burst levels, or into logits."""
 
+from collections.abc import Sequence
+
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -13,6 +15,7 @@ from lbq_hw.core.neurons.parameters import Parameters
 from lbq_hw.core.neurons.updates import Updates
 from lbq_hw.core.payload import LayerInfo, LevelPlanes, StepInfo
 from lbq_hw.core.sizes import check_power, check_size
+from lbq_hw.network.neuron import SUBTRACT, Rule
 
 __all__ = ["NeuronArray"]
 
@@ -25,7 +28,7 @@ class NeuronArray(wiring.Component):
 
         U  = floor(m * V / 2**B) + bias + (acc << F)        V = 0 at the first timestep
         S  = min(number of k >= 1 with U >= k * theta, N)
-        V' = U - (S > 0 ? reset : 0)                        0 if S > 0, in a layer ``to_zero``
+        V' = U, changed by the rules of the neurons         U - (S > 0 ? reset : 0), and others
 
     The level leaves as its maximum over the positions of the pool window, at the last position. A
     readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
@@ -61,6 +64,8 @@ class NeuronArray(wiring.Component):
         Layout of a step.
     pools : bool
         Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
+    rules : sequence of `Rule`
+        The rules that neurons may follow, `lbq_hw.network.neuron`.
     resets : bool
         Whether channels have a reset of their own: else theta is subtracted.
     init : iterable of words
@@ -77,9 +82,9 @@ class NeuronArray(wiring.Component):
     layer : in, `LayerInfo`
         The layer of all steps that are on their way: stable from the first of them to the last
         cycle of `busy`.
-    params : write port of ``3 * units`` values, one enable per value
-        Word ``tile * groups + group``: bias, theta, reset of the first unit, then of the next. Not
-        written while a step of its tile is under way.
+    params : write port of the values of ``units`` channels, one enable per value
+        Word ``tile * groups + group``: bias, theta, reset and what else rules need of the first
+        unit, then of the next. Not written while a step of its tile is under way.
     o_planes : stream of `LevelPlanes`, always ready
     o_logits : stream of ``units`` signed membranes, always ready
         In the order of the channels and of the steps.
@@ -107,6 +112,7 @@ class NeuronArray(wiring.Component):
         layer: LayerInfo,
         step: StepInfo,
         pools: bool = True,
+        rules: Sequence[Rule] = (SUBTRACT,),
         resets: bool = True,
         init=(),
     ):
@@ -128,6 +134,7 @@ class NeuronArray(wiring.Component):
         self._groups = lanes // units
         self._timesteps = timesteps
         self._pools = pools
+        self._rules = tuple(rules)
         self._resets = resets
         self._init = [list(word) for word in init]
         self._unit_sizes = {
@@ -136,14 +143,14 @@ class NeuronArray(wiring.Component):
             "planes": planes,
             "decay_bits": decay_bits,
             "shift_bits": layer["shift"].width,
-            "zero_resets": layer.zero_resets,
+            "rules": self._rules,
         }
         self._positions = self._make_positions(planes=planes, decay_bits=decay_bits)
         self._depth = tiles * self._groups
         membrane = signed(membrane_bits)
         params = memory.WritePort.Signature(
             addr_width=ceil_log2(self._depth),
-            shape=data.ArrayLayout(membrane, 3 * units),
+            shape=data.ArrayLayout(membrane, len(self._values) * units),
             granularity=1,
         )
         sums = data.ArrayLayout(signed(acc_bits), lanes)
@@ -170,6 +177,11 @@ class NeuronArray(wiring.Component):
     def _more_members(self, levels: LevelPlanes):
         """What shows the planes."""
         return {"o_planes": Out(stream.Signature(levels, always_ready=True))}
+
+    @property
+    def _values(self):
+        """The names of a channel's parameters, in the order in which they are written."""
+        return ("bias", "theta", *(rule.name for rule in self._rules if rule.per_channel))
 
     @property
     def groups(self) -> int:
@@ -247,7 +259,8 @@ class NeuronArray(wiring.Component):
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
             depth=self._depth,
-            resets=self._resets,
+            values=self._values,
+            dropped=() if self._resets else (SUBTRACT.name,),
             init=self._init,
         )
         connect(m, flipped(self.params), parameters.write)
@@ -266,14 +279,20 @@ class NeuronArray(wiring.Component):
                 unit.acc.eq(sums[i]),
                 unit.bias.eq(bias.data[i]),
                 unit.theta.eq(thresholds.data[i].theta),
-                unit.reset.eq(thresholds.data[i].reset if self._resets else unit.theta),
+                *self._feed_parameters(unit, thresholds.data[i]),
                 unit.decay.eq(decays[i]),
                 unit.shift.eq(layer.shift),
                 unit.capacity.eq(layer.capacity),
                 unit.fire.eq(~layer.readout),
             ]
-            if layer.shape().zero_resets:
-                m.d.comb += unit.to_zero.eq(layer.to_zero)
+            m.d.comb += [getattr(unit, flag).eq(layer[flag]) for flag in layer.shape().flags]
+
+    def _feed_parameters(self, unit, thresholds):
+        """Those of rules; what is subtracted is theta where there are no resets."""
+        for rule in self._rules:
+            if rule.per_channel:
+                kept = rule.name in thresholds.shape().members
+                yield getattr(unit, rule.name).eq(thresholds[rule.name] if kept else unit.theta)
 
     def _parameters_at(self, _sent, at):
         """The groups whose bias and thresholds are read."""

@@ -1,5 +1,6 @@
 """The datapath of one neuron unit: current, leak, threshold, reset, level."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -8,7 +9,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.core.fabric.registers import delayed
+from lbq_hw.core.neurons.rules import apply_rules
 from lbq_hw.core.sizes import check_size
+from lbq_hw.network.neuron import SUBTRACT, Rule
 
 __all__ = ["NeuronUnit", "Positions", "next_remainder", "staged", "turned", "wrap"]
 
@@ -49,7 +52,7 @@ class Positions:
 
     @property
     def theta(self) -> int:
-        """``theta`` and ``reset`` are given."""
+        """``theta`` and the parameters of rules are given."""
         return self.v + self.leak_stages
 
     @property
@@ -75,7 +78,7 @@ class NeuronUnit(wiring.Component):
     intermediate terms do::
 
         U  = leak(v) + bias + (acc << shift)        leak(v) = floor(decay * v / 2**decay_bits)
-        V' = U - (fire and U >= theta ? reset : 0)  0 if fire and to_zero and U >= theta
+        V' = U, changed by the rules of the neurons: a spike is fire and U >= theta
         S  = min(floor(U / theta), capacity), 0 for a negative U; its maximum with `pooled`
 
     The leak follows Horner's scheme from the lowest bit of ``decay``, with one conditional addition
@@ -96,21 +99,21 @@ class NeuronUnit(wiring.Component):
         Bits K of a level.
     decay_bits, shift_bits : int
         B, and the bits that hold the largest F.
-    zero_resets : bool
-        Whether there is ``to_zero``.
+    rules : sequence of `Rule`
+        The rules that it has circuits for, in their order.
 
     Members
     -------
-    acc, bias, v, theta, reset : signed
+    acc, bias, v, theta : signed
         ``1 <= theta < 2**(membrane_bits - 1)``.
+    parameters of rules : signed, given with theta
     decay : B + 1 bits
         At most ``2**B``; all bits 0 for a membrane that starts.
     shift, capacity : unsigned
         F and N.
     fire : bit
-        0: no reset, for a readout.
-    to_zero : bit, if `zero_resets`
-        A spike leaves nothing of the membrane.
+        0: the rules change nothing, for a readout.
+    flags of rules : bit each
     pooled : unsigned
         Least value of the level.
     next_v : signed
@@ -125,7 +128,7 @@ class NeuronUnit(wiring.Component):
         planes: int,
         decay_bits: int,
         shift_bits: int,
-        zero_resets: bool = False,
+        rules: Sequence[Rule] = (SUBTRACT,),
     ):
         check_size("acc_bits", acc_bits)
         check_size("membrane_bits", membrane_bits, least=2)
@@ -135,7 +138,7 @@ class NeuronUnit(wiring.Component):
         if membrane_bits < planes:
             raise ValueError(f"membrane_bits must be at least planes, not {membrane_bits!r}")
         self._positions = self._make_positions(planes=planes, decay_bits=decay_bits)
-        self._zero_resets = zero_resets
+        self._rules = tuple(rules)
         membrane = signed(membrane_bits)
         super().__init__(
             {
@@ -143,7 +146,7 @@ class NeuronUnit(wiring.Component):
                 "bias": In(membrane),
                 "v": In(membrane),
                 "theta": In(membrane),
-                "reset": In(membrane),
+                **{rule.name: In(membrane) for rule in rules if rule.per_channel},
                 "decay": In(decay_bits + 1),
                 "shift": In(shift_bits),
                 "capacity": In(planes),
@@ -151,8 +154,8 @@ class NeuronUnit(wiring.Component):
                 "pooled": In(planes),
                 "next_v": Out(membrane),
                 "level": Out(planes),
+                **{rule.name: In(1) for rule in rules if not rule.per_channel},
             }
-            | ({"to_zero": In(1)} if zero_resets else {})
         )
 
     @property
@@ -188,13 +191,10 @@ class NeuronUnit(wiring.Component):
 
     def _reset(self, m, later, u, theta):
         """V'."""
-        reset = later(self.reset, "reset")
         fires = Signal()
-        after = u - reset
-        if self._zero_resets:
-            after = Mux(self.to_zero, 0, after)
+        spiked, silent = apply_rules(self._rules, self, later, u)
         m.d.comb += fires.eq(self.fire & (u >= theta))
-        return Mux(fires, after, u)
+        return Mux(fires, spiked, silent)
 
     def _cap(self, level):
         return Mux(level > self.capacity, self.capacity, level)

@@ -1,4 +1,6 @@
-"""Bias, threshold and reset of every channel."""
+"""Bias, threshold and the parameters of rules of every channel."""
+
+from collections.abc import Sequence
 
 from amaranth import Cat, Module, signed
 from amaranth.lib import data, memory, wiring
@@ -23,27 +25,41 @@ class Parameters(wiring.Component):
     ----------
     units, membrane_bits, depth : int
         Channels of a word, signed width of a value, number of words.
-    resets : bool
-        Whether resets are kept; what is written of them is dropped if not.
+    values : sequence of names
+        What is written of a channel, in this order: ``bias``, ``theta``, then others.
+    dropped : sequence of names
+        Those of them that are not kept.
     init : iterable of words
         As ``write`` takes them; words left out are 0.
 
     Members
     -------
-    write : write port of ``3 * units`` values, one enable per value
-        Bias, theta, reset of the first unit, then of the next.
+    write : write port of `values` of ``units`` channels, one enable per value
+        Those of the first unit, then of the next.
     bias : read port of ``units`` values
-    thresholds : read port of ``units`` structures: ``theta``, and ``reset`` if `resets`
+    thresholds : read port of ``units`` structures: ``theta``, and the others that are kept
     """
 
-    def __init__(self, *, units: int, membrane_bits: int, depth: int, resets: bool = True, init=()):
+    def __init__(
+        self,
+        *,
+        units: int,
+        membrane_bits: int,
+        depth: int,
+        values: Sequence[str] = ("bias", "theta", "reset"),
+        dropped: Sequence[str] = (),
+        init=(),
+    ):
         self._depth = depth
+        self._values = tuple(values)
         self._init = [list(word) for word in init]
         addr_width, value = ceil_log2(depth), signed(membrane_bits)
-        self._kept = ("theta", "reset") if resets else ("theta",)
+        self._kept = [name for name in values if name != "bias" and name not in dropped]
         threshold = data.StructLayout(dict.fromkeys(self._kept, value))
         write = memory.WritePort.Signature(
-            addr_width=addr_width, shape=data.ArrayLayout(value, 3 * units), granularity=1
+            addr_width=addr_width,
+            shape=data.ArrayLayout(value, len(self._values) * units),
+            granularity=1,
         )
 
         def read(shape):
@@ -54,13 +70,18 @@ class Parameters(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        self._keep(m, "bias", self.bias, (0,))
-        self._keep(m, "theta", self.thresholds, range(1, 1 + len(self._kept)))
+        self._keep(m, "bias", self.bias, ["bias"])
+        self._keep(m, "theta", self.thresholds, self._kept)
         return m
 
+    def _places(self, units, names):
+        """Where these values of some channels stand in what is written."""
+        each, places = len(self._values), [self._values.index(name) for name in names]
+        return [each * unit + place for unit in units for place in places]
+
     def _keep(self, m, name, port, values):
-        """The memory that a read port reads."""
-        kept = [3 * unit + value for unit in range(len(port.data)) for value in values]
+        """The memory that a read port reads, of these values of each channel."""
+        kept = self._places(range(len(port.data)), values)
         read, write = self._store(m, name, kept, [[word[i] for i in kept] for word in self._init])
         m.d.comb += [
             read.addr.eq(port.addr),
@@ -93,7 +114,7 @@ class CompactParameters(Parameters):
         if port is not self.thresholds:
             super()._keep(m, name, port, values)
             return
-        kept = [3 * unit + value for unit in range(len(port.data)) for value in values]
+        kept = self._places(range(len(port.data)), values)
         words = [[word[i] for i in kept] for word in self._init]
         words += [[0] * len(kept)] * (self._depth - len(words))
         read, write = self._store(m, name, kept, [[~value for value in word] for word in words])
@@ -124,7 +145,7 @@ class SpreadParameters(Parameters):
             self._keep_some(m, f"{name}_{first}", port, values, units)
 
     def _keep_some(self, m, name, port, values, units):
-        kept = [3 * unit + value for unit in units for value in values]
+        kept = self._places(units, values)
         read, write = self._store(m, name, kept, [[word[i] for i in kept] for word in self._init])
         (read_addr,) = copies(m, port.addr, 1, name=f"{name}_read_addr")
         (write_addr,) = copies(m, self.write.addr, 1, name=f"{name}_write_addr")

@@ -9,6 +9,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.fabric.registers import delayed
+from lbq_hw.core.neurons.rules import rules_of
 from lbq_hw.core.payload import LayerInfo, PassInfo
 from lbq_hw.core.timing import timing
 from lbq_hw.core.walk import records
@@ -28,7 +29,7 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
         update_bits=config.timesteps.bit_length(),
         decay_bits=config.decay_bits,
         shift_bits=max(1, config.fraction_bits.bit_length()),
-        zero_resets=config.zero_resets > 0,
+        flags=[rule.name for rule in rules_of(config) if not rule.per_channel],
     )
 
 
@@ -162,8 +163,7 @@ class LayerLoader(wiring.Component):
     def _inform(self, m):
         """The LayerInfo of the record."""
         layer, info, granule_log2 = self.layer, self.info, ceil_log2(self._config.granule)
-        if info.shape().zero_resets:
-            m.d.comb += info.to_zero.eq(layer.to_zero)
+        m.d.comb += [info[flag].eq(layer[flag]) for flag in info.shape().flags]
         m.d.comb += [
             info.updates.eq(Mux(self._again(m), layer.time_last + 1, 1)),
             info.readout.eq(layer.readout),

@@ -15,6 +15,7 @@ from core.harness import Bench, ones
 from lbq_hw import numeric
 from lbq_hw.core.neurons.compact_unit import CompactPositions, CompactUnit
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
+from lbq_hw.network.neuron import SUBTRACT, TO_ZERO
 
 
 def wrap(value: int, bits: int) -> int:
@@ -87,7 +88,7 @@ def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
         for u, theta in product(range(-16, 16), range(1, 16))
     ]
     sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "decay_bits": 1, "shift_bits": 0}
-    unit = kind(**sizes, zero_resets=True)
+    unit = kind(**sizes, rules=(SUBTRACT, TO_ZERO))
     next_v, _ = run_unit(unit, cases, capacity=1, fire=fire, to_zero=to_zero)
     for case, v in zip(cases, next_v, strict=True):
         fires = fire and case["bias"] >= case["theta"]

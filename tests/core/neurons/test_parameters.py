@@ -30,7 +30,7 @@ def test_values_are_written_by_their_enables_and_read_in_the_next_cycle_or_the_n
     source, far = random.Random(units), int(kind is SpreadParameters)
     words = [random_word(source, units) for _ in range(4)]  # the others are 0
     sizes = {"units": units, "membrane_bits": BITS, "depth": DEPTH}
-    block = kind(**sizes, resets=resets, init=words)
+    block = kind(**sizes, dropped=() if resets else ("reset",), init=words)
     words += [[0] * 3 * units for _ in range(DEPTH - len(words))]
     kept = (1, 2) if resets else (1,)
     script: list[dict] = []

@@ -1,0 +1,201 @@
+"""The neurons of a layer, and the rules by which they change their membranes after a timestep.
+
+A kind of neuron is the set of `RULES` that it follows. A rule is one object here: its field of
+`Neuron`, of the file and of the records, its arithmetic, and the ability that a core needs for it.
+Golden, the interpreter, the proofs of ranges, the compiler and the file ask the rules; the circuit
+of each stands under its name in `lbq_hw.core.neurons.rules`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lbq_hw import numeric
+from lbq_hw.network import limits
+from lbq_hw.network.base import require
+from lbq_hw.network.vectors import integer_vector
+from lbq_hw.numeric import Integers
+
+
+class Rule(ABC):
+    """What becomes of a membrane V, which begins as U, once its level S is known.
+
+    =============  ==============================================================================
+    name           its field of `Neuron`, of the file and of the LAYER or PARAM record
+    meaning        what that field of the record says
+    per_channel    the field is a number per channel (PARAM), not a flag of the layer (LAYER)
+    optional       left out of the file of a layer and the records of a core that do without
+    ability        the field of `CoreConfig` that is 1 if a core can do it
+    need, unit     what of a layer needs that ability, and what the ability is
+    neurons        the neurons that follow it, for sentences
+    version        of the file, from which on it is known
+    adders         additions and comparisons of its circuit, as wide as a membrane
+    in_nir         NIR can say it
+    =============  ==============================================================================
+    """
+
+    name: ClassVar[str]
+    meaning: ClassVar[str]
+    per_channel: ClassVar[bool]
+    optional: ClassVar[bool] = True
+    ability: ClassVar[str]
+    need: ClassVar[str]
+    unit: ClassVar[str]
+    neurons: ClassVar[str]
+    version: ClassVar[int]
+    adders: ClassVar[int] = 0
+    in_nir: ClassVar[bool] = True
+
+    @abstractmethod
+    def holds(self, neuron: Neuron) -> bool:
+        """Whether neurons follow it."""
+
+    def needed(self, neuron: Neuron) -> bool:
+        """Whether a core must have the ability for them."""
+        return self.holds(neuron)
+
+    def check(self, neuron: Neuron) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse what the rule cannot mean."""
+
+    @abstractmethod
+    def apply(self, v: Any, s: Any, values: Any, /) -> Any:
+        """V after the rule, of arrays of numpy or torch. `values` is the vector of a rule that is
+        `per_channel`. Of two membranes that both spike or both do not, the larger stays the larger
+        or they become equal: so a range is known by its ends.
+        """
+
+    def move(self, _values: Any) -> int:
+        """The most by which it moves a membrane away from 0."""
+        return 0
+
+    def encode(self, value: int | None, bits: int) -> int:
+        """The field of a PARAM record with membranes of so many bits, where U and V fit; None for
+        a channel that does not follow the rule.
+        """
+        raise NotImplementedError(f"the rule {self.name!r} has no field per channel")
+
+
+class Subtract(Rule):
+    """V - reset[c] after any spike."""
+
+    name = "reset"
+    meaning = (
+        "subtracted after any spike, modulo 2**membrane_bits; not looked at in a core without "
+        "`resets`, which subtracts theta"
+    )
+    per_channel = True
+    optional = False
+    ability = "resets"
+    need, unit = "a reset that is not the threshold", "reset memory"
+    neurons = "neurons that subtract a reset"
+    version = 1
+
+    def holds(self, neuron: Neuron) -> bool:
+        return bool(neuron.reset.any())
+
+    def needed(self, neuron: Neuron) -> bool:
+        """A core without resets subtracts the threshold."""
+        return not neuron.to_zero and not np.array_equal(neuron.theta, neuron.reset)
+
+    def apply(self, v: Any, s: Any, values: Any) -> Any:
+        return v - (s > 0) * values
+
+    def move(self, values: Any) -> int:
+        return int(np.abs(values).max())
+
+    def encode(self, value: int | None, bits: int) -> int:
+        half = 1 << (bits - 1)
+        return ((value or 0) + half) % (2 * half) - half
+
+
+class ToZero(Rule):
+    """0 after any spike."""
+
+    name = "to_zero"
+    meaning = "a spike resets the membrane to 0, whatever its channel's reset"
+    per_channel = False
+    ability = "zero_resets"
+    need, unit = "a reset to zero", "reset to zero"
+    neurons = "neurons that reset to zero"
+    version = 3
+
+    def holds(self, neuron: Neuron) -> bool:
+        return neuron.to_zero
+
+    def check(self, neuron: Neuron) -> None:
+        require(
+            not (neuron.to_zero and neuron.reset.any()),
+            "neuron reset must be 0 in all channels where a spike resets to zero",
+        )
+
+    def apply(self, v: Any, s: Any, _values: Any) -> Any:
+        return (s == 0) * v
+
+
+SUBTRACT, TO_ZERO = Subtract(), ToZero()
+RULES: tuple[Rule, ...] = (SUBTRACT, TO_ZERO)
+"""Every rule, in the order in which neurons follow them."""
+PARAMETERS = tuple(rule for rule in RULES if rule.per_channel)
+FLAGS = tuple(rule for rule in RULES if not rule.per_channel)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neuron:
+    """LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
+
+    `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
+    `decay / 2**decay_bits` the leak. With `to_zero` the membrane is 0 after any spike, whatever it
+    was: nothing is subtracted then, and `reset` must be 0.
+    """
+
+    capacity: int
+    theta: Integers
+    reset: Integers
+    decay: int
+    decay_bits: int
+    to_zero: bool = False
+
+    def __post_init__(self) -> None:
+        require(
+            1 <= self.capacity <= numeric.MAX_CAPACITY,
+            f"neuron capacity must be 1..{numeric.MAX_CAPACITY}, not {self.capacity!r}",
+        )
+        for name, values in self.vectors.items():
+            object.__setattr__(self, name, integer_vector(values, f"neuron {name}"))
+        require(bool(np.all(self.theta >= 1)), "neuron theta must be at least 1")
+        require(
+            0 <= self.decay_bits <= limits.MAX_DECAY_BITS,
+            f"neuron decay_bits must be 0..{limits.MAX_DECAY_BITS}, not {self.decay_bits!r}",
+        )
+        require(
+            0 <= self.decay <= 1 << self.decay_bits,
+            f"neuron decay must be 0..2**decay_bits, not {self.decay!r}/2**{self.decay_bits!r}",
+        )
+        for rule in RULES:
+            rule.check(self)
+
+    @property
+    def vectors(self) -> Mapping[str, Integers]:
+        """Its parameters per channel, by name."""
+        given = {rule.name: getattr(self, rule.name) for rule in PARAMETERS}
+        return {"theta": self.theta} | {k: v for k, v in given.items() if v is not None}
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Those that it follows, in their order."""
+        return tuple(rule for rule in RULES if rule.holds(self))
+
+    @property
+    def move(self) -> int:
+        """The most by which its rules move a membrane away from 0."""
+        return sum(rule.move(getattr(self, rule.name)) for rule in self.rules)
+
+    def mapped(self, change: Callable[[Integers], Integers]) -> Neuron:
+        """The same neurons with all vectors changed; thresholds stay at least 1."""
+        changed = {name: change(values) for name, values in self.vectors.items()}
+        return replace(self, **changed | {"theta": np.maximum(1, changed["theta"])})
