@@ -44,6 +44,7 @@ _RANGES = {
     "stacks": (0, 1),
     "resets": (0, 1),
     "zero_resets": (0, 1),
+    "floors": (0, 1),
     "external": (0, 32),
     "pairs": (0, 1),
     "partial_words": (0, 1 << 16),
@@ -52,6 +53,7 @@ _RANGES = {
     "counters": (1, 7),
     "counter_bits": (8, 40),
 }
+_LATER = ("floors",)
 _POWERS = ("lanes", "word", "summary", "units")
 LEAST_PAIR_LANES = 16
 """Lanes from which on a core may have pairs: half of a word is then whole bytes."""
@@ -110,7 +112,8 @@ class CoreConfig:
     Abilities, left out where no network needs them: `exponents`, the largest exponent of a
     segment; `identities`, 1 if paths may be identities; `stacks`, 1 if runs may cover several rows
     of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
-    is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero.
+    is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero; `floors`, 1 if
+    membranes may have a least value.
 
     External memory: `external`, bits of its words, 16 or 32 (0: the core has none). A core with
     external memory is spread, with W = P and `partial_words` of L partial sums of `partial_bits` (a
@@ -149,6 +152,7 @@ class CoreConfig:
     stacks: int = 1
     resets: int = 1
     zero_resets: int = 0
+    floors: int = 0
     external: int = 0
     pairs: int = 0
     partial_words: int = 0
@@ -297,8 +301,10 @@ class CoreConfig:
         return address_bits(self.side) + 2
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as `from_dict` takes them."""
-        return asdict(self)
+        """The fields, as `from_dict` takes them. One of `_LATER` is left out where it is 0, so that
+        cores that were built before there was such a field keep their digests.
+        """
+        return {name: value for name, value in asdict(self).items() if value or name not in _LATER}
 
     def to_json(self) -> str:
         """Canonical: equal configs give equal text."""

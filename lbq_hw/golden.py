@@ -6,6 +6,7 @@ For each layer and timestep, all values integers::
     U   = floor(m * V / 2**B) + bias + acc * 2**F           V = 0 before the first timestep
     S   = number of k in 1..N with U >= k * theta
     V   = U - reset * [S > 0], or U * [S = 0] in a layer that resets to zero
+    V   = max(V, floor) in a layer whose membranes have a floor
 
 The readout has no neuron: its logits are ``sum over T of (acc * 2**F + bias)``. How the sums stay
 exact at the speed of BLAS: `lbq_hw.exact`.

@@ -55,6 +55,7 @@ class _Draw:
     def __init__(self, seed: int, channels: int | None) -> None:
         self.random = np.random.default_rng(seed)
         self.resets = np.random.default_rng((seed, 1))
+        self.floors = np.random.default_rng((seed, 2))
         self.channels, self.classes = channels or 4, channels or 5
 
     def integer(self, low: int, high: int) -> int:
@@ -121,6 +122,9 @@ class _Draw:
         )
         if self.resets.random() < 0.25:
             neuron = replace(neuron, to_zero=True, reset=np.zeros(shape[0], np.int64))
+        if self.floors.random() < 0.25:  # some are never reached, some always
+            low = -int(step * 4.0 ** self.floors.integers(-2, 3))
+            neuron = replace(neuron, floor=self.floors.integers(low, 1, shape[0]))
         layer = Layer(
             name=name,
             shape=shape,

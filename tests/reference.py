@@ -138,6 +138,8 @@ def fire(layer: Layer, current: Values, done: Execution) -> None:
         v[p] = u[p] - (reset if levels[p] > 0 else 0)
         if neuron.to_zero and levels[p] > 0:
             v[p] = 0
+        if neuron.floor is not None and v[p] < neuron.floor[p[0]]:
+            v[p] = int(neuron.floor[p[0]])
     done.u[layer.name].append(u)
     done.v[layer.name].append(v)
     done.levels[layer.name].append(levels)

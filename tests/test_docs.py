@@ -26,7 +26,7 @@ def documented() -> dict[str, Any]:
     return names
 
 
-def network(*, static: bool, to_zero: bool = False) -> Network:
+def network(*, static: bool, to_zero: bool = False, floor: bool = False) -> Network:
     """Every feature of the format, with weights that make all levels occur."""
     rng = np.random.default_rng(3)
     codes = [rng.integers(-7, 8, shape) for shape in ((4, 2, 3, 3), (4, 4, 3, 1), (3, 4, 1, 1))]
@@ -40,6 +40,7 @@ def network(*, static: bool, to_zero: bool = False) -> Network:
             decay=3,
             decay_bits=2,
             to_zero=to_zero,
+            floor=-rng.integers(0, 40, 4) if floor else None,
         ),
     }
     stem = Path(source="input", weight=codes[0], stride=(1, 2), padding=(1, 0))
@@ -147,12 +148,13 @@ def test_the_documented_reader_and_digest_know_weights_of_every_width(
     assert documented["lbq_digest"](tmp_path / "net.lbq") == file.digest(saved)
 
 
+@pytest.mark.parametrize("floor", [False, True], ids=["free", "clamped"])
 @pytest.mark.parametrize("to_zero", [False, True], ids=["by subtraction", "to zero"])
 @pytest.mark.parametrize("static", [True, False], ids=["static", "temporal"])
 def test_the_documented_arithmetic_equals_the_golden_model(
-    documented: dict[str, Any], tmp_path: FilePath, static: bool, to_zero: bool
+    documented: dict[str, Any], tmp_path: FilePath, static: bool, to_zero: bool, floor: bool
 ) -> None:
-    saved = network(static=static, to_zero=to_zero)
+    saved = network(static=static, to_zero=to_zero, floor=floor)
     file.save(saved, tmp_path / "net.lbq")
     manifest, tensors = documented["read_lbq"](tmp_path / "net.lbq")
     shape = (8, 2, 6, 7) if static else (8, 3, 2, 6, 7)

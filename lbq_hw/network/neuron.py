@@ -137,8 +137,38 @@ class ToZero(Rule):
         return (s == 0) * v
 
 
-SUBTRACT, TO_ZERO = Subtract(), ToZero()
-RULES: tuple[Rule, ...] = (SUBTRACT, TO_ZERO)
+class Floor(Rule):
+    """No less than floor[c], after the reset."""
+
+    name = "floor"
+    meaning = "the least that a timestep leaves of the membrane; the least number is no floor"
+    per_channel = True
+    ability = "floors"
+    need, unit = "a floor of its membranes", "floor memory"
+    neurons = "neurons whose membranes have a floor"
+    version = 4
+    adders = 2
+    in_nir = False
+
+    def holds(self, neuron: Neuron) -> bool:
+        return neuron.floor is not None
+
+    def check(self, neuron: Neuron) -> None:
+        require(
+            neuron.floor is None or bool(np.all(neuron.floor <= 0)),
+            "neuron floor must be at most 0, where membranes begin",
+        )
+
+    def apply(self, v: Any, _s: Any, values: Any) -> Any:
+        return (v < values) * values + (v >= values) * v
+
+    def encode(self, value: int | None, bits: int) -> int:
+        least = -(1 << (bits - 1))
+        return least if value is None else max(value, least)
+
+
+SUBTRACT, TO_ZERO, FLOOR = Subtract(), ToZero(), Floor()
+RULES: tuple[Rule, ...] = (SUBTRACT, TO_ZERO, FLOOR)
 """Every rule, in the order in which neurons follow them."""
 PARAMETERS = tuple(rule for rule in RULES if rule.per_channel)
 FLAGS = tuple(rule for rule in RULES if not rule.per_channel)
@@ -150,7 +180,8 @@ class Neuron:
 
     `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
     `decay / 2**decay_bits` the leak. With `to_zero` the membrane is 0 after any spike, whatever it
-    was: nothing is subtracted then, and `reset` must be 0.
+    was: nothing is subtracted then, and `reset` must be 0. `floor[c]`, at most 0, is the least
+    membrane that a timestep leaves; None: there is none.
     """
 
     capacity: int
@@ -159,6 +190,7 @@ class Neuron:
     decay: int
     decay_bits: int
     to_zero: bool = False
+    floor: Integers | None = None
 
     def __post_init__(self) -> None:
         require(

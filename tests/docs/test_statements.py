@@ -24,6 +24,7 @@ LBQ, TRAIN, NIR, ADOPT = (
     "train.nir",
     "train.frameworks.test_adopt",
 )
+SINABS = "train.frameworks.test_sinabs"
 CALIBRATE, COMMAND = "train.deploy.test_calibrate", f"{NIR}.test_command"
 MODULES = "train.test_user_modules"
 
@@ -43,8 +44,7 @@ SAYS_NOTHING = {
         "across its threshold, only inputs tell.",
         "The same for a graph:",
         "For a core that it has not built before, Verilator takes a minute.",
-        "NIR has no clamped membranes: a framework that clamps them (sinabs with `min_v_mem`) does "
-        "not write so, and its spikes then differ.",
+        "NIR has no clamped membranes: sinabs does not write its `min_v_mem`.",
     ),
 }
 """Texts that announce, explain, or tell of programs that are not ours."""
@@ -122,8 +122,9 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "import.md": {
         "A spiking network that was trained elsewhere becomes an integer network here: as a module "
-        "of snnTorch or SpikingJelly, or as a NIR file.": (
+        "of snnTorch, SpikingJelly or sinabs, or as a NIR file.": (
             f"{ADOPT}::test_the_integer_network_is_within_half_a_point",
+            f"{SINABS}::test_a_clamped_network_becomes_integers_with_floors_per_channel",
             f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
         ),
         "Neurons are mapped exactly: in float the spikes are equal, and only rounding the weights "
@@ -220,6 +221,14 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{NIR}.test_read::test_recurrence_is_refused_with_the_loop",
             f"{NIR}.test_hostile::test_a_broken_graph_is_refused_with_its_places",
         ),
+        "`--clamp V` gives it: no timestep leaves less than V of a membrane, after the reset, in "
+        "the unit of `v_threshold`.": (
+            f"{COMMAND}::"
+            "test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir",
+        ),
+        "A clamp is refused above the resting potential, and with `--reset late`.": (
+            f"{COMMAND}::test_a_clamp_without_an_exact_form_is_refused_at_every_neuron",
+        ),
         "A broken file is refused in one sentence, a broken graph with the name of every node: "
         "edges that lead nowhere, nodes that have no input or that nothing reads, numbers that are "
         "complex or not finite, weights of the wrong number of axes, arrays of more than 2 GiB, "
@@ -240,9 +249,11 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{NIR}.test_read::test_a_file_of_sinabs_has_its_spikes",
             f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
         ),
-        "A network is written as NIR if it has neurons of one level, no max-pool, and one kind of "
-        "reset, which is to zero or by the threshold.": (
+        "A network is written as NIR if it has neurons of one level, no max-pool, no clamp, and "
+        "one kind of reset, which is to zero or by the threshold.": (
             f"{NIR}.test_write::test_what_nir_cannot_say_is_refused_all_at_once",
+            f"{COMMAND}::"
+            "test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir",
         ),
         "NIR does not know subtraction any more: the graph's metadata says it to this project, and "
         "a note to you.": (
@@ -291,6 +302,14 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "| SpikingJelly `IFNode`, `LIFNode`, `ParametricLIFNode` | reset to zero, or by "
         "subtraction where `v_reset` is None; `decay_input` and `v_reset` go into the threshold "
         "|": (f"{ADOPT}::test_every_option_of_a_spikingjelly_neuron_is_exact",),
+        "| sinabs `IAFSqueeze`, `LIFSqueeze` with `SingleSpike` | reset by subtraction "
+        "(`MembraneSubtract`) or to zero (`MembraneReset`); `norm_input` goes into the threshold; "
+        "`min_v_mem` is a floor of the membranes, one or per channel |": (
+            f"{SINABS}::test_every_option_of_a_neuron_is_exact",
+            f"{SINABS}::test_a_clamped_network_becomes_integers_with_floors_per_channel",
+        ),
+        "sinabs' default `spike_fn`, `MultiSpike`, is refused: it subtracts the threshold once for "
+        "each of several spikes.": (f"{SINABS}::test_what_has_no_exact_form_is_refused",),
         'snnTorch\'s `"subtract"` with `reset_delay=False` is refused: a membrane that stays above '
         "its threshold then decides on its spikes in a way that no other neuron has.": (
             f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",

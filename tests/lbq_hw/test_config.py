@@ -27,6 +27,14 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
     assert config.digest != CoreConfig(lanes=16).digest
 
 
+def test_a_core_keeps_the_digest_that_it_had_before_a_field_was_there() -> None:
+    """As registers of bitstreams say it, and packages."""
+    assert CoreConfig().digest.startswith("5a7dfa10ccfb3a6e")
+    assert "floors" not in CoreConfig().to_dict()
+    assert CoreConfig(floors=1).to_dict()["floors"] == 1
+    assert CoreConfig.from_json(CoreConfig(floors=1).to_json()) == CoreConfig(floors=1)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

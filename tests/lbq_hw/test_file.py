@@ -336,6 +336,24 @@ def test_a_reset_to_zero_that_is_false_is_left_out() -> None:
     )
 
 
+def clamped() -> Network:
+    net = example()
+    first = net.layers[0]
+    assert first.neuron is not None
+    floor = -np.arange(first.shape[0])
+    first = dataclasses.replace(first, neuron=dataclasses.replace(first.neuron, floor=floor))
+    return dataclasses.replace(net, layers=(first, *net.layers[1:]))
+
+
+def test_a_network_without_a_floor_is_written_as_before_there_were_floors() -> None:
+    net, first = clamped(), clamped().layers[0]
+    assert first.neuron is not None
+    free = dataclasses.replace(first, neuron=dataclasses.replace(first.neuron, floor=None))
+    without = dataclasses.replace(net, layers=(free, *net.layers[1:]))
+    assert file.dumps(without) == file.dumps(example())
+    assert b"floor" not in file.dumps(without)
+
+
 FULL_SCALE = Input(
     shape=(2, 5, 6), static=True, bits=4, shift=4, border=1, border_value=(7, 0), full_scale=240
 )
@@ -349,6 +367,7 @@ HELD_OUT = HeldOut(data=64 * "a", count=10, indices=(0, 3, 9))
         ({"input": FULL_SCALE}, "a full_scale of the input needs"),
         ({"class_names": ("süß", "not süß")}, "class_names need"),
         ({"held_out": HELD_OUT}, "held_out needs"),
+        ({"layers": clamped().layers}, "neurons whose membranes have a floor need"),
     ],
 )
 def test_what_a_user_means_makes_a_file_of_version_4(

@@ -103,6 +103,14 @@ def test_weights_are_copied_unless_nobody_can_change_them() -> None:
             "neuron reset must be 0 in all channels where a spike resets to zero",
         ),
         (
+            lambda: neuron(floor=np.array([0, 1])),
+            "neuron floor must be at most 0, where membranes begin",
+        ),
+        (
+            lambda: hidden(neuron=neuron(floor=np.array([-1]))),
+            "layer 'hidden': floor must have 2 entries, not (1,)",
+        ),
+        (
             lambda: network(hidden(), readout(name="hidden")),
             "layer 'hidden': the name is taken",
         ),
@@ -309,9 +317,12 @@ def within(values: Any, low: Any, high: Any) -> bool:
     return bool(np.all(low <= channels) and np.all(channels <= high))
 
 
+@pytest.mark.parametrize("clamped", [False, True])
 @pytest.mark.parametrize("to_zero", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int, to_zero: bool) -> None:
+def test_proven_ranges_hold_for_every_sequence_of_two_inputs(
+    seed: int, to_zero: bool, clamped: bool
+) -> None:
     """Two pixels of 2 bits, one neuron, three timesteps: all 4096 recordings are tried."""
     random = np.random.default_rng(seed)
     cell = Neuron(
@@ -323,6 +334,8 @@ def test_proven_ranges_hold_for_every_sequence_of_two_inputs(seed: int, to_zero:
     )
     if to_zero:
         cell = replace(cell, to_zero=True, reset=0 * cell.reset)
+    if clamped:
+        cell = replace(cell, floor=random.integers(-12, 1, 1))
     weight = random.integers(-7, 8, (1, 1, 1, 2))
     layer = Layer(
         name="hidden",
@@ -431,6 +444,46 @@ def test_ranges_of_a_reset_to_zero_are_those_of_python_s_integers(decay: int) ->
                 low, high = min(low, 0), theta - 1
             lows.append(low)
         assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
+
+
+@pytest.mark.parametrize("reset", [-3, 5, 400])
+def test_ranges_of_a_floor_are_those_of_python_s_integers(reset: int) -> None:
+    """The difference before the clamp counts too, since a core compares it with the floor."""
+    cell = neuron(
+        theta=np.array([9, 30]),
+        reset=np.full(2, reset),
+        decay=3,
+        decay_bits=2,
+        floor=np.array([-20, 0]),
+    )
+    layer = hidden(neuron=cell, bias=np.array([-50, -60]))
+    bounds = network(layer, readout(), timesteps=300).bounds(layer)
+    for channel, (theta, floor) in enumerate(((9, -20), (30, 0))):
+        low = high = 0
+        lows, highs = [], []
+        for _ in range(300):
+            bias = int(layer.bias[channel])
+            low, high = (3 * low >> 2) + bias, (3 * high >> 2) + 27 * 4 + bias
+            lows.append(low)
+            highs.append(high)
+            if high >= theta:
+                low = min(low, max(low, theta) - reset)
+                high = max(min(high, theta - 1), high - reset)
+            lows.append(low)
+            highs.append(high)
+            low, high = max(low, floor), max(high, floor)
+        assert (bounds.u_low[channel], bounds.u_high[channel]) == (min(lows), max(highs))
+
+
+def test_a_floor_makes_the_membranes_of_many_timesteps_narrower() -> None:
+    cell = neuron(decay=1, decay_bits=0)
+    free = hidden(neuron=cell, bias=np.array([-70, -80]))
+    clamped = replace(free, neuron=replace(cell, floor=np.array([-20, -1])))
+    widths = [
+        network(layer, readout(), timesteps=100).bounds(layer).membrane_bits
+        for layer in (free, clamped)
+    ]
+    assert widths == [14, 13]  # 100 * -80; what is summed up above 0 stays
 
 
 def test_what_was_proven_is_not_proven_again() -> None:

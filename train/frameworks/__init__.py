@@ -1,10 +1,10 @@
-"""Networks of other frameworks, taken up as they were trained: snnTorch and SpikingJelly.
+"""Networks of other frameworks, taken up as they were trained: sinabs, snnTorch, SpikingJelly.
 
     model = adopt(net, timesteps=25, static=True)      # in this project's layers, equal spikes
     network = train.export.integer_network(model, spec)
 
-Neither framework is imported here: neurons are known by their classes, and read by their
-attributes. `rules` has what the two share; what has no exact form is refused in one error with
+No framework is imported here: neurons are known by their classes, and read by their attributes.
+`rules` has what they share; what has no exact form is refused in one error with
 every place, reason and mend.
 """
 

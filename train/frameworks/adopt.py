@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from lbq_hw.train.frameworks import snntorch, spikingjelly
+from lbq_hw.train.frameworks import sinabs, snntorch, spikingjelly
 from lbq_hw.train.graph import GraphError, RefusalError, Violation
 from lbq_hw.train.graph.modes import evaluating
 from lbq_hw.train.graph.plain import LAYERS, hooks, plain
 from lbq_hw.train.graph.trace import Traced, differs, graph_of
 from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
-_FRAMEWORKS: tuple[ModuleType, ...] = (snntorch, spikingjelly)
+_FRAMEWORKS: tuple[ModuleType, ...] = (sinabs, snntorch, spikingjelly)
 _FLAT = (nn.Linear, nn.BatchNorm1d, nn.Flatten)
 _IMAGES = (
     *(nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout2d),

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from lbq_hw import numeric
+from lbq_hw.network import limits
 from lbq_hw.train.neurons.base import Neuron
 from lbq_hw.train.neurons.checks import flag
 from lbq_hw.train.neurons.recurrence import Quantizer
@@ -22,21 +27,24 @@ class IntegrateFire(Neuron):
         U[t] = beta * V[t-1] + I[t]
         S[t] = 1 where U[t] >= threshold, or U[t] > threshold where `strict`
         V[t] = U[t] - alpha * threshold * S[t], or 0 after a spike where `to_zero`
+        V[t] = max(V[t], floor) where there is a `floor`
 
     Where `late`, the threshold is subtracted behind the leak instead, from the next U: which is the
-    same as `alpha` = 1 / beta. A spike counts 1 whatever the threshold, which is one number or one
-    per channel.
+    same as `alpha` = 1 / beta. A spike counts 1 whatever the threshold. Threshold and floor are one
+    number each, or one per channel.
 
     ==========  ===============================================================================
     threshold   above 0
     to_zero     the reset leaves nothing; else `alpha` times the threshold is subtracted
     strict      the membrane must pass the threshold, not just reach it
     late        the threshold is subtracted in the next timestep
+    floor       the least membrane that a timestep leaves, at most 0; None: there is none
     ==========  ===============================================================================
     """
 
     streams = False
     limit: Tensor
+    floor: Tensor | None
 
     def __init__(
         self,
@@ -48,10 +56,13 @@ class IntegrateFire(Neuron):
         to_zero: bool = False,
         strict: bool = False,
         late: bool = False,
+        floor: float | Sequence[float] | None = None,
     ) -> None:
         if flag("late", late):
-            if to_zero or alpha != 1.0 or not beta > 0:
-                raise ValueError("late must be False with to_zero, an alpha or a beta of 0")
+            if to_zero or alpha != 1.0 or not beta > 0 or floor is not None:
+                raise ValueError(
+                    "late must be False with to_zero, an alpha, a beta of 0 or a floor"
+                )
             alpha = 1 / beta
         quantizer = Quantizer(capacity=1, surrogate="box")
         super().__init__(timesteps=timesteps, quantizer=quantizer, beta=beta, alpha=alpha)
@@ -61,6 +72,12 @@ class IntegrateFire(Neuron):
                 f"threshold must be a number above 0, or one per channel, not {threshold!r}"
             )
         self.register_buffer("limit", limit)
+        least = None if floor is None else torch.as_tensor(floor, dtype=torch.float64)
+        if least is not None and (least.dim() > 1 or not bool((least <= 0).all())):
+            raise ValueError(
+                f"floor must be a number of at most 0, or one per channel, not {floor!r}"
+            )
+        self.register_buffer("floor", least)
         self.to_zero = flag("to_zero", to_zero)
         self.strict = flag("strict", strict)
         self.late = late
@@ -69,11 +86,16 @@ class IntegrateFire(Neuron):
     def threshold(self) -> Tensor:
         return self.limit
 
+    def rules(self, unit: NDArray[np.float64]) -> dict[str, Any]:
+        if self.floor is None:
+            return super().rules(unit)
+        steps = np.maximum(unit * self.floor.cpu().numpy(), -limits.MAX_PARAMETER)
+        return super().rules(unit) | {"floor": numeric.to_integer(steps)}
+
     def forward(self, current: Tensor) -> Tensor:
         self.check_steps(current)
-        limit = self.limit.to(torch.promote_types(current.dtype, torch.float32))
-        if limit.dim():
-            limit = limit.reshape(-1, *[1] * (current.dim() - 2))
+        limit = _channels(self.limit, current)
+        least = None if self.floor is None else _channels(self.floor, current)
         v = owed = torch.zeros((), dtype=limit.dtype, device=current.device)
         spikes = []
         for step in current.to(limit.dtype).chunk(self.timesteps):
@@ -83,12 +105,21 @@ class IntegrateFire(Neuron):
                 v, owed = u, limit * fires
             else:
                 v = u.masked_fill(fires, 0.0) if self.to_zero else u - self.alpha * limit * fires
+            if least is not None:
+                v = torch.maximum(v, least)
             spikes.append(fires)
         return torch.cat(spikes).to(current.dtype)
 
     def extra_repr(self) -> str:
         reset = "to zero" if self.to_zero else f"by {self.alpha:g} thresholds" + " late" * self.late
-        return f"timesteps={self.timesteps}, beta={self.beta:g}, reset {reset}"
+        floor = "" if self.floor is None else f", floor={self.floor.tolist()}"
+        return f"timesteps={self.timesteps}, beta={self.beta:g}, reset {reset}{floor}"
+
+
+def _channels(values: Tensor, current: Tensor) -> Tensor:
+    """One number, or one per channel, in the type of a current and beside its channels."""
+    values = values.to(torch.promote_types(current.dtype, torch.float32))
+    return values.reshape(-1, *[1] * (current.dim() - 2)) if values.dim() else values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +132,7 @@ class Spiking:
     to_zero: bool = False
     strict: bool = False
     late: bool = False
+    floor: float | Sequence[float] | None = None
 
     def build(self, timesteps: int) -> IntegrateFire:
         return IntegrateFire(timesteps=timesteps, **vars(self))

@@ -119,6 +119,13 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "default: above, as NIR has it",
     )
     parser.add_argument(
+        "--clamp",
+        type=float,
+        metavar="V",
+        help="the least that a timestep leaves of a membrane, in the unit of v_threshold (sinabs' "
+        "min_v_mem), which NIR does not say; default: membranes have no least value",
+    )
+    parser.add_argument(
         "--most-different",
         type=float,
         metavar="SHARE",
@@ -154,6 +161,7 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
             raise ValueError(f"give --{name}: a NIR graph does not say it")
     strict = None if args.fires is None else args.fires == "above"
     graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
+    reading = dataclasses.replace(reading, clamp=args.clamp)
     train = _data(args, graph, "train")
     inputs.check_shape(graph, train.shape)
     seen, spec = _specs(args, train)
@@ -187,7 +195,7 @@ def _read(args: argparse.Namespace) -> dict[str, Any]:
     facts = {
         "path": str(path),
         "digest": file.digest(export.network),
-        "reading": {"dt": reading.dt, "reset": reading.reset, "strict": reading.strict},
+        "reading": dataclasses.asdict(reading),
         "layers": [layer.name for layer in export.network.layers],
         "parameters": export.network.parameters,
         "agreement": export.agreement.to_dict(),
@@ -295,9 +303,10 @@ def _told(facts: dict[str, Any]) -> str:
         reading, compared = facts["reading"], facts["agreement"]
         worst = max(compared["layers"], key=compared["layers"].__getitem__)
         fires = "passes" if reading["strict"] else "reaches"
+        clamp = "no clamp" if reading["clamp"] is None else f"a clamp of {reading['clamp']:g}"
         lines += [
             f"read with dt = {reading['dt']:g}, reset {reading['reset']}, a spike where a membrane "
-            f"{fires} its threshold (--dt, --reset, --fires)",
+            f"{fires} its threshold, {clamp} (--dt, --reset, --fires, --clamp)",
             f"{facts['parameters']:,} integers; at most {100 * compared['layers'][worst]:.2f} % of "
             f"spikes of a layer ({worst}) differ from the graph's on equal inputs",
         ]

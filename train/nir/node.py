@@ -36,12 +36,14 @@ class Reading:
 
     Members: `dt`, a timestep in the graph's unit of time; `reset` "zero" (to v_reset), "subtract"
     (the threshold, at once) or "late" (behind the leak of the next timestep, as snnTorch does);
-    `strict`, whether a membrane must pass its threshold, not just reach it.
+    `strict`, whether a membrane must pass its threshold, not just reach it; `clamp`, the least that
+    a timestep leaves of a membrane, in the graph's unit of v_threshold, or None.
     """
 
     dt: float
     reset: Reset
     strict: bool
+    clamp: float | None = None
 
     def neuron(self, node: nir.NIRNode) -> Spiking:
         """What a node computes; RefusalError where it has no exact form."""
@@ -91,11 +93,28 @@ class Reading:
             raise RefusalError("it subtracts from a membrane that has leaked away", "reset to zero")
         return Spiking(
             threshold=per_channel(limit, "threshold"),
+            floor=self._floor(base, gain),
             beta=beta,
             to_zero=zero,
             strict=self.strict,
             late=self.reset == "late" and beta != 1.0,
         )
+
+    def _floor(self, base: NDArray[Any], gain: NDArray[Any]) -> float | list[float] | None:
+        """The clamp over the resting potential, in units of the current."""
+        if self.clamp is None:
+            return None
+        if self.reset == "late":
+            raise RefusalError(
+                "it subtracts behind the next leak, and cannot be clamped before that",
+                "give --reset zero or subtract, or no --clamp",
+            )
+        floor = (self.clamp - base) / gain
+        if not np.all(floor <= 0):
+            raise RefusalError(
+                f"its membrane rests below the clamp of {self.clamp:g}", "give a lower --clamp"
+            )
+        return per_channel(floor, "clamp")
 
 
 def default_dt(graph: nir.NIRGraph) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from amaranth import Mux
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.network.neuron import RULES, SUBTRACT, TO_ZERO, Rule
+from lbq_hw.network.neuron import FLOOR, RULES, SUBTRACT, TO_ZERO, Rule
 
 __all__ = ["apply_rules", "rules_of"]
 
@@ -28,7 +28,16 @@ def _to_zero(unit, _later, spiked, silent):
     return Mux(unit.to_zero, 0, spiked), silent
 
 
-_CIRCUITS = {SUBTRACT: _subtract, TO_ZERO: _to_zero}
+def _floor(unit, later, spiked, silent):
+    floor = later(unit.floor, "floor")
+    spiked = spiked[: len(floor)].as_signed()  # resets wrap around, and the difference fits
+    return (
+        Mux(spiked < floor, floor, spiked),
+        Mux(unit.fire & (silent < floor), floor, silent),
+    )
+
+
+_CIRCUITS = {SUBTRACT: _subtract, TO_ZERO: _to_zero, FLOOR: _floor}
 
 
 def apply_rules(rules: Sequence[Rule], unit, later, u):

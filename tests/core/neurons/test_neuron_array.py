@@ -16,6 +16,7 @@ from lbq_hw.config import Profile
 from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
 from lbq_hw.core.neurons.partial_neurons import PartialNeurons
+from lbq_hw.network.neuron import SUBTRACT, TO_ZERO
 from lbq_hw.sim.models.neurons import (
     LAYERS,
     MEMBRANE_BITS,
@@ -100,10 +101,22 @@ def test_without_resets_the_threshold_is_subtracted(sizes: dict) -> None:
     source = random.Random(str(sizes))
     params = random_params(source, sizes["lanes"])
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
-    golden = np.stack([params[0], params[1], params[1]])  # the third is not looked at
+    golden = params.copy()
+    golden[2] = params[1]  # resets are not looked at
     layer = random_layer(source, sizes, LAYERS["several timesteps"])
     traffic = random_traffic(source, layer, golden, **shape)
     run_array(build(**sizes, params=params, resets=False), traffic, rate=0.3)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_an_array_without_optional_rules_subtracts_alone(sizes: dict) -> None:
+    source = random.Random(str(sizes))
+    params = random_params(source, sizes["lanes"])[:3]
+    shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
+    layer = random_layer(source, sizes, LAYERS["several timesteps"])
+    traffic = random_traffic(source, layer, params, **shape)
+    traffic.layer = {k: v for k, v in traffic.layer.items() if k != TO_ZERO.name}
+    run_array(build(**sizes, params=params, rules=(SUBTRACT,)), traffic, rate=0.3)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LAYERS.values() if "timesteps" not in kind])
@@ -257,7 +270,7 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs(sizes
     source = random.Random(4)
     old, new = random_params(source, sizes["lanes"]), random_params(source, sizes["lanes"])
     array = build(**sizes, params=old)
-    count = 3 * sizes["units"]
+    count = len(old) * sizes["units"]
     enables = [source.getrandbits(count) for _ in range(TILES * array.groups)]
     bits = np.array([[enable >> i & 1 for i in range(count)] for enable in enables], bool)
     merged = np.where(bits, new.T.reshape(-1, count), old.T.reshape(-1, count))
@@ -275,7 +288,7 @@ def test_written_parameters_are_used_and_values_without_enable_keep_theirs(sizes
     ]
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
     layer = random_layer(source, sizes, {"timesteps": 2})
-    traffic = random_traffic(source, layer, merged.reshape(-1, 3).T, **shape)
+    traffic = random_traffic(source, layer, merged.reshape(-1, len(old)).T, **shape)
     bench = Bench(array)
     bench.hold((array.layer, traffic.layer))
     port = array.params

@@ -15,7 +15,7 @@ from core.harness import Bench, ones
 from lbq_hw import numeric
 from lbq_hw.core.neurons.compact_unit import CompactPositions, CompactUnit
 from lbq_hw.core.neurons.neuron_unit import NeuronUnit, Positions
-from lbq_hw.network.neuron import SUBTRACT, TO_ZERO
+from lbq_hw.network.neuron import PARAMETERS, RULES, SUBTRACT, TO_ZERO
 
 
 def wrap(value: int, bits: int) -> int:
@@ -25,8 +25,8 @@ def wrap(value: int, bits: int) -> int:
 def run_unit(unit: NeuronUnit, cases: list[dict], **fixed: int) -> tuple[list[int], list[int]]:
     """`next_v` and `level` of each case; every input is given at its position."""
     at = unit.positions
-    offsets = {"acc": at.acc, "bias": 1, "v": at.v, "theta": at.theta, "reset": at.theta}
-    offsets["pooled"] = at.end
+    offsets = {"acc": at.acc, "bias": 1, "v": at.v, "theta": at.theta, "pooled": at.end}
+    offsets |= {rule.name: at.theta for rule in PARAMETERS if hasattr(unit, rule.name)}
     steps: list[dict[str, Any]] = [dict(fixed) for _ in range(len(cases) + at.end + 1)]
     for i, case in enumerate(cases):
         for name, offset in offsets.items():
@@ -94,6 +94,31 @@ def test_a_unit_with_zero_resets_resets_to_zero_only_where_it_is_asked(
         fires = fire and case["bias"] >= case["theta"]
         after = 0 if to_zero else wrap(case["bias"] - case["reset"], 5)
         assert v == (after if fires else case["bias"])
+
+
+@kinds
+@pytest.mark.parametrize("to_zero", [0, 1])
+@pytest.mark.parametrize("fire", [0, 1])
+def test_a_unit_with_floors_leaves_no_less_than_the_floor_after_either_reset(
+    to_zero: int, fire: int, kind: type[NeuronUnit]
+) -> None:
+    """All membranes, floors and thresholds of five bits whose difference fits, a reset that wraps
+    around too; a readout has no floor."""
+    cases = [
+        {"bias": u, "theta": theta, "reset": wrap(reset, 5), "floor": floor}
+        for u, theta, reset, floor in product(
+            range(-16, 16), (1, 4, 15), (-1, 0, 3, 14, 20), (-16, -15, -7, -1, 0)
+        )
+        if u < theta or -16 <= u - reset < 16
+    ]
+    sizes = {"acc_bits": 4, "membrane_bits": 5, "planes": 1, "decay_bits": 1, "shift_bits": 0}
+    unit = kind(**sizes, rules=RULES)
+    next_v, _ = run_unit(unit, cases, capacity=1, fire=fire, to_zero=to_zero)
+    for case, v in zip(cases, next_v, strict=True):
+        expected = case["bias"]
+        if fire and case["bias"] >= case["theta"]:
+            expected = 0 if to_zero else wrap(case["bias"] - case["reset"], 5)
+        assert v == (max(expected, case["floor"]) if fire else expected)
 
 
 @kinds

@@ -36,6 +36,13 @@ def test_resets_and_thresholds_by_hand(options: dict, expected: list[int]) -> No
     assert spikes([1.0, 2.0, 0.0, 0.0, 1.0], **options) == expected
 
 
+@pytest.mark.parametrize(
+    ("floor", "expected"), [(None, [0, 0, 0, 1]), (-1.0, [0, 1, 0, 1]), ([-1.5], [0, 0, 0, 1])]
+)
+def test_a_floor_by_hand(floor: float | list[float] | None, expected: list[int]) -> None:
+    assert spikes([-5.0, 2.0, -0.5, 8.0], floor=floor) == expected
+
+
 def test_a_late_reset_is_a_larger_one_before_the_leak() -> None:
     current = torch.randn(30, 40, dtype=torch.float64) + 0.4
     late = IntegrateFire(timesteps=30, beta=0.75, late=True)(current)
@@ -49,8 +56,9 @@ def test_a_late_reset_is_a_larger_one_before_the_leak() -> None:
         ({"threshold": 0.0}, "threshold must be a number above 0, or one per channel, not 0.0"),
         (
             {"late": True, "to_zero": True},
-            "late must be False with to_zero, an alpha or a beta of 0",
+            "late must be False with to_zero, an alpha, a beta of 0 or a floor",
         ),
+        ({"floor": 0.5}, "floor must be a number of at most 0, or one per channel, not 0.5"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, text: str) -> None:
@@ -58,13 +66,14 @@ def test_options_that_make_no_sense_are_refused(options: dict, text: str) -> Non
         IntegrateFire(timesteps=2, **options)
 
 
+@pytest.mark.parametrize("floor", [None, -0.375, [-0.25, -0.5, 0.0, -1.0, -9.0]])
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("to_zero", [False, True])
 def test_weights_that_are_codes_stay_exact_with_sums_at_the_threshold(
-    strict: bool, to_zero: bool
+    strict: bool, to_zero: bool, floor: float | list[float] | None
 ) -> None:
     """Weights of eighths and a threshold of 1: membranes meet it all the time."""
-    neuron = IntegrateFire(timesteps=8, strict=strict, to_zero=to_zero)
+    neuron = IntegrateFire(timesteps=8, strict=strict, to_zero=to_zero, floor=floor)
     linear = nn.Linear(16, 5, bias=False)
     with torch.no_grad():
         linear.weight.copy_(torch.randint(-3, 6, (5, 16)) / 8)

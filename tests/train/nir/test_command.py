@@ -40,7 +40,7 @@ def test_a_graph_becomes_a_network_and_a_graph_again(
     words = [str(tmp_path / "net.nir"), "--dataset", "digits", "--timesteps", "20", "--json"]
     assert main([*words, "--test", "50"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["reading"] == {"dt": 1.0, "reset": "zero", "strict": True}
+    assert facts["reading"] == {"dt": 1.0, "reset": "zero", "strict": True, "clamp": None}
     assert facts["layers"] == ["if_", "if_1", "logits"]
     assert facts["tested"] == 50
     network = file.load(tmp_path / "net.lbq")
@@ -52,6 +52,48 @@ def test_a_graph_becomes_a_network_and_a_graph_again(
         "note: the graph's input are the integer levels of pixels, not their values\n"
     )
     assert len(nir.read(tmp_path / "back.nir", type_check=False).nodes) == 7
+
+
+def test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = graph()
+    for node in given.nodes.values():
+        if isinstance(node, nir.IF):
+            node.r = 2 * node.r
+    nir.write(tmp_path / "net.nir", given)
+    words = [str(tmp_path / "net.nir"), "--dataset", "digits", "--timesteps", "20", "--test", "0"]
+    assert main([*words, "--dt", "1", "--clamp", "-0.75", "--calibrate", "0"]) == 0
+    assert "its threshold, a clamp of -0.75 (--dt, --reset, --fires, --clamp)" in (
+        capsys.readouterr().out
+    )
+    network = file.load(tmp_path / "net.lbq")
+    for layer in network.layers[:-1]:
+        assert layer.neuron is not None
+        assert layer.neuron.floor is not None
+        # A clamp of -0.75 is half a threshold of 1.5 below rest, whatever r is.
+        np.testing.assert_allclose(layer.neuron.floor, -layer.neuron.theta / 2, atol=1.0)
+    assert main([str(tmp_path / "net.lbq"), "--to-nir", str(tmp_path / "back.nir")]) == 2
+    why = "NIR has no neurons whose membranes have a floor; keep the network as an .lbq file"
+    assert f"  if_: {why}\n  if_1: {why}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--clamp", "0.5"], "its membrane rests below the clamp of 0.5; give a lower --clamp"),
+        (
+            ["--clamp", "-1", "--reset", "late"],
+            "it subtracts behind the next leak, and cannot be clamped before that; give --reset "
+            "zero or subtract, or no --clamp",
+        ),
+    ],
+)
+def test_a_clamp_without_an_exact_form_is_refused_at_every_neuron(
+    options: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(read(tmp_path, *options)) == 2
+    assert f"  if: {reason}\n  if_1: {reason}" in capsys.readouterr().err
 
 
 def read(folder: Path, *options: str) -> list[str]:
