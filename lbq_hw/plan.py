@@ -208,7 +208,7 @@ def _show(facts: dict[str, Any]) -> None:
     console.print("Each cycle of the lanes is an event, a null event, or one of the two waits.")
     seconds = facts["cycles"] / facts["clock_hz"]
     rate = f"{units.seconds(seconds)} per image, {units.three_digits(1 / seconds)} images/s"
-    console.print(f"At {facts['clock_hz'] / 1e6:g} MHz: {rate} without the link.")
+    console.print(f"At {units.megahertz(facts['clock_hz'])}: {rate} without the link.")
     if facts["tape_bytes"]:
         console.print(f"The tape has {facts['tape_bytes']:,} bytes.")
 

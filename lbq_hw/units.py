@@ -22,3 +22,13 @@ def seconds(value: float) -> str:
         if value * scale >= 0.9995:
             return f"{three_digits(value * scale)} {unit}"
     return f"{three_digits(value * 1e9)} ns"
+
+
+def megahertz(hertz: float) -> str:
+    """At most four significant digits of a clock: ``75 MHz``, ``53.33 MHz``."""
+    return f"{hertz / 1e6:.4g} MHz"
+
+
+def images(count: int) -> str:
+    """``1 image``, ``20 images``."""
+    return f"{count:,} image" if count == 1 else f"{count:,} images"

@@ -36,6 +36,13 @@ template <class T> static auto reload(T& core, bool value, int) -> decltype(void
 }
 template <class T> static void reload(T&, bool, long) {}
 
+// Only a core with planted faults has this input; LBQ_MUTANT chooses one of them.
+template <class T> static auto mutate(T& core, int) -> decltype(void(core.mutant)) {
+    const char* number = getenv("LBQ_MUTANT");
+    core.mutant = number ? atoi(number) : 0;
+}
+template <class T> static void mutate(T&, long) {}
+
 static void cycle() {
     if (context.gotFinish()) exit(1);
     top.clk = 0;
@@ -92,6 +99,7 @@ int main(int argc, char** argv) {
         waves.open(file.c_str() + sizeof("+waves=") - 1);
     }
 #endif
+    mutate(top, 0);
     top.PORT(valid) = 0;
     top.rst = 1;
     cycle();

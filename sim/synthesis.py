@@ -13,6 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw import tools
+from lbq_hw.core.fabric.contracts import UNCHECKED
 from lbq_hw.core.lanes.lane_array import LaneArray
 from lbq_hw.sim.verilog import convert
 from lbq_hw.tools import logs
@@ -79,7 +80,7 @@ def lane_array(part: Part, *, lanes: int, acc_bits: int, weight_bits: int, rows:
 
 
 def _synthesise(part: Part, block: wiring.Component, folder: Path) -> None:
-    (folder / "top.v").write_text(convert(block, name="top"), encoding="utf-8")
+    (folder / "top.v").write_text(convert(block, name="top", platform=UNCHECKED), encoding="utf-8")
     # abc9 refuses the names that Amaranth gives to elements of arrays
     script = (
         f"read_verilog top.v; rename -hide w:*[*; {part.synth} -top top -json netlist.json; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from networks import random_network
 from lbq_hw import file, zoo
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile
 from lbq_hw.network import Network
+from lbq_hw.sim.mutants import PROGRAM
 from lbq_hw.sim.verilator import build
 from lbq_hw.sim.with_memory import Memory
 
@@ -83,7 +85,13 @@ def spread_core(shape: Shape) -> CoreConfig:
 
 @cache
 def bench(config: CoreConfig, memory: Memory | None = None) -> Path:
-    """The build of a core. Of processes that want the same one, one builds and the others wait."""
+    """The build of a core. Of processes that want the same one, one builds and the others wait.
+
+    It is the one of `lbq_hw.sim.mutants`, if that has planted faults in this core.
+    """
+    planted = Path(os.environ.get(PROGRAM, "")) / config.digest
+    if PROGRAM in os.environ and planted.exists():
+        return planted
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{config.digest[:16]}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lbq_hw import units
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate
 
@@ -43,8 +44,8 @@ def prove_bitstream(job: Job, work: Path) -> str:
     product.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     kept = f"not in four states, for {last['skipped']}" if "skipped" in last else "in four states"
     return (
-        f"the bitstream gave equal logits on {facts['images']} images, from {len(drawn)} states of "
-        f"what begins unknown, and {kept}"
+        f"the bitstream gave equal logits on {units.images(facts['images'])}, from {len(drawn)} "
+        f"states of what begins unknown, and {kept}"
     )
 
 

@@ -85,7 +85,8 @@ def check(job: Job, work: Path) -> str:
     means = cycles.means(predictions, adders=job.config.adders)
     _write(work / "check.json", {"source": job.images.source, **means})
     whole = f"{means['cycles']:,.0f} cycles per image"
-    return f"equal on {means['images']} images of {job.images.source}, which will take {whole}"
+    seen = units.images(means["images"])
+    return f"equal on {seen} of {job.images.source}, which will take {whole}"
 
 
 def rtl(job: Job, work: Path) -> str:
@@ -218,7 +219,7 @@ def place(job: Job, work: Path) -> str:
         fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)
         if fmax >= job.clock_hz:
             _write(work / "seeds.json", {"seed": seed, "seeds": tried})
-            return f"{fmax / 1e6:.1f} MHz of {job.clock_hz / 1e6:g} with seed {seed}"
+            return f"{fmax / 1e6:.1f} MHz of {job.clock_hz / 1e6:.4g} with seed {seed}"
         if fmax == max(tried.values()):
             path = "\n".join(f"  {line}" for line in _critical(timing))
     if not tried:
@@ -228,8 +229,9 @@ def place(job: Job, work: Path) -> str:
         )
     best = max(tried.values()) / 1e6
     raise FlowError(
-        f"the clock of {job.clock_hz / 1e6:g} MHz is missed with the seeds {', '.join(tried)}; "
-        f"the best reaches {best:.1f} MHz: try --freq {int(best)} or fewer --lanes\n"
+        f"the clock of {units.megahertz(job.clock_hz)} is missed with the seeds "
+        f"{', '.join(tried)}; the best reaches {best:.1f} MHz: try --freq {int(best)} or fewer "
+        "--lanes\n"
         f"its critical path:\n{path}"
     )
 

@@ -86,7 +86,7 @@ def show(facts: dict[str, Any]) -> None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
     mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
-    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:g} MHz)")
+    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:.4g} MHz)")
     table.add_row(
         "throughput",
         f"{units.three_digits(facts['images_per_second'])} images/s, the link included",

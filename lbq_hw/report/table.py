@@ -29,7 +29,7 @@ def row(summary: dict[str, Any]) -> tuple[str, ...]:
         str(summary["lanes"]),
         next(f"{used[kind]:,} {kind}" for kind in _LOGIC if kind in used),
         str(used["EBR"]),
-        f"{summary['clock_hz'] / 1e6:g} MHz",
+        units.megahertz(summary["clock_hz"]),
         f"{summary['fmax_hz'] / 1e6:.1f} MHz",
         f"{summary['cycles']:,.0f}",
     )

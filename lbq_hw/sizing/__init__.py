@@ -27,7 +27,7 @@ from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
 from lbq_hw.sizing import on_tape, refusal
 from lbq_hw.sizing.activity import Activity, activity
-from lbq_hw.units import seconds
+from lbq_hw.units import megahertz, seconds
 
 Weights = Literal["internal", "external"]
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
@@ -61,7 +61,7 @@ class SizedCore:
     @property
     def summary(self) -> str:
         c = self.config
-        text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {self.clock_hz / 1e6:g} MHz, "
+        text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {megahertz(self.clock_hz)}, "
         if self.estimate is not None:
             text += f"about {self.estimate.luts:,} LUTs, {self.estimate.block_rams} block RAMs, "
         text += f"about {seconds(self.seconds)} per image without the link"

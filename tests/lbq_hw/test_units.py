@@ -40,3 +40,16 @@ def test_a_count_has_a_prefix(value: float, text: str) -> None:
 )
 def test_a_time_has_the_unit_that_fits(value: float, text: str) -> None:
     assert units.seconds(value) == text
+
+
+def test_a_clock_has_four_digits_and_one_image_no_plural() -> None:
+    assert [units.megahertz(hertz) for hertz in (75e6, 160e6 / 3, 26.5e6)] == [
+        "75 MHz",
+        "53.33 MHz",
+        "26.5 MHz",
+    ]
+    assert [units.images(count) for count in (1, 20, 10_000)] == [
+        "1 image",
+        "20 images",
+        "10,000 images",
+    ]

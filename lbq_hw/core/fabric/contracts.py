@@ -2,7 +2,10 @@
 
 from amaranth.hdl import Assert
 
-__all__ = ["at_most_one", "checked", "must"]
+__all__ = ["UNCHECKED", "at_most_one", "checked", "must"]
+
+UNCHECKED = object()
+"""A platform without contracts, for a block that is synthesised alone."""
 
 
 def checked(platform) -> bool:

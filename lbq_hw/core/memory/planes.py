@@ -30,8 +30,7 @@ class PlaneMemory(wiring.Component):
     read.
 
     The host reads through the same memory port as ``word``, so that the block needs no second copy
-    of the words: it must read only while nobody uses ``word``. Where both are enabled the host
-    wins, and both see its data.
+    of the words: it must read only while nobody uses ``word``. Both see what is read.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ import pytest
 from amaranth.back import verilog
 from core.harness import Bench
 
+from lbq_hw.core.fabric.contracts import UNCHECKED
 from lbq_hw.core.memory import far_rows
 from lbq_hw.core.memory.far_rows import FarRows, RowSlice, lanes_a_slice
 from lbq_hw.sim.models.traffic import stalls
@@ -96,7 +97,7 @@ def test_synthesis_takes_no_more_block_rams_than_the_bits_need(
     """
     monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
     store = FarRows(rows=2500, lanes=16, weight_bits=4, slices=2)
-    text = verilog.convert(store, name="rows", ports=ports(store))
+    text = verilog.convert(store, name="rows", ports=ports(store), platform=UNCHECKED)
     top = "module top(input clk, rst, input [1:0] moves, enables, input [11:0] to, from, " \
           "input [31:0] data, output [63:0] row); rows it(.clk(clk), .rst(rst), .moves(moves), " \
           ".read__addr(from), .read__en(1'b1), .read__data(row), .write__addr(to), " \

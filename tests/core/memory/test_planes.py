@@ -116,14 +116,14 @@ def test_a_word_is_seen_by_a_read_in_the_cycle_after_its_write(far: bool) -> Non
     assert history["word"][late : late + 5] == [0, 0, 0x1234, 0x1234, 0xAB34]
 
 
-def test_read_data_stay_until_the_next_enabled_read_and_the_host_wins() -> None:
+def test_read_data_stay_until_the_next_enabled_read_of_either_port() -> None:
     memory = PlaneMemory(words=8, word=8, summary=8, granule=8)
     writes = [{"addr": a, "data": 16 + a, "enable": 1, "first": 1} for a in range(8)]
     steps = [{}] * 10 + [
         {"word_addr": 3, "word_en": 1},
         {"word_addr": 4},
         {"host_addr": 5},
-        {"word_addr": 4, "word_en": 1, "host_addr": 6, "host_en": 1},
+        {"word_addr": 4, "host_addr": 6, "host_en": 1},
         {"host_addr": 7, "host_en": 1},
         {},
     ]
