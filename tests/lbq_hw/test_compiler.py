@@ -302,7 +302,29 @@ def test_a_threshold_beyond_every_membrane_is_cut_to_the_largest_number() -> Non
     program = compile_network(network, config)
     params = program.contents.params()
     assert params[0]["theta"] == (1 << (config.membrane_bits - 1)) - 1
-    assert params[7] == {"bias": 0, "theta": 1, "reset": 0}
+    assert params[7] == {"bias": 0, "theta": 1, "reset": 0, "floor": 0}
+
+
+def test_a_floor_below_every_membrane_is_cut_to_the_least_number_and_others_have_none() -> None:
+    network = small_network()
+    first = network.layers[0]
+    assert first.neuron is not None
+    floor = np.array([-(1 << 40), -1, 0, -2, -3, -4])
+    clamped = replace(first, neuron=replace(first.neuron, floor=floor))
+    network = replace(network, layers=(clamped, *network.layers[1:]))
+    assert smallest_for(small_network(), lanes=8).floors == 0
+    config = smallest_for(network, lanes=8)
+    assert config.floors == 1
+    params = compile_network(network, config).contents.params()
+    least = -(1 << (config.membrane_bits - 1))
+    tiles = [[param["floor"] for param in params[i : i + 8]] for i in (0, 8)]
+    assert tiles == [[least, -1, 0, -2, -3, -4, least, least], [least] * 8]  # then the readout
+    with pytest.raises(CompileError) as caught:
+        compile_network(network, config.with_(floors=0))
+    assert caught.value.violations == (
+        "layer 'first': a floor of its membranes needs 1 floor memory, the core has 0 (1 short); "
+        "floors = 1 would do",
+    )
 
 
 def test_an_image_is_loaded_in_slices_of_its_words() -> None:
