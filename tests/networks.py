@@ -22,15 +22,16 @@ def random_network(
     weight_bits: int | None = None,
     layers: int | None = None,
     channels: int | None = None,
+    floors: bool = True,
 ) -> Network:
     """A network drawn from `seed`; what is given is kept, the rest is drawn.
 
     `channels` is the most that a convolution is drawn with, and that there are classes: else 4
     and 5. Strides, paddings and kernels are drawn for each axis; paths end in identity and
     projection shortcuts, sum-pools and exponents; layers in max-pools; readouts in one position or
-    several.
+    several. Without `floors`, membranes of no layer have one, and all else is the same.
     """
-    return _Draw(seed, channels).network(static, timesteps, capacity, weight_bits, layers)
+    return _Draw(seed, channels, floors).network(static, timesteps, capacity, weight_bits, layers)
 
 
 def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
@@ -52,10 +53,10 @@ def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uin
 
 
 class _Draw:
-    def __init__(self, seed: int, channels: int | None) -> None:
+    def __init__(self, seed: int, channels: int | None, floors: bool) -> None:
         self.random = np.random.default_rng(seed)
         self.resets = np.random.default_rng((seed, 1))
-        self.floors = np.random.default_rng((seed, 2))
+        self.floors = np.random.default_rng((seed, 2)) if floors else None
         self.channels, self.classes = channels or 4, channels or 5
 
     def integer(self, low: int, high: int) -> int:
@@ -122,7 +123,7 @@ class _Draw:
         )
         if self.resets.random() < 0.25:
             neuron = replace(neuron, to_zero=True, reset=np.zeros(shape[0], np.int64))
-        if self.floors.random() < 0.25:  # some are never reached, some always
+        if self.floors and self.floors.random() < 0.25:  # some are never reached, some always
             low = -int(step * 4.0 ** self.floors.integers(-2, 3))
             neuron = replace(neuron, floor=self.floors.integers(low, 1, shape[0]))
         layer = Layer(

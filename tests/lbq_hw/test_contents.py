@@ -68,7 +68,7 @@ def test_parameters_and_records_come_back_as_they_were() -> None:
     params = [record(isa.PARAM, bias=-3, theta=7, reset=channel) for channel in range(8)]
     made = contents(written(Region.PARAMS, 8, params), *records(readout=1))
     assert made.params()[8:16] == [
-        {"bias": -3, "theta": 7, "reset": channel} for channel in range(8)
+        {"bias": -3, "theta": 7, "reset": channel, "floor": 0} for channel in range(8)
     ]
     found = made.records(0)
     assert found.layer["readout"] == 1
