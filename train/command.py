@@ -173,5 +173,6 @@ def _closing(result: dict, chosen: Config, out: Path, again: str) -> str:
     split = chosen.data.split
     return (
         f"{result[f'{split}_accuracy']:.2f} % of the {split} images at the last epoch "
-        f"(best {result['best_accuracy']:.2f} %), {result['total_seconds']:.0f} s, in {out}"
+        f"(best epoch, chosen on these images: {result['best_accuracy']:.2f} %), "
+        f"{result['total_seconds']:.0f} s, in {out}"
     )

@@ -125,6 +125,7 @@ class ModelConfig:
     head: int | None = None  # of the hidden linear layer: resnet19
     stem_stride: int | None = None  # of the first convolution: resnet, resnet19, resnet20
     residual: bool | None = None  # whether it has a shortcut: digits
+    bias: bool | None = None  # whether layers have norms and biases: nmnist
 
     def __post_init__(self) -> None:
         factory = _choose("model.name", self.name, models.MODELS)

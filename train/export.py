@@ -211,8 +211,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--which",
         choices=("last", "best"),
         default="last",
-        help="which checkpoint to take, the last epoch's or the best one's, whose accuracy was "
-        'tested in bf16 where amp = "bf16"; default: last',
+        help="which checkpoint to take, the last epoch's or that of the best epoch, chosen on the "
+        "images that it was tested on; default: last",
     )
     parser.add_argument("--name", help="the network's name; default: the configuration's")
     parser.add_argument("--out", type=Path, help="file to write; default: RUN/net.lbq")

@@ -49,7 +49,8 @@ class Fitted:
 
     Members: `model`, in evaluation mode, in the form that was trained and with the weights that
     were tested; `metrics`, the line of the last epoch; `epoch`, how many are done; `finished`,
-    whether these are all; `best_accuracy` of all epochs that were tested, -1 where none was.
+    whether these are all; `best_accuracy`, the largest of all epochs that were tested, which is
+    chosen on the images of the test loader, -1 where none was.
     """
 
     model: nn.Module

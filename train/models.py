@@ -32,13 +32,20 @@ class Network(nn.Module):
         self.static = static
 
     def _stem(
-        self, neuron: NeuronFactory, channels: int, *, kernel: int = 3, stride: int = 1
+        self,
+        neuron: NeuronFactory,
+        channels: int,
+        *,
+        kernel: int = 3,
+        stride: int = 1,
+        norm: bool = True,
     ) -> nn.Sequential:
         layers = OrderedDict[str, nn.Module]()
         if not self.static:
             layers["merge"] = MergeTime()
         layers["conv"] = _conv(self.input_shape[0], channels, kernel=kernel, stride=stride)
-        layers["norm"] = nn.BatchNorm2d(channels)
+        if norm:
+            layers["norm"] = nn.BatchNorm2d(channels)
         if self.static:
             layers["repeat"] = Repeat(self.timesteps)
         layers["neuron"] = neuron()
@@ -126,7 +133,8 @@ class ConvNet(Network):
 
     ``residual`` adds one more convolution of the last width, its input added to its current before
     the neuron: the smallest network with a shortcut. ``pool`` holds, per convolution, the size of a
-    max-pool after its neuron (1: none).
+    max-pool after its neuron (1: none). ``bias=False`` leaves out the norms and the bias of the
+    linear layer: where no event comes in, nothing is added to a membrane.
     """
 
     def __init__(
@@ -137,6 +145,7 @@ class ConvNet(Network):
         strides: Sequence[int],
         pool: Sequence[int] = (),
         residual: bool = False,
+        bias: bool = True,
         neuron: NeuronFactory,
         timesteps: int,
         input_shape: Sequence[int],
@@ -151,9 +160,10 @@ class ConvNet(Network):
         stack: list[nn.Module] = []
         for index, (width, stride) in enumerate(zip(channels, strides, strict=True)):
             if index == 0:
-                stack.append(self._stem(neuron, width, stride=stride))
+                stack.append(self._stem(neuron, width, stride=stride, norm=bias))
             else:
-                stack.append(_layer(neuron, channels[index - 1], width, stride=stride))
+                inputs = channels[index - 1]
+                stack.append(_layer(neuron, inputs, width, stride=stride, norm=bias))
             size = tuple((n - 1) // stride + 1 for n in size)
             if pool and pool[index] > 1:
                 stack.append(nn.MaxPool2d(pool[index]))
@@ -163,7 +173,7 @@ class ConvNet(Network):
         self.layers = nn.Sequential(*stack)
         self.residual = _Residual(channels[-1], neuron) if residual else None
         self.flatten = nn.Flatten()
-        self.fc = nn.Linear(channels[-1] * size[0] * size[1], classes)
+        self.fc = nn.Linear(channels[-1] * size[0] * size[1], classes, bias=bias)
         self.mean = TimeMean(timesteps)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -192,10 +202,13 @@ def _conv(inputs: int, outputs: int, *, kernel: int = 3, stride: int = 1) -> nn.
     return conv
 
 
-def _layer(neuron: NeuronFactory, inputs: int, outputs: int, *, stride: int) -> nn.Sequential:
+def _layer(
+    neuron: NeuronFactory, inputs: int, outputs: int, *, stride: int, norm: bool
+) -> nn.Sequential:
     layers = OrderedDict[str, nn.Module]()
     layers["conv"] = _conv(inputs, outputs, stride=stride)
-    layers["norm"] = nn.BatchNorm2d(outputs)
+    if norm:
+        layers["norm"] = nn.BatchNorm2d(outputs)
     layers["neuron"] = neuron()
     return nn.Sequential(layers)
 
@@ -242,8 +255,8 @@ def _mnist(*, channels: Sequence[int] = (16, 32, 32), **common) -> ConvNet:
     return ConvNet(channels=channels, strides=(2, 2, 2), **common)
 
 
-def _nmnist(*, channels: Sequence[int] = (8, 16, 16), **common) -> ConvNet:
-    return ConvNet(channels=channels, strides=(2, 2, 2), **common)
+def _nmnist(*, channels: Sequence[int] = (8, 16, 16), bias: bool = True, **common) -> ConvNet:
+    return ConvNet(channels=channels, strides=(2, 2, 2), bias=bias, **common)
 
 
 def _vgg(*, width: int = 64, **common) -> ConvNet:

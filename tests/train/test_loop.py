@@ -134,7 +134,8 @@ def test_a_run_that_holds_images_out_tests_on_these_and_says_so(tmp_path, monkey
     assert "  validation        -  " in shown[0]
     assert f"  validation {found[1]:6.2f} %  " in shown[1]
     assert shown[3].startswith(
-        f"{found[2]:.2f} % of the validation images at the last epoch (best "
+        f"{found[2]:.2f} % of the validation images at the last epoch "
+        "(best epoch, chosen on these images: "
     )
     assert "test" not in " ".join(shown).replace(str(tmp_path), "")
     index, (model, _, spec) = checkpoint.index(tmp_path, "last"), load_run(tmp_path)
@@ -205,7 +206,8 @@ def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path,
     assert command.main(["--resume", "--out", str(tmp_path)]) == 0
     accuracy = f"{result['test_accuracy']:.2f} %"
     assert capsys.readouterr().out.splitlines()[-1] == (
-        f"{accuracy} of the test images at the last epoch (best {accuracy}), "
+        f"{accuracy} of the test images at the last epoch "
+        f"(best epoch, chosen on these images: {accuracy}), "
         f"{result['total_seconds']:.0f} s, in {tmp_path}"
     )
 

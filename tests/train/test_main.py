@@ -65,7 +65,9 @@ def test_the_command_trains_prints_a_line_an_epoch_and_says_how_it_ended(tmp_pat
     shown = capsys.readouterr().out.splitlines()
     assert [line[:9] for line in shown[:2]] == ["epoch 2/3", "epoch 3/3"]
     last = metrics(tmp_path)[-1]["test_accuracy"]
-    assert shown[2].startswith(f"{last:.2f} % of the test images at the last epoch (best ")
+    assert shown[2].startswith(
+        f"{last:.2f} % of the test images at the last epoch (best epoch, chosen on these images: "
+    )
 
 
 def test_the_command_trains_on_the_folder_that_torchvision_made(tmp_path, monkeypatch, capsys):
@@ -80,7 +82,10 @@ def test_the_command_trains_on_the_folder_that_torchvision_made(tmp_path, monkey
     words = [word for change in changes for word in ("--set", change)]
     arguments = ["--config", "cifar100-resnet20-t1", *words, "--data", str(folder.parent)]
     assert command.main([*arguments, "--out", str(tmp_path / "run")]) == 0
-    assert " % of the test images at the last epoch (best " in capsys.readouterr().out
+    assert (
+        " % of the test images at the last epoch (best epoch, chosen on these images: "
+        in capsys.readouterr().out
+    )
 
 
 def test_the_help_has_every_key_with_its_default_and_meaning(capsys):

@@ -33,13 +33,15 @@ MAX_TIMESTEPS = 16
 WARPS = 4
 
 
-def available(current: Tensor, timesteps: int) -> bool:
-    """Whether :func:`recurrence` takes this current (on the CPU: in Triton's interpreter)."""
+def available(current: Tensor) -> bool:
+    """Whether there are kernels for this current (on the CPU: in Triton's interpreter).
+
+    Those of :func:`recurrence` have `MAX_TIMESTEPS`, those of :mod:`train.kernels.continued` any.
+    """
     return (
         triton is not None
         and (current.is_cuda or INTERPRETED)
         and current.dtype in DTYPES
-        and timesteps <= MAX_TIMESTEPS
         and current.numel() > 0
     )
 
@@ -57,7 +59,7 @@ def recurrence(
 ) -> Tensor:
     """What :mod:`train.neurons.recurrence` defines, for fixed beta and alpha; keeps the layout."""
     return _forward(
-        current.contiguous(memory_format=_layout(current)),
+        current.contiguous(memory_format=layout_of(current)),
         gamma.float(),
         None if lam is None else lam.float(),
         timesteps,
@@ -73,7 +75,8 @@ def recurrence(
     )
 
 
-def _layout(x: Tensor) -> torch.memory_format:
+def layout_of(x: Tensor) -> torch.memory_format:
+    """Channels-last where the tensor is, else contiguous: time is outermost in both."""
     last = torch.channels_last
     if x.dim() == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=last):
         return last
@@ -165,7 +168,7 @@ def _backward(
     with torch.cuda.device_of(current):
         backward_kernel[(programs,)](
             current,
-            grad.contiguous(memory_format=_layout(current)),
+            grad.contiguous(memory_format=layout_of(current)),
             gamma,
             gamma if lam is None else lam,
             grad_current,
@@ -207,7 +210,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  
 def _differentiate(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     current, gamma, lam = ctx.saved_tensors
     # An expanded gradient is laid out here, in sight of torch.compile, which does it much faster.
-    grad = grad.contiguous(memory_format=_layout(current))
+    grad = grad.contiguous(memory_format=layout_of(current))
     grad_current, (grad_gamma, grad_lam) = _backward(grad, current, gamma, lam, *ctx.options)
     fixed = [None] * len(ctx.options)
     return grad_current, grad_gamma, None if lam is None else grad_lam, *fixed

@@ -215,3 +215,118 @@ def backward_kernel(
         lam_sum *= gamma
     tl.store(sums_ptr + program, tl.sum(unit * level_sum - taken_sum))
     tl.store(sums_ptr + tl.num_programs(0) + program, tl.sum(lam_sum))
+
+
+@jit
+def long_forward_kernel(
+    current_ptr,
+    v_ptr,
+    gamma_ptr,
+    out_ptr,
+    v_out_ptr,
+    size,
+    beta,
+    alpha,
+    capacity,
+    TIMESTEPS: constexpr,
+    GIVEN: constexpr,
+    SIGNED: constexpr,
+    EMIT_LEVELS: constexpr,
+    BLOCK: constexpr,
+):
+    """Any number of timesteps, one after the other; from the membranes ``v`` where these are given,
+    and with those that are left.
+    """
+    size = tl.cast(size, tl.int64)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    gamma = tl.load(gamma_ptr)
+    inverse = tl.div_rn(1.0, gamma)
+    v = tl.zeros((BLOCK,), tl.float32)
+    if GIVEN:
+        v = tl.load(v_ptr + at, mask=at < size, other=0.0)
+    for t in range(TIMESTEPS):
+        here = t * size + at
+        current = tl.load(current_ptr + here, mask=at < size, other=0.0)
+        u = beta * v + current.to(tl.float32)
+        ratio = divide(u, gamma, inverse)
+        level = level_of(ratio, capacity, SIGNED)
+        out = level if EMIT_LEVELS else gamma * level
+        tl.store(out_ptr + here, out, mask=at < size)
+        v = add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+    tl.store(v_out_ptr + at, v, mask=at < size)
+
+
+@jit
+def long_backward_kernel(
+    current_ptr,
+    v_ptr,
+    grad_ptr,
+    grad_v_out_ptr,
+    gamma_ptr,
+    lam_ptr,
+    ratio_ptr,
+    grad_current_ptr,
+    grad_v_ptr,
+    sums_ptr,
+    size,
+    beta,
+    alpha,
+    capacity,
+    low,
+    high,
+    sharpness,
+    TIMESTEPS: constexpr,
+    GIVEN: constexpr,
+    SIGNED: constexpr,
+    EMIT_LEVELS: constexpr,
+    SURROGATE: constexpr,
+    BLOCK: constexpr,
+):
+    """As :func:`backward_kernel`, whose h begins with the gradient of the membranes that are left.
+
+    More timesteps than registers hold: U / gamma of each is kept in ``ratio`` on the way there, and
+    read on the way back.
+    """
+    size = tl.cast(size, tl.int64)
+    program = tl.program_id(0)
+    at = program.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    gamma = tl.load(gamma_ptr)
+    inverse = tl.div_rn(1.0, gamma)
+    unit = inverse if EMIT_LEVELS else 1.0
+    tail = tl.load(lam_ptr) * unit
+    v = tl.zeros((BLOCK,), tl.float32)
+    if GIVEN:
+        v = tl.load(v_ptr + at, mask=at < size, other=0.0)
+    for t in range(TIMESTEPS):
+        here = t * size + at
+        current = tl.load(current_ptr + here, mask=at < size, other=0.0)
+        u = beta * v + current.to(tl.float32)
+        ratio = divide(u, gamma, inverse)
+        tl.store(ratio_ptr + here, ratio, mask=at < size)
+        v = add_if_fired(u, -alpha * gamma, ratio, SIGNED)
+    tl.debug_barrier()  # another thread of the block may read what this one has stored
+
+    h = tl.load(grad_v_out_ptr + at, mask=at < size, other=0.0)
+    level_sum = tl.zeros((BLOCK,), tl.float32)
+    taken_sum = tl.zeros((BLOCK,), tl.float32)
+    lam_sum = tl.zeros((BLOCK,), tl.float32)
+    for back in range(TIMESTEPS):
+        here = (TIMESTEPS - 1 - back) * size + at
+        r = tl.load(ratio_ptr + here, mask=at < size, other=0.0)
+        g = tl.load(grad_ptr + here, mask=at < size, other=0.0).to(tl.float32)
+        slope, by_lam = slopes_of(r, unit, tail, low, high, sharpness, SIGNED, SURROGATE)
+        if SURROGATE == "relsg":
+            lam_sum = tl.fma(g, by_lam, lam_sum)
+        level_sum = tl.fma(g, level_of(r, capacity, SIGNED), level_sum)
+        grad_u = g * slope
+        taken_sum = tl.fma(grad_u, r, taken_sum)
+        taken_sum = add_if_fired(taken_sum, alpha * h, r, SIGNED)
+        grad_u += h
+        tl.store(grad_current_ptr + here, grad_u, mask=at < size)
+        h = beta * grad_u
+    tl.store(grad_v_ptr + at, h, mask=at < size)
+
+    if not EMIT_LEVELS:
+        lam_sum *= gamma
+    tl.store(sums_ptr + program, tl.sum(unit * level_sum - taken_sum))
+    tl.store(sums_ptr + tl.num_programs(0) + program, tl.sum(lam_sum))

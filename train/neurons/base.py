@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lbq_hw.train.kernels import continued as long_kernels
 from lbq_hw.train.kernels import recurrence as kernels
 from lbq_hw.train.neurons.checks import flag, integer, real
 from lbq_hw.train.neurons.recurrence import Quantizer, continued, recurrence
@@ -51,7 +52,7 @@ class Neuron(nn.Module):
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
     streams        it can keep its state between calls
-    keeps_state    each call goes on from the membrane that the last one left, in plain torch
+    keeps_state    each call goes on from the membrane that the last one left
     v              that membrane, None where there is none; set it to None to begin anew
     trained_only   why the chip can not run it; empty where it can
     =============  ============================================================================
@@ -175,23 +176,29 @@ class Neuron(nn.Module):
             "emit_levels": self.emit_levels,
         }
         fixed = not (self.learn_beta or self.learn_alpha)
+        by_kernels = self.fused and fixed and kernels.available(current)
+        step = self.step_for(current)
         if self.keeps_state and self.stateful:
-            return self._continued(current, options)
-        if self.fused and fixed and kernels.available(current, options["timesteps"]):
-            return kernels.recurrence(current, self.step_for(current), self.lam, **options)
-        return recurrence(current, self.step_for(current), self.lam, **options)
+            self._check_state(current)
+            if by_kernels:
+                out, self.v = long_kernels.continued(current, self.v, step, self.lam, **options)
+            else:
+                out, leave = continued(current, self.v, step, self.lam, **options)
+                self.v = leave()
+            return out
+        if not by_kernels:
+            return recurrence(current, step, self.lam, **options)
+        if options["timesteps"] > kernels.MAX_TIMESTEPS:
+            return long_kernels.continued(current, None, step, self.lam, **options)[0]
+        return kernels.recurrence(current, step, self.lam, **options)
 
-    def _continued(self, current: Tensor, options: dict[str, Any]) -> Tensor:
+    def _check_state(self, current: Tensor) -> None:
         shape = current.shape[0] // self.timesteps, *current.shape[1:]
         if self.v is not None and tuple(self.v.shape) != tuple(shape):
             raise ValueError(
                 f"current must have the shape {tuple(self.v.shape)} per timestep that the state "
                 f"has, not {tuple(shape)}: call reset_state before other images"
             )
-        step = self.step_for(current)
-        out, leave = continued(current, self.v, step, self.lam, **options)
-        self.v = leave()
-        return out
 
     def extra_repr(self) -> str:
         learned = ", ".join(name for name, _ in self.named_parameters()) or "nothing"

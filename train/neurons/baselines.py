@@ -140,8 +140,9 @@ class LMHT(Baseline):
         share = 2 / self.timesteps * self.mixing.sigmoid()
         found: list[Tensor] = []
         v = torch.zeros_like(currents[0])
-        for mixed in torch.einsum("tj,j...->t...", share, currents):
-            u = self.beta * v + mixed
+        for row in share:  # a sum that torch.compile fuses; as a product of matrices it does not
+            mixed = torch.stack([part * each for part, each in zip(row, currents, strict=True)])
+            u = self.beta * v + mixed.sum(0)
             r = u / self.gamma
             level = r.detach().floor().clamp(0, self.capacity)
             found.append(_stand_in(r, level, (r >= 0.5) & (r <= self.capacity + 0.5)))

@@ -23,7 +23,7 @@ DEVICE = "cuda" if CUDA else "cpu"
 ROUNDS = 24 if CUDA else 10
 
 fused = pytest.mark.skipif(
-    not kernels.available(torch.zeros(1, device=DEVICE), 1),
+    not kernels.available(torch.zeros(1, device=DEVICE)),
     reason="needs CUDA and Triton (or TRITON_INTERPRET=1 and Triton)",
 )
 on_cuda = pytest.mark.skipif(not CUDA, reason="needs CUDA")
@@ -246,9 +246,8 @@ def test_three_operation_division_rounds_as_ieee_division_does():
 def test_what_the_kernels_do_not_cover_takes_plain_torch():
     x = torch.zeros(4)
     if os.environ.get("TRITON_INTERPRET") != "1":
-        assert not kernels.available(x, 1)
-    assert not kernels.available(x.double(), 1)
-    assert not kernels.available(x, kernels.MAX_TIMESTEPS + 1)
-    assert not kernels.available(torch.zeros(0), 1)
+        assert not kernels.available(x)
+    assert not kernels.available(x.double())
+    assert not kernels.available(torch.zeros(0))
     learned = neurons.LBQ(timesteps=2, capacity=5, learn_beta=True)
     assert learned(torch.ones(2)).shape == (2,)
