@@ -18,7 +18,7 @@ from lbq_hw.train.neurons.recurrence import recurrence
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-ROUNDS = 24 if CUDA else 8
+ROUNDS = 24 if CUDA else 3
 EPS = 1e-5
 
 fused = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from lbq_hw.train.kernels import recurrence as kernels
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
-ROUNDS = 24 if CUDA else 10
+ROUNDS = 24 if CUDA else 4
 
 fused = pytest.mark.skipif(
     not kernels.available(torch.zeros(1, device=DEVICE)),
