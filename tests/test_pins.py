@@ -104,3 +104,10 @@ def test_what_is_installed_is_what_is_pinned() -> None:
 
 def test_torch_is_pinned_without_a_build() -> None:
     assert "torch==2.13.0" in CONSTRAINTS.read_text("utf-8").splitlines()
+
+
+def test_other_environments_may_have_another_torch() -> None:
+    (torch,) = (requirement for requirement in asked() if requirement.name == "torch")
+    assert [torch.specifier.contains(v) for v in ("2.11.0", "2.13.0", "2.20.1", "3.0.0")] == [
+        *(True, True, True, False),
+    ]
