@@ -15,22 +15,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from lbq_hw import families
+
 if TYPE_CHECKING:
     from lbq_hw.chips import Chip
 
-FAMILIES = ("ice40", "ecp5", "gowin")
 _HELPERS = (
-    "__main__", "checks", "clocks", "command", "packages", "pages", "pins", "platforms", "plls",
-    "sources", "top",
+    "__main__", "checks", "clocks", "command", "pages", "pins", "platforms", "sources",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
 _TEXTS = ("name", "title", "device", "platform", "clock", "pll", "program", "usb", "light", "file")
-_PLATFORMS = {
-    "ice40": "LatticeICE40Platform",
-    "ecp5": "LatticeECP5Platform",
-    "gowin": "GowinPlatform",
-}
 
 
 class BoardError(ValueError):
@@ -41,15 +36,16 @@ class BoardError(ValueError):
 class Board:
     """What the flow knows of a board; everything else comes from its Amaranth platform.
 
-    `name`, as given to ``--board``; `title`; `device`, as its maker calls it; `family`, one of
-    `FAMILIES`, or None for a board without a fabric, which is only simulated. `platform` is
-    ``module:Class``, imported when it is first asked for; ``:Class`` is in the board's own file.
-    `file` is that file, for a board that was found by its path; empty for those that ship.
+    `name`, as given to ``--board``; `title`; `device`, as its maker calls it; `family`, a name
+    that `lbq_hw.families` has, or None for a board without a fabric, which is only simulated.
+    `platform` is ``module:Class``, imported when it is first asked for; ``:Class`` is in the
+    board's own file. `file` is that file, for a board that was found by its path; empty for those
+    that ship.
 
     Resources that nextpnr can place into: `luts` of four inputs, `block_rams`, and `sprams` of
     16 K x 16 bits.
 
-    Clock: the resource `clock` runs at `clock_hz`; `pll`, a key of `boards.clocks.PLLS`, makes
+    Clock: the resource `clock` runs at `clock_hz`; `pll`, one of the family's, makes
     `target_hz` of it, what a build aims at unless told otherwise.
 
     Memory: `sdram` is the chip at the resource ``sdram``: a name or a part number that
@@ -61,9 +57,9 @@ class Board:
     each as name, number and value: pins by which another chip would stop or take over the FPGA.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
-    `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, on an
-    ECP5, the same as an SVF, which is then written beside it. `usb` is what the board is on the
-    bus, and `light` the colour of its LED: for the page about first light.
+    `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, in a
+    family that has it, the same as an SVF, which is then written beside it. `usb` is what the
+    board is on the bus, and `light` the colour of its LED: for the page about first light.
     """
 
     name: str
@@ -97,8 +93,8 @@ class Board:
                 f"name must be letters, digits and . _ + -, and not begin with one of these, "
                 f"not {self.name!r}"
             )
-        if self.family is not None and self.family not in FAMILIES:
-            raise ValueError(f"family must be one of {', '.join(FAMILIES)}, not {self.family!r}")
+        if self.family is not None:
+            families.of(self)
         for name in ("clock_hz", "target_hz", "baud"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must be a positive integer, not 0")
@@ -136,7 +132,7 @@ class Board:
 
     def _check_program(self) -> None:
         """The command has a place for the bitstream, and none for anything else."""
-        places, svf = ("{} or {svf}", {"svf": "\0"}) if self.family == "ecp5" else ("{}", {})
+        places, svf = ("{} or {svf}", {"svf": "\0"}) if families.of(self).svf else ("{}", {})
         try:
             named = "\0" in self.program.format("\0", **svf)
         except (IndexError, KeyError, ValueError, AttributeError):
@@ -173,15 +169,16 @@ class Board:
 
         if self.family is None:
             raise ValueError(f"board {self.name!r} has no platform: it is only simulated")
-        kind = getattr(vendor, _PLATFORMS[self.family])
+        family = families.of(self)
+        kind = getattr(vendor, family.platform)
         made = self._platform_class()
         if not (isinstance(made, type) and issubclass(made, kind)):
             raise BoardError(
-                f"platform must be a {_PLATFORMS[self.family]} for the family {self.family}, "
+                f"platform must be a {family.platform} for the family {self.family}, "
                 f"not {self.platform!r}"
             )
         try:
-            return made(toolchain="Apicula") if self.family == "gowin" else made()
+            return made(**family.platform_options)
         except Exception as error:  # whatever a user's platform does
             raise BoardError(
                 f"platform {self.platform!r} cannot be made: {type(error).__name__}: {error}"

@@ -7,16 +7,13 @@ each other and with the package, and the SDRAM's pins with its chip.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from lbq_hw.boards import Board, BoardError, clocks, packages, pins
+from lbq_hw import families
+from lbq_hw.boards import Board, BoardError, clocks, pins
 from lbq_hw.isa.link import divisor
 
 __all__ = ["check"]
-
-_SITE = re.compile(r"IO[LRTB]\d+[A-Z]")
-"""A pad of a Gowin by its place: one that leads to a memory in the package has no pin."""
 
 
 def check(board: Board) -> None:
@@ -35,7 +32,7 @@ def check(board: Board) -> None:
 def _device(board: Board, platform: Any) -> None:
     """The device and nextpnr's options are those of the platform."""
     try:
-        device, options = _named(board.family, platform)
+        device, options = families.of(board).named(platform)
     except (KeyError, AttributeError) as error:
         raise BoardError(
             f"platform {board.platform!r} must be of a device and a package that Amaranth knows: "
@@ -46,27 +43,12 @@ def _device(board: Board, platform: Any) -> None:
     given = " ".join(board.place)
     if not f" {given} ".upper().startswith(f" {options} ".upper()):
         raise BoardError(f"place must begin with the words of {options!r}, not be {given!r}")
-    if board.family == "gowin" and not re.search(r" --vopt family=\S+", given):
-        raise BoardError(f"place must name the family (--vopt family=GW1N-9C), not be {given!r}")
-
-
-def _named(family: str | None, platform: Any) -> tuple[str, str]:
-    """A platform's device with its package, and nextpnr's words for it."""
-    if family == "gowin":
-        return platform.part, f"--device {platform.part}"
-    device, package = platform.device, platform.package
-    option = platform._nextpnr_device_options[device]
-    if family == "ice40":
-        suffix = platform._nextpnr_package_options.get(device, "")
-        return f"{device}-{package}", f"{option} --package {package.lower()}{suffix}"
-    words = platform._nextpnr_package_options[package].upper()
-    speed = platform.speed
-    return f"{device}-{speed}{package}", f"{option} --package {words} --speed {speed}"
+    families.of(board).check_place(given)
 
 
 def _clock(board: Board, platform: Any) -> None:
     """The PLL is the family's, its input the platform's clock, and its output serves the link."""
-    known = [name for name, pll in clocks.PLLS.items() if pll.family == board.family]
+    known = families.of(board).plls
     if board.pll not in known:
         raise BoardError(
             f"pll must be one of {', '.join(known)} for the family {board.family}, "
@@ -108,11 +90,12 @@ def _memory(board: Board) -> None:
 
 def _package(board: Board, platform: Any) -> None:
     """Every pin is one of the package's."""
-    known = packages.pins(board, platform)
+    family = families.of(board)
+    known = family.pins(board, platform)
     if known is None:
         return
     if not known:
         raise BoardError(f"the tools do not know the device of place {' '.join(board.place)!r}")
     for pin, signal in pins.all_pins(board).items():
-        if pin not in known and not (board.family == "gowin" and _SITE.fullmatch(pin)):
+        if pin not in known and not family.is_pad(pin):
             raise BoardError(f"{signal} is on pin {pin}, which {board.device} does not have")

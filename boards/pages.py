@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lbq_hw import boards
+from lbq_hw import boards, families
 from lbq_hw.boards import Board, pins, sources
 from lbq_hw.markdown import table
 
 __all__ = ["first_light", "sizes", "write"]
-
-_BLOCK_KILOBITS = {"ice40": 4, "ecp5": 18, "gowin": 18}
 
 
 def sizes(found: list[Board]) -> str:
@@ -76,7 +74,7 @@ def with_table(page: str, words: str, table: str) -> str:
 def _memory(board: Board) -> str:
     if board.family is None:
         return ""
-    blocks = f"{board.block_rams} x {_BLOCK_KILOBITS[board.family]} Kb"
+    blocks = f"{board.block_rams} x {families.of(board).block_bits >> 10} Kb"
     return f"{blocks}, {board.sprams} x 256 Kb" if board.sprams else blocks
 
 

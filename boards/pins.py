@@ -7,6 +7,7 @@ from typing import Any
 
 from amaranth.build import DiffPairs, Pins, ResourceError, Subsignal
 
+from lbq_hw import families
 from lbq_hw.boards import Board, BoardError
 
 __all__ = ["all_pins", "check", "pins", "widths"]
@@ -63,11 +64,11 @@ def _used(board: Board, role: str) -> list[tuple[str, str]]:
         if role == "uart" and not {"rx", "tx"} <= set(parts):
             raise BoardError(f"uart must have the signals rx and tx, which {words} has not")
         if (
-            board.pll == "sb_pll40_pad"
-            and role == "clock"
+            role == "clock"
             and isinstance(resource.ios[0], DiffPairs)
+            and families.plls()[board.pll].pad
         ):
-            raise BoardError(f"clock must be a single pin for sb_pll40_pad, which {words} is not")
+            raise BoardError(f"clock must be a single pin for {board.pll}, which {words} is not")
         try:
             pairs = list(_walk(resource.ios, words, connectors, resource))
         except NameError as error:

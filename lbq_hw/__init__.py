@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lbq_hw.compiler import compile_network
     from lbq_hw.config import CoreConfig
-    from lbq_hw.counts import Counter
     from lbq_hw.file import load, save
     from lbq_hw.golden import predict
+    from lbq_hw.golden.counts import Counter
     from lbq_hw.host import Device, SerialTransport
     from lbq_hw.network import Network
     from lbq_hw.sizing import size
@@ -34,7 +34,7 @@ __all__ = [
 ]
 _HOMES = {
     "CoreConfig": "config",
-    "Counter": "counts",
+    "Counter": "golden.counts",
     "Device": "host",
     "Network": "network",
     "SerialTransport": "host",

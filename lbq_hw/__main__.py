@@ -13,8 +13,8 @@ import importlib
 import sys
 
 import lbq_hw
-from lbq_hw import ending, extras
-from lbq_hw.arguments import COMMANDS
+from lbq_hw.commands import ending, extras
+from lbq_hw.commands.arguments import COMMANDS
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,9 +13,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import board_tables, boards, ending, extras, file, flow, units
-from lbq_hw.arguments import spoken
+from lbq_hw import boards, file, flow, units
 from lbq_hw.boards.clocks import ClockError
+from lbq_hw.commands import boards as board_tables
+from lbq_hw.commands import ending, extras
+from lbq_hw.commands.arguments import command_parser, spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow import arguments
 from lbq_hw.flow.progress import ConsoleDisplay
@@ -63,11 +65,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Build a bitstream, a package and a report for a board from a network.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        prog, "Build a bitstream, a package and a report for a board from a network.", _EPILOG
     )
     parser.set_defaults(prog=prog)
     arguments.add_core(parser)

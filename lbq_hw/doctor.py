@@ -14,7 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from lbq_hw import ending, tools
+from lbq_hw import families, tools
+from lbq_hw.commands import ending
 from lbq_hw.tools import Tool
 
 
@@ -37,8 +38,7 @@ _LIBRARIES = (
     Library(name="torch", least="2.11", purpose="training", extra="train", needed=False),
     Library(name="cocotb", least="2.1", purpose="regression of blocks", extra="dev", needed=False),
 )
-_NEEDED_TOOLS = ("yosys", "nextpnr-ice40", "icepack", "nextpnr-ecp5", "ecppack", "nextpnr-gowin",
-                 "gowin_pack")  # fmt: skip
+_OPTIONAL_TOOLS = ("verilator", "g++")
 _FOR_COCOTB = Tool(
     name="verilator, cocotb",
     commands=(),
@@ -62,13 +62,7 @@ PROGRAMS = (
         purpose="loads a bitstream into a board",
         remedy="sudo apt install openfpgaloader",
     ),
-    Tool(
-        name="iceprog",
-        commands=("iceprog",),
-        version=(),
-        purpose="loads a bitstream into an iCE40 board",
-        remedy="sudo apt install fpga-icestorm",
-    ),
+    *(program for family in families.every() for program in family.programs),
 )
 
 
@@ -117,9 +111,9 @@ def examine() -> list[Finding]:
                 else "pip install -e .",
             )
         )
-    for tool in tools.TOOLS.values():
+    for tool in tools.known().values():
         found = tools.locate(tool.name)
-        findings.append(_of_tool(tool, found, needed=tool.name in _NEEDED_TOOLS))
+        findings.append(_of_tool(tool, found, needed=tool.name not in _OPTIONAL_TOOLS))
         if tool.name == "verilator":
             findings.append(_of_tool(_FOR_COCOTB, found, needed=False))
     for tool in PROGRAMS:

@@ -15,14 +15,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import counts, ending, energy, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive, reading, spoken
-from lbq_hw.counts import Counts, LayerCounts
+from lbq_hw import file, golden, zoo
+from lbq_hw.commands import ending
+from lbq_hw.commands.arguments import add_dataset, command_parser, positive, reading
+from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError, meaning
 from lbq_hw.datasets.fitting import Samples, described, load_samples
-from lbq_hw.golden import Trace
+from lbq_hw.golden import Trace, counts, energy
+from lbq_hw.golden.counts import Counts, LayerCounts
 from lbq_hw.network import INPUT, Network
-from lbq_hw.progress import image_bar, show_notes
 from lbq_hw.units import si, three_digits
 
 _EPILOG = """
@@ -149,12 +150,11 @@ def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.ev
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Run an integer network bit for bit on a dataset's test images: accuracy, "
+    parser = command_parser(
+        prog,
+        "Run an integer network bit for bit on a dataset's test images: accuracy, "
         "operations by layer, energy.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EPILOG,
     )
     parser.add_argument(
         "--model", default="digits", help="an .lbq file or a name of the zoo (default: digits)"

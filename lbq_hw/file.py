@@ -1,9 +1,9 @@
 """Reads and writes `.lbq` files: one integer network in a safetensors container.
 
-The format is documented in docs/lbq-format.md. Here is the container; `lbq_hw.manifest` turns the
-network into what it contains, `lbq_hw.packing` weights of few bits into bytes. Equal networks give
-equal bytes; a file that was cut off, altered, or written by a newer version is refused with a
-`FileError` of one sentence.
+The format is documented in docs/lbq-format.md. Here is the container; `lbq_hw.network.manifest`
+turns the network into what it contains, `lbq_hw.network.packing` weights of few bits into bytes.
+Equal networks give equal bytes; a file that was cut off, altered, or written by a newer version is
+refused with a `FileError` of one sentence.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from lbq_hw import packing
-from lbq_hw.manifest import (
+from lbq_hw.network import Network, NetworkError, packing
+from lbq_hw.network.manifest import (
     CODES,
     DTYPES,
     Tensors,
@@ -34,9 +34,8 @@ from lbq_hw.manifest import (
     describe,
     unique,
 )
-from lbq_hw.network import Network, NetworkError
 from lbq_hw.network.neuron import RULES, Rule
-from lbq_hw.packing import Packed
+from lbq_hw.network.packing import Packed
 
 FORMAT = "lbq"
 VERSION = 4

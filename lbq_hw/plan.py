@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import boards, cycles, ending, extras, file, flow, interpreter, units
-from lbq_hw.arguments import spoken
+from lbq_hw import boards, cycles, file, flow, interpreter, units
 from lbq_hw.chips.timing import reader_timing
+from lbq_hw.commands import ending, extras
+from lbq_hw.commands.arguments import command_parser
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -83,12 +84,11 @@ def _fail(error: Exception | str) -> int:
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Say which boards hold a network, or how many cycles each of its layers takes "
+    parser = command_parser(
+        prog,
+        "Say which boards hold a network, or how many cycles each of its layers takes "
         "on the core for one board.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EPILOG,
     )
     arguments.add_core(parser)
     parser.set_defaults(model="digits")

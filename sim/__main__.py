@@ -2,7 +2,7 @@
 
 import sys
 
-from lbq_hw import ending
+from lbq_hw.commands import ending
 from lbq_hw.sim.command import main
 
 if __name__ == "__main__":

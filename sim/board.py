@@ -15,9 +15,10 @@ import tty
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lbq_hw import boards, ending, package
-from lbq_hw.arguments import spoken
+from lbq_hw import boards, package
 from lbq_hw.chips import Chip
+from lbq_hw.commands import ending
+from lbq_hw.commands.arguments import command_parser
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
@@ -148,12 +149,11 @@ def running(
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") -> int:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Simulate the complete design of a package, UART pins included, behind a "
+    parser = command_parser(
+        prog,
+        "Simulate the complete design of a package, UART pins included, behind a "
         "pseudo-terminal that the host opens like a serial port.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EPILOG,
     )
     parser.add_argument("--package", required=True, metavar="DIR", help="folder of the package")
     parser.add_argument("--link", type=Path, metavar="F", help="make a symbolic link to the port")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lbq_hw import golden
 from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.compiler import Program
-from lbq_hw.counts import Counter
 from lbq_hw.cycles import LayerCycles, predict
+from lbq_hw.golden.counts import Counter
 from lbq_hw.host import Counters, Device, Transport
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network

@@ -13,13 +13,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import boards, chips, file, sizing, zoo
-from lbq_hw.arguments import add_reading, reading, spoken
+from lbq_hw.commands.arguments import add_reading, command_parser, reading
+from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_samples, noise
 from lbq_hw.host import DeviceError
-from lbq_hw.progress import image_bar, show_notes
 from lbq_hw.sim import icarus, verilator
 from lbq_hw.sim.check import check
 from lbq_hw.sim.icarus import Simulated
@@ -44,11 +44,8 @@ utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Simulate the core with a network's program and compare it with golden.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        prog, "Simulate the core with a network's program and compare it with golden.", _EPILOG
     )
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
     cores = parser.add_mutually_exclusive_group()

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from lbq_hw.arguments import positive
+from lbq_hw.commands.arguments import positive
+from lbq_hw.commands.progress import image_bar
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import accelerator
 from lbq_hw.core.fabric.contracts import UNCHECKED
-from lbq_hw.progress import image_bar
 from lbq_hw.sim.verilator import BENCH, CACHE, TOP, build_bench
 from lbq_hw.sim.verilog import ports
 from lbq_hw.tools import need

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,11 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from lbq_hw import bitstream, boards, file, package
+from lbq_hw import bitstream, boards, families, file, package
 from lbq_hw.bitstream import Chip, Files
 from lbq_hw.boards import Board
 from lbq_hw.compiler import compile_network
-from lbq_hw.flow import families
 from lbq_hw.host import __main__ as host
 from lbq_hw.isa.link import LEAST_DIVISOR
 from lbq_hw.package import Package
@@ -39,9 +39,24 @@ EQUAL, DIFFERS, FAILED = 0, 1, 2
 
 def verilog(chip: Chip, board: Board, packed: Package) -> str:
     """The netlist, its cells, and the bench's module around them."""
-    cells = (CELLS / f"{board.family}.v").read_text(encoding="utf-8")
     memory = sdram.MODEL.read_text(encoding="utf-8") if packed.config.external else ""
-    return chip.verilog + cells + top(board, packed) + memory
+    return chip.verilog + cells(board.family) + top(board, packed) + memory
+
+
+def cells(family: str | None) -> str:
+    """Models of the cells of a family, with what they include; MissingError if there are none."""
+    models = CELLS / f"{family}.v"
+    if not models.is_file():
+        raise bitstream.MissingError(
+            f"the family {family} has no models of its cells (sim/cells/{models.name}): "
+            "see docs/families.md"
+        )
+
+    def included(found: re.Match[str]) -> str:
+        return (CELLS / found[1]).read_text(encoding="utf-8")
+
+    text = models.read_text(encoding="utf-8")
+    return re.sub(r' *`include "(\w+\.v)"\n', included, text)
 
 
 def top(board: Board, packed: Package) -> str:
@@ -135,9 +150,9 @@ def prove(
         folder = Path(name)
         try:
             chip = bitstream.netlist(files, board, folder)
+            text = verilog(chip, board, packed)
         except bitstream.MissingError as error:
             return {"skipped": str(error)}
-        text = verilog(chip, board, packed)
         program = build_bench(text, boards_bench.BENCH, top="system", cache=CACHE, flags=UNKNOWN)
         runs: list[dict[str, Any]] = []
         for seed in range(1, seeds + 1):

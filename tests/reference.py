@@ -2,7 +2,7 @@
 
 Where golden gathers windows into matrix products, this scatters each set bit of each level to all
 synapses that read it, and counts what it does. One image at a time; nothing here is shared with
-`lbq_hw.golden` or `lbq_hw.counts` but the description of the network.
+`lbq_hw.golden` or `lbq_hw.golden.counts` but the description of the network.
 """
 
 from __future__ import annotations

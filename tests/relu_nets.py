@@ -4,30 +4,10 @@ and in place."""
 from collections.abc import Sequence
 
 import torch
+from examples import example
 from torch import Tensor, nn
 
-
-class BasicBlock(nn.Module):
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.relu = nn.ReLU(inplace=True)
-        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.downsample = None
-        if stride != 1 or inputs != width:
-            project = nn.Conv2d(inputs, width, 1, stride, bias=False)
-            self.downsample = nn.Sequential(project, nn.BatchNorm2d(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        identity = x
-        out = self.relu(self.bn1(self.conv1(x)))
-        out = self.bn2(self.conv2(out))
-        if self.downsample is not None:
-            identity = self.downsample(x)
-        out += identity
-        return self.relu(out)
+BasicBlock = example("convert").BasicBlock
 
 
 class ReluResNet(nn.Module):

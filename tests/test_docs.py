@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import file, golden, manifest, numeric, zoo
-from lbq_hw.network import HeldOut, Input, Layer, Network, Neuron, Path, Window, limits
+from lbq_hw import file, golden, numeric, zoo
+from lbq_hw.network import HeldOut, Input, Layer, Network, Neuron, Path, Window, limits, manifest
 from tests.networks import random_network
 
 FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"

@@ -41,22 +41,8 @@ RULES = (
     Rule(module="lbq_hw", apart=("lbq_hw.train", "lbq_hw.sim"), never=("lbq_hw.train",)),
     Rule(module="lbq_hw.numeric", only=()),
     Rule(module="lbq_hw.decode", only=()),
-    Rule(module="lbq_hw.network", only=("lbq_hw.numeric",)),
-    Rule(module="lbq_hw.manifest", only=("lbq_hw.decode", "lbq_hw.network", "lbq_hw.numeric")),
-    Rule(
-        module="lbq_hw.packing",
-        only=("lbq_hw.decode", "lbq_hw.manifest", "lbq_hw.network", "lbq_hw.numeric"),
-    ),
-    Rule(
-        module="lbq_hw.file",
-        only=(
-            "lbq_hw.decode",
-            "lbq_hw.manifest",
-            "lbq_hw.network",
-            "lbq_hw.numeric",
-            "lbq_hw.packing",
-        ),
-    ),
+    Rule(module="lbq_hw.network", only=("lbq_hw.decode", "lbq_hw.numeric")),
+    Rule(module="lbq_hw.file", only=("lbq_hw.decode", "lbq_hw.network", "lbq_hw.numeric")),
     Rule(module="lbq_hw.config", only=("lbq_hw.decode", "lbq_hw.numeric")),
     Rule(
         module="lbq_hw.isa",
@@ -71,7 +57,13 @@ RULES = (
     Rule(module="lbq_hw.markdown", only=()),
     Rule(
         module="lbq_hw.golden",
-        never=("lbq_hw.file", "lbq_hw.manifest", "lbq_hw.compiler", "lbq_hw.core", "lbq_hw.flow"),
+        never=(
+            "lbq_hw.file",
+            "lbq_hw.network.manifest",
+            "lbq_hw.compiler",
+            "lbq_hw.core",
+            "lbq_hw.flow",
+        ),
     ),
     Rule(module="lbq_hw.compiler", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
     Rule(module="lbq_hw.chips", apart=("lbq_hw.chips.captures", "lbq_hw.chips.__main__"), only=()),
@@ -82,6 +74,15 @@ RULES = (
     ),
     Rule(module="lbq_hw.cycles.__main__", never=("lbq_hw.golden", "lbq_hw.core", "lbq_hw.flow")),
     Rule(module="lbq_hw.core", never=("lbq_hw.golden", "lbq_hw.compiler", "lbq_hw.flow")),
+    Rule(
+        module="lbq_hw.core.fabric",
+        never=("lbq_hw.core.external", "lbq_hw.core.host", "lbq_hw.core.walk"),
+    ),
+    Rule(module="lbq_hw.core.host", never=("lbq_hw.core.external",)),
+    Rule(
+        module="lbq_hw.families", never=("amaranth", "lbq_hw.boards", "lbq_hw.core", "lbq_hw.flow")
+    ),
+    Rule(module="lbq_hw.boards", never=("lbq_hw.core", "lbq_hw.flow", "lbq_hw.compiler")),
     Rule(module="lbq_hw.host", never=("amaranth", "torch")),
     Rule(
         module="lbq_hw.train.data",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lbq_hw import ending, extras
+from lbq_hw.commands import ending, extras
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int:

@@ -24,11 +24,12 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor, fx, nn
 
-from lbq_hw import datasets, ending
-from lbq_hw.arguments import positive, spoken
+from lbq_hw import datasets
+from lbq_hw.commands import ending
+from lbq_hw.commands.arguments import positive, spoken
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
 from lbq_hw.datasets.mapping import by_name
-from lbq_hw.progress import show_notes
 from lbq_hw.train.activity import level_macs
 from lbq_hw.train.checkpoint import load_run
 from lbq_hw.train.data import DeviceLoader, InputSpec, in_range

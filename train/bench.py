@@ -27,7 +27,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from lbq_hw import counts, golden
+from lbq_hw import golden
+from lbq_hw.golden import counts
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
 
 TARGET_RATIO = 2.0

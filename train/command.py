@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lbq_hw import datasets
-from lbq_hw.arguments import spoken
+from lbq_hw.commands.arguments import spoken
 from lbq_hw.datasets import DatasetError
 from lbq_hw.train import checkpoint, config, keys
 from lbq_hw.train.config import Config

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import datasets, ending, extras, file, numeric
-from lbq_hw.arguments import not_negative, spoken
+from lbq_hw import datasets, file, numeric
+from lbq_hw.commands import ending, extras
+from lbq_hw.commands.arguments import not_negative, spoken
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
-from lbq_hw.progress import show_notes
 
 try:
     from torch import nn

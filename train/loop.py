@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from lbq_hw.progress import show_notes
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import checkpoint, start
 from lbq_hw.train.batches import Batches
 from lbq_hw.train.callbacks import Callback

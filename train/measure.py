@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from lbq_hw import counts, evaluate, file, golden, zoo
-from lbq_hw.arguments import add_dataset, positive, reading
+from lbq_hw import evaluate, file, golden, zoo
+from lbq_hw.commands.arguments import add_dataset, positive, reading
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import Samples, described, load_dataset
 from lbq_hw.evaluate import Evaluation
+from lbq_hw.golden import counts
 from lbq_hw.network import Network
-from lbq_hw.progress import show_notes
 from lbq_hw.train import analyze
 from lbq_hw.train.checkpoint import load_run
 from lbq_hw.train.data import DeviceLoader

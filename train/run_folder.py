@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from lbq_hw.progress import show_notes
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import checkpoint
 from lbq_hw.train.config import Config, differences
 from lbq_hw.train.data import InputSpec, Origin

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
-from lbq_hw.bitstream import ecp5, ecp5_netlist, gowin, gowin_netlist, ice40, ice40_netlist
+from lbq_hw import families
 from lbq_hw.bitstream.base import (
     Asked,
     BitsError,
@@ -24,13 +24,14 @@ from lbq_hw.bitstream.base import (
 )  # fmt: skip
 from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
+from lbq_hw.families import FamilyError
 
 __all__ = [
     "BitsError", "Chip", "Decoded", "Files", "MissingError", "UndecodedError", "check", "netlist",
 ]  # fmt: skip
 
 
-class Family(Protocol):
+class Decoder(Protocol):
     """A module that reads the bitstreams of one family."""
 
     def decode(self, files: Files, board: Board) -> Decoded: ...
@@ -38,23 +39,18 @@ class Family(Protocol):
     def asked(self, files: Files, board: Board, setting: Setting | None) -> Asked: ...
 
 
-_FAMILIES: dict[str, Family] = {"ice40": ice40, "ecp5": ecp5, "gowin": gowin}
-
-
-_NETLISTS = {
-    "ice40": ice40_netlist.netlist,
-    "ecp5": ecp5_netlist.netlist,
-    "gowin": gowin_netlist.netlist,
-}
-
-
 def netlist(files: Files, board: Board, folder: Path) -> Chip:
     """The packed file as a netlist again, made in `folder`.
 
-    MissingError if a tool is not here that reads the family's bits.
+    MissingError if a tool is not here that reads the family's bits, or nothing here reads them.
     """
-    assert board.family is not None
-    return _NETLISTS[board.family](files, board, folder)
+    try:
+        made = families.module(
+            __name__, board.family, suffix="_netlist", what="netlists of bitstreams"
+        )
+    except FamilyError as error:
+        raise MissingError(str(error)) from error
+    return made.netlist(files, board, folder)
 
 
 def check(files: Files, board: Board, setting: Setting | None) -> dict[str, Any]:
@@ -62,10 +58,12 @@ def check(files: Files, board: Board, setting: Setting | None) -> dict[str, Any]
     from what the router wrote, or is not what was asked for; UndecodedError if its device is one
     that no table here knows.
     """
-    assert board.family is not None
-    family = _FAMILIES[board.family]
-    decoded = family.decode(files, board)
-    compare(decoded, family.asked(files, board, setting))
+    try:
+        made: Decoder = families.module(__name__, board.family, what="decoder of bitstreams")
+    except FamilyError as error:
+        raise UndecodedError(str(error)) from error
+    decoded = made.decode(files, board)
+    compare(decoded, made.asked(files, board, setting))
     return {
         "summary": _summary(decoded),
         "device": decoded.device,

@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 import lbq_hw
-from lbq_hw import boards, ending, package
-from lbq_hw.arguments import spoken
+from lbq_hw import boards, package
 from lbq_hw.bring_up.machine import Machine
 from lbq_hw.bring_up.steps import STEPS
 from lbq_hw.bring_up.walk import Finding, State, Step, Visit, walk
+from lbq_hw.commands import ending
+from lbq_hw.commands.arguments import command_parser
 from lbq_hw.host import ports
 
 _COLOURS = {State.OK: "green", State.FAILED: "red", State.SKIPPED: "yellow"}
@@ -143,11 +144,8 @@ def _page(facts: dict[str, Any]) -> str:
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Walk through the first light of a board: from the USB to a self-test.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        prog, "Walk through the first light of a board: from the USB to a self-test.", _EPILOG
     )
     parser.add_argument(
         "--board", required=True, metavar="NAME", help="one of lbq build's, or a board file"

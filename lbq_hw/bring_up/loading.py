@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from lbq_hw import families
 from lbq_hw.bring_up.plug import ids
 from lbq_hw.bring_up.walk import Finding, Visit, failed, ok, skipped
 from lbq_hw.doctor import PROGRAMS
@@ -19,8 +20,6 @@ _LOADERS = {
     "dfu-util": "sudo apt install dfu-util",
     "openocd": "sudo apt install openocd",
 }
-_NO_CMSISDAP = "1.1.0"
-"""The openFPGALoader that cannot load an ECP5 through CMSIS-DAP; 1.1.1 can again."""
 _HELD = (
     "close every program that has a port of the board, see the step rights, and plug it in again"
 )
@@ -66,9 +65,10 @@ def tool(visit: Visit) -> Finding:
     facts = {"path": path, "version": version}
     newer = f"install a newer one: {_LOADERS.get(name, remedy)}"
     if name == "openFPGALoader":
-        cmsisdap = visit.board.family == "ecp5" and set(ids(visit)) & set(_DAPLINK)
-        if version == _NO_CMSISDAP and cmsisdap:
-            return failed(f"{told} cannot load an ECP5 through CMSIS-DAP", newer, **facts)
+        family, cmsisdap = families.of(visit.board), set(ids(visit)) & set(_DAPLINK)
+        if cmsisdap and version and version == family.no_cmsisdap:
+            text = f"{told} cannot load {family.title} devices through CMSIS-DAP"
+            return failed(text, newer, **facts)
         if "-b" in words:
             board = words[words.index("-b") + 1]
             listed = visit.machine.run([path, "--list-boards"])

@@ -15,7 +15,6 @@ from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.fabric.hints import small_memory
 from lbq_hw.core.fabric.registers import delayed
 from lbq_hw.core.host.port import PortSignature
-from lbq_hw.core.host.spread_port import host_port
 from lbq_hw.core.stream.queue import Queue
 from lbq_hw.core.timing import timing
 from lbq_hw.core.walk.walker import Walker
@@ -83,7 +82,7 @@ class Accelerator(wiring.Component):
         m = Module()
         c, image = self._config, self._image
         tables = {kind: image.get(region, ()) for region, kind in _TABLES.items()}
-        m.submodules.host = host = host_port(c)(c)
+        m.submodules.host = host = variants.host_port(c)(c)
         m.submodules.walker = walker = Walker(c, **tables)
         layer, step = walker.o_layer_info.shape(), walker.o_step.payload.shape()
         m.submodules.planes = planes = variants.plane_memory(c)

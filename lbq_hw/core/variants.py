@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 
 from lbq_hw.config import CoreConfig, Profile
+from lbq_hw.core.external.tape_host_port import TapeHostPort
+from lbq_hw.core.host.port import HostPort
+from lbq_hw.core.host.spread_port import SpreadHostPort
 from lbq_hw.core.lanes.lane_array import LaneArray
 from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes, TapeLanes
 from lbq_hw.core.memory.planes import PlaneMemory, SpreadPlanes
@@ -15,7 +18,14 @@ from lbq_hw.core.payload import LayerInfo, StepInfo
 from lbq_hw.core.scan.scanner import Scanner
 from lbq_hw.core.scan.spread_scanner import PairScanner, SpreadScanner
 
-__all__ = ["lane_array", "neuron_array", "plane_memory", "scanner", "writer"]
+__all__ = ["host_port", "lane_array", "neuron_array", "plane_memory", "scanner", "writer"]
+
+
+def host_port(config: CoreConfig) -> type[HostPort]:
+    """The kind of port that the host has to a core."""
+    if config.external:
+        return TapeHostPort
+    return SpreadHostPort if config.spread else HostPort
 
 
 def plane_memory(config: CoreConfig) -> PlaneMemory:

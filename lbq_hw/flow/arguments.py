@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 
 from lbq_hw import zoo
-from lbq_hw.arguments import add_reading, reading
+from lbq_hw.commands.arguments import add_reading, reading
 from lbq_hw.flow.job import Options
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import golden, package, report
-from lbq_hw.counts import Counter
-from lbq_hw.flow import families
+from lbq_hw import families, golden, package, report
 from lbq_hw.flow.job import Job
 from lbq_hw.golden import Trace
+from lbq_hw.golden.counts import Counter
 from lbq_hw.host.meter import bytes_per_image
 from lbq_hw.host.ports import AUTO
 from lbq_hw.report import collect, facts
@@ -20,12 +19,6 @@ from lbq_hw.sizing.activity import Activity
 from lbq_hw.tools import locate, logs
 from lbq_hw.tools.placed import KINDS
 
-# What nextpnr calls the cells of each family that sizing estimates.
-_ESTIMATED = {
-    "ice40": {"LC": "luts", "EBR": "block_rams", "SPRAM": "sprams"},
-    "ecp5": {"LUT": "luts", "EBR": "block_rams"},
-    "gowin": {"LUT": "luts", "EBR": "block_rams"},
-}
 _LIBRARIES = ("amaranth", "amaranth-boards")
 FMAX = "Fmax (MHz)"
 
@@ -113,7 +106,7 @@ def results(job: Job) -> list[Row]:
             result=used.get(kind),
             available=getattr(job.board, name),
         )
-        for kind, name in _ESTIMATED[job.board.family].items()
+        for kind, name in _estimated(job).items()
     ]
     clock = Row(
         name=FMAX,
@@ -127,28 +120,32 @@ def results(job: Job) -> list[Row]:
 def _placed(job: Job) -> dict[str, Any]:
     placed = logs.parse((job.folder / "place.json").read_text(encoding="utf-8"), name="place.json")
     seeds = job.json("seeds.json")
-    return {"resources": logs.resources(placed), "timing": logs.timing(placed, **seeds)}
+    cells = families.of(job.board).cells
+    return {"resources": logs.resources(placed, cells), "timing": logs.timing(placed, **seeds)}
 
 
 def _board(job: Job) -> facts.Board:
     board = job.board
-    names = _ESTIMATED.get(board.family or "", {})
     return facts.Board(
         name=board.name,
         title=board.title,
         fabric=board.device if board.family else "",
         clock_hz=job.clock_hz,
-        available={kind: getattr(board, name) for kind, name in names.items()},
+        available={kind: getattr(board, name) for kind, name in _estimated(job).items()},
     )
+
+
+def _estimated(job: Job) -> dict[str, str]:
+    """The kinds of cells that sizing estimates, with the fields that have their number."""
+    return {} if job.board.family is None else families.of(job.board).estimated
 
 
 def _fit(job: Job) -> facts.Fit:
     sized = job.json("core.json")
     guess = sized["estimate"] or {}
-    names = _ESTIMATED.get(job.board.family or "", {})
     return facts.Fit(
         fits=True,
-        resources={kind: guess[name] for kind, name in names.items()},
+        resources={kind: guess[name] for kind, name in _estimated(job).items()},
         fmax_hz=guess.get("fmax_hz") or None,
         cycles=sized["cycles"],
         remark=Activity(**sized["activity"]).remark,
@@ -174,7 +171,7 @@ def _build(job: Job) -> facts.Build:
     used = ["verilator"]
     if job.board.family is not None:
         family = families.of(job.board)
-        used += ["yosys", family.placer, family.packer]
+        used += ["yosys", family.placer.name, family.packer.name]
     for name in used:
         found = locate(name)
         if found is not None:

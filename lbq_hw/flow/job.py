@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from lbq_hw import file, zoo
 from lbq_hw.boards import Board
 from lbq_hw.chips.timing import ReaderTiming, reader_timing
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading
 from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
 from lbq_hw.network import Network
-from lbq_hw.progress import show_notes
 from lbq_hw.sizing import SizedCore, Weights, size
 from lbq_hw.sizing.activity import Activity, activity
 from lbq_hw.tools.process import StoppedError

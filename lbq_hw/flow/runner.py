@@ -18,8 +18,9 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Protocol
 
+from lbq_hw import families
 from lbq_hw.boards import Board
-from lbq_hw.flow import families
+from lbq_hw.flow import commands
 from lbq_hw.flow.inputs import digest, key_of
 from lbq_hw.flow.job import FlowError, Job, Outcome
 from lbq_hw.tools import need
@@ -34,14 +35,13 @@ class Step:
     """One step of the flow.
 
     `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
-    files or folders of the build, with ``{constraints}``, ``{placed}``, ``{routed}`` and
-    ``{bitstream}`` as the board's family has them, and ``{svf}`` for a board that is programmed by
-    one. `options` name the fields of `Options` that it obeys; `tools` and `optional_tools` what it
-    calls; `command` gives the text that it gives to them, and `chosen` what it takes from builds
-    that were measured. `sources` are the folders and files of the project, data files included, and
-    `libraries` the Python packages that it depends on beyond that. `fabric`: boards without one
-    skip it. `beside`: the next steps begin before it is done, up to the first that needs what it
-    makes.
+    files or folders of the build, with ``{constraints}`` and the other `words` of the board's
+    family, and ``{svf}`` for a board that is programmed by one. `options` name the fields of
+    `Options` that it obeys; `tools` and `optional_tools` what it calls; `command` gives the text
+    that it gives to them, and `chosen` what it takes from builds that were measured. `sources` are
+    the folders and files of the project, data files included, and `libraries` the Python packages
+    that it depends on beyond that. `fabric`: boards without one skip it. `beside`: the next steps
+    begin before it is done, up to the first that needs what it makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
     with external memory, `external` times that.
@@ -77,8 +77,8 @@ class Step:
         """Names with the family's suffixes; a board without a fabric has no names with suffixes."""
         if board.family is None:
             return [name for name in names if "{" not in name and name not in _FABRIC_PRODUCTS]
-        family = families.of(board)
-        filled = (name.format(svf=families.svf(board), **vars(family)) for name in names)
+        words = families.of(board).words() | {"svf": commands.svf(board)}
+        filled = (name.format(**words) for name in names)
         return [name for name in filled if name]
 
 
@@ -283,8 +283,8 @@ def _key(job: Job, step: Step) -> str:
         tools=step.filled((*step.tools, *step.optional_tools), job.board),
         command=step.command(job.board) if step.command else None,
         chosen=step.chosen(job) if step.chosen else None,
-        sources=step.sources,
-        libraries=step.libraries,
+        sources=step.filled(step.sources, job.board),
+        libraries=step.filled(step.libraries, job.board),
     )
 
 

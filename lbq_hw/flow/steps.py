@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from lbq_hw import bitstream, cycles, golden, interpreter, resources, units
+from lbq_hw import bitstream, cycles, families, golden, interpreter, resources, units
 from lbq_hw.boards import clocks
 from lbq_hw.compiler import listing
 from lbq_hw.config import CoreConfig
 from lbq_hw.file import load as load_network
-from lbq_hw.flow import families
+from lbq_hw.flow import commands
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
 from lbq_hw.tools.process import SilentError, call, finish
@@ -92,14 +92,13 @@ def check(job: Job, work: Path) -> str:
 def rtl(job: Job, work: Path) -> str:
     """Write the board's design as Verilog, with the constraints of its pins."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    from lbq_hw.boards.top import Top
-    from lbq_hw.core.memory import rows as fabric
     from lbq_hw.core.system import System
+    from lbq_hw.core.top import Top
 
-    board = job.board
+    board, family = job.board, families.of(job.board)
     platform = board.make_platform()
     tape = job.config.external > 0
-    baked = not tape and fabric.initialised(getattr(platform, "device", None))
+    baked = not tape and family.baked(platform)
     system = System(
         job.config,
         clock_hz=job.clock_hz,
@@ -111,7 +110,6 @@ def rtl(job: Job, work: Path) -> str:
     plan = platform.prepare(
         Top(board=board, system=system, setting=setting), "top", debug_verilog=True, emit_src=False
     )
-    family = families.of(board)
     for name, product in (
         ("top.debug.v", "top.v"),
         (f"top.{family.constraints}", f"top.{family.constraints}"),
@@ -187,7 +185,7 @@ def simulate(job: Job, work: Path) -> str:
 def synth(job: Job, work: Path) -> str:
     """Turn the Verilog into the fabric's cells."""
     shutil.copyfile(job.folder / "top.v", work / "top.v")
-    arguments = ["-p", families.script(job.board, full=job.config.external > 0)]
+    arguments = ["-p", commands.script(job.board, full=job.config.external > 0)]
     call(need("yosys"), arguments, folder=work, log=job.log("synth"), stopped=job.stopped)
     cells = logs.cells(logs.parse(_text(work / "cells.json"), name="cells.json"))
     return f"{sum(cells.values()):,} cells"
@@ -205,11 +203,11 @@ def place(job: Job, work: Path) -> str:
     first = first_seed(job)
     assert first is not None
     for seed in range(first, first + options.tries):
-        arguments = families.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
+        arguments = commands.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         log = job.log(f"place-seed{seed}")
         try:
             call(
-                need(family.placer), arguments,
+                need(family.placer.name), arguments,
                 folder=work, log=log, stopped=job.stopped, patience=_PATIENCE,
             )  # fmt: skip
         except SilentError:
@@ -256,8 +254,8 @@ def pack(job: Job, work: Path) -> str:
     family = families.of(job.board)
     placed = f"placed.{family.placed}"
     shutil.copyfile(job.folder / placed, work / placed)
-    arguments = families.pack_arguments(job.board)
-    call(need(family.packer), arguments, folder=work, log=job.log("pack"))
+    arguments = commands.pack_arguments(job.board)
+    call(need(family.packer.name), arguments, folder=work, log=job.log("pack"))
     packed = work / f"top.{family.bitstream}"
     return f"{packed.name}, {packed.stat().st_size / 1024:,.0f} KB"
 
@@ -302,7 +300,7 @@ def package(job: Job, work: Path) -> str:
         tape=job.program.tape if job.config.external else b"",
         chip=board.chip,
     )
-    if has_fabric and (svf := families.svf(board)):
+    if has_fabric and (svf := commands.svf(board)):
         shutil.copyfile(job.folder / svf, work / "package" / f"{board.name}.svf")
     if not job.config.external or board.chip is None:
         return str(job.folder / "package")

@@ -12,8 +12,10 @@ from dataclasses import asdict
 import numpy as np
 from rich.progress import Progress
 
-from lbq_hw import ending, golden, package, units
-from lbq_hw.arguments import add_reading, positive, reading, spoken
+from lbq_hw import golden, package, units
+from lbq_hw.commands import ending
+from lbq_hw.commands.arguments import add_reading, command_parser, positive, reading
+from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
 from lbq_hw.host import ports
@@ -25,7 +27,6 @@ from lbq_hw.host.upload import Upload, upload_tape
 from lbq_hw.isa import regions
 from lbq_hw.numeric import Integers
 from lbq_hw.package import Package
-from lbq_hw.progress import image_bar, show_notes
 
 _EPILOG = """
 examples:
@@ -250,11 +251,8 @@ def _show_ports(*, as_json: bool) -> None:
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=prog,
-        description="Upload a package's network to its board, run images on it.",
-        epilog=spoken(_EPILOG, prog),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = command_parser(
+        prog, "Upload a package's network to its board, run images on it.", _EPILOG
     )
     parser.add_argument(
         "--port",

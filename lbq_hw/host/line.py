@@ -88,10 +88,12 @@ class SerialTransport:
             told = clock.of_simulation(port)
             if told is not None:
                 port.write_timeout = None  # the simulation reads on when its machine has time
-            # Else an FTDI chip keeps answers for up to 16 ms. Where there is no such chip, Linux
-            # raises the first two of these, other systems the last two: the link works without.
-            with contextlib.suppress(OSError, ValueError, AttributeError, NotImplementedError):
-                port.set_low_latency_mode(True)
+            # Else an FTDI chip keeps answers for up to 16 ms. pyserial raises ValueError for a port
+            # of Linux that has no such setting, NotImplementedError on other POSIX systems, and has
+            # no such method on Windows: the link works without.
+            if hasattr(port, "set_low_latency_mode"):
+                with contextlib.suppress(ValueError, NotImplementedError):
+                    port.set_low_latency_mode(True)
             return cls(port, timeout=timeout, clock=told or time.monotonic)
         except BaseException:
             port.close()

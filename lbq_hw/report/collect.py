@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lbq_hw import energy, file, isa
+from lbq_hw import file, isa
 from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
-from lbq_hw.counts import Counts
 from lbq_hw.datasets import meaning
-from lbq_hw.golden import Trace
+from lbq_hw.golden import Trace, energy
+from lbq_hw.golden.counts import Counts
 from lbq_hw.network import Network
 from lbq_hw.report.facts import (
     Block,

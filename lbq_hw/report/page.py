@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import jinja2
 
-from lbq_hw.counts import saved_percent
+from lbq_hw.golden.counts import saved_percent
 from lbq_hw.report import quantities
 from lbq_hw.report.facts import LIMITS, MINOR, Facts
 from lbq_hw.report.summary import summary

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import boards
+from lbq_hw import boards, families
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.tools import logs
@@ -55,7 +55,8 @@ def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
     core, placed = (_read(folder / name) for name in ("core.json", "place.json"))
     if core["board"] not in boards.names():
         raise ValueError(f"{folder} must be a build for a board that ships, not {core['board']!r}")
-    used = {resource.kind: resource.used for resource in logs.resources(placed)}
+    cells = families.of(boards.find(core["board"])).cells
+    used = {resource.kind: resource.used for resource in logs.resources(placed, cells)}
     clocks = logs.timing(placed).clocks
     point = {
         "board": core["board"],

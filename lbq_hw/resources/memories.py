@@ -6,29 +6,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from lbq_hw import families
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
+from lbq_hw.families import Family
 from lbq_hw.isa import regions
 
-SPRAM_ROWS, SPRAM_BITS = 1 << 14, 16
-
-# Depth and width of one block; how many bits it can write under one enable; Yosys's price of it.
-_SHAPES = {
-    "ice40": ((256, 16), (512, 8), (1024, 4), (2048, 2)),
-    "ecp5": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
-    "gowin": ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1)),
-}
-# Letters of a device's name that decide what a core is made of: iCE40UP has single-port RAMs.
-_KIND = {"ice40": 7, "ecp5": 4, "gowin": 2}
 _OF_UNITS = ("core.neurons.", "core.logits")
 _FIXED: dict[tuple[CoreConfig, tuple[Any, ...]], tuple[Memory, ...]] = {}
-_GRANULE = {"ice40": 1, "ecp5": 9, "gowin": 9}
-_BLOCK_COST = {
-    "ice40": 64,
-    "ecp5": 127,
-    "gowin": 128,
-}  # an ECP5 has 128 too, but there block RAM wins a tie
-_SMALL_COST = {"ecp5": 4, "gowin": 8}  # price of 16 x 4 bits in logic, where it can be memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +49,14 @@ def fixed_blocks(config: CoreConfig, board: Board) -> int:
     beside those of its neurons; 0 if none was elaborated yet.
     """
     known = _FIXED.get((config.with_(units=1), _kind(config, board)), ())
-    return sum(blocks(memory, board.family or "") for memory in known)
+    return sum(blocks(memory, families.of(board)) for memory in known)
 
 
 def _kind(config: CoreConfig, board: Board) -> tuple[Any, ...]:
     """What the memories of a core depend on beside the core."""
     chip = board.chip if config.external else None
     geometry = chip and (chip.data_bits, chip.row_bits, chip.column_bits, chip.bank_bits)
-    return board.device[: _KIND[board.family or ""]], geometry
+    return board.device[: families.of(board).series_letters], geometry
 
 
 @dataclass(frozen=True)
@@ -118,15 +103,15 @@ def _elaborated(config: CoreConfig, any_board: _Board) -> tuple[Memory, ...]:
     return tuple(found)
 
 
-def blocks(memory: Memory, family: str) -> int:
+def blocks(memory: Memory, family: Family) -> int:
     """Block RAMs of one memory: the least over the shapes of a block, 0 if logic is cheaper."""
     if not memory.clocked or memory.style == "distributed":
         return 0
     counts = [
-        -(-memory.depth // depth) * _columns(memory, width, _GRANULE[family])
-        for depth, width in _SHAPES[family]
+        -(-memory.depth // depth) * _columns(memory, width, family.block_enable)
+        for depth, width in family.block_shapes
     ]
-    pays = _BLOCK_COST[family] * min(counts) < logic_cost(memory, family)
+    pays = family.block_cost * min(counts) < family.logic_cost(memory)
     return min(counts) if memory.style == "block" or pays else 0
 
 
@@ -170,17 +155,11 @@ def weight_granule(config: CoreConfig) -> int:
     return min(config.lanes, regions.weight_slice_lanes(config)) * config.weight_bits
 
 
-def logic_cost(memory: Memory, family: str) -> int:
-    """Its price without block RAMs: a Gowin keeps it in registers unless told not to."""
-    small = _SMALL_COST.get(family, 0)
-    if not small or (family == "gowin" and memory.style != "distributed"):
-        return memory.depth * memory.width
-    return small * -(-memory.depth // 16) * -(-memory.width // 4)
-
-
 def sprams(config: CoreConfig, board: Board) -> int:
     """Single-port RAMs that hold the weights; 0 where they do not, or there are none."""
-    lane_bits = -(-config.weight_bits // 4) * 4
-    columns = -(-config.lanes * lane_bits // SPRAM_BITS)
-    needed = columns * -(-config.weight_rows // SPRAM_ROWS)
-    return needed if needed <= board.sprams else 0
+    single = families.of(board).single_port if board.sprams else None
+    if single is None:
+        return 0
+    c = config
+    columns, banks = single.shape(rows=c.weight_rows, lanes=c.lanes, weight_bits=c.weight_bits)
+    return columns * banks if columns * banks <= board.sprams else 0

@@ -14,20 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import boards, isa
+from lbq_hw import boards, families, isa
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 from lbq_hw.network.neuron import RULES
 from lbq_hw.resources.measured import measured
-from lbq_hw.resources.memories import (
-    Memory,
-    blocks,
-    logic_cost,
-    memories,
-    sprams,
-    weight_memories,
-)
+from lbq_hw.resources.memories import Memory, blocks, memories, sprams, weight_memories
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +49,7 @@ class Estimate:
 
 def least(config: CoreConfig, board: Board) -> Estimate:
     """A lower bound that needs no elaboration: logic without small memories, large memories."""
-    assert board.family is not None
-    c, family = config, board.family
+    c, family = config, families.of(board)
     single = sprams(c, board)
     large = [Memory(name="planes", depth=c.plane_words, width=c.word, granule=c.granule)]
     if not single:
@@ -66,7 +58,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
         sums = c.units * c.partial_bits
         large.append(Memory(name="sums", depth=c.partial_words, width=sums, granule=sums))
     return Estimate(
-        luts=round(float(_logic(c, 0) @ _luts(family))) - _spared(c),
+        luts=round(float(_logic(c, 0) @ _luts(family.name))) - _spared(c),
         block_rams=sum(blocks(memory, family) for memory in large),
         sprams=single,
         fmax_hz=_fmax(c, board),
@@ -75,10 +67,10 @@ def least(config: CoreConfig, board: Board) -> Estimate:
 
 def estimate(config: CoreConfig, board: Board) -> Estimate:
     """What the core takes on a board with a fabric."""
-    assert board.family is not None
-    counts = [blocks(memory, board.family) for memory in memories(config, board)]
+    family = families.of(board)
+    counts = [blocks(memory, family) for memory in memories(config, board)]
     return Estimate(
-        luts=round(float(_logic(config, _small(config, board)) @ _luts(board.family)))
+        luts=round(float(_logic(config, _small(config, board)) @ _luts(family.name)))
         - _spared(config),
         block_rams=sum(counts),
         sprams=sprams(config, board),
@@ -100,9 +92,8 @@ def small_of(point: Mapping[str, Any]) -> float:
 
 def _small(config: CoreConfig, board: Board) -> float:
     """The price of the memories that become logic."""
-    family = board.family or ""
-    stores = memories(config, board)
-    return sum(logic_cost(memory, family) for memory in stores if not blocks(memory, family))
+    family, stores = families.of(board), memories(config, board)
+    return sum(family.logic_cost(memory) for memory in stores if not blocks(memory, family))
 
 
 def _logic(config: CoreConfig, small: float) -> NDArray[np.float64]:
@@ -169,8 +160,9 @@ def _speed(config: CoreConfig) -> NDArray[np.float64]:
 
 @cache
 def _luts(family: str) -> NDArray[np.float64]:
-    """Coefficients of the LUTs of a family."""
+    """Coefficients of the LUTs of a family; if none of its builds was measured, those of all."""
     points = [point for point in measured() if boards.find(point["board"]).family == family]
+    points = points or measured()
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [
@@ -201,8 +193,6 @@ def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -
     """Least squares of relative errors with coefficients of at least 0, by leaving some out: of
     those that would be negative, first the one that is missed least.
     """
-    if not rows:
-        return np.zeros(0)
     table = np.array(rows) / np.array(values)[:, None]
     kept = list(range(table.shape[1]))
     while (found := _solve(table[:, kept])[0]).min() < 0:

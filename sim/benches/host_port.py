@@ -9,7 +9,7 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw.core.host.port import HostPort
-from lbq_hw.core.host.spread_port import host_port
+from lbq_hw.core.variants import host_port
 from lbq_hw.isa import regions
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.sim.benches.harness import Bench, Settings, pack, unpack

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw import boards
-from lbq_hw.boards import Board, BoardError, checks, clocks, packages
-from lbq_hw.boards.top import Top
-from lbq_hw.flow import families
+from lbq_hw import boards, families
+from lbq_hw.boards import Board, BoardError, checks, clocks
+from lbq_hw.core.top import Top
+from lbq_hw.families import ecp5
+from lbq_hw.flow import commands
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call
 from tests.boards.tiny import Tiny
@@ -94,7 +95,7 @@ def test_an_ulx3s_drives_the_pin_by_which_its_esp32_would_take_over(
 @pytest.mark.parametrize("name", FABRICS)
 def test_a_board_that_is_programmed_by_an_svf_gets_one_beside_its_bitstream(name: str) -> None:
     board = boards.find(name)
-    arguments, command = families.pack_arguments(board), board.command("out/it's.bit")
+    arguments, command = commands.pack_arguments(board), board.command("out/it's.bit")
     if not name.startswith("versa"):
         assert "--svf" not in arguments
         assert "'out/it'\"'\"'s.bit'" in command
@@ -106,7 +107,7 @@ def test_a_board_that_is_programmed_by_an_svf_gets_one_beside_its_bitstream(name
 def test_both_steps_of_the_placer_are_tried_for_a_core_that_fills_an_ecp5() -> None:
     def steps(name: str, *, full: bool) -> list[str]:
         calls = (
-            families.place_arguments(boards.find(name), clock_hz=75_000_000, seed=seed, full=full)
+            commands.place_arguments(boards.find(name), clock_hz=75_000_000, seed=seed, full=full)
             for seed in (1, 2)
         )
         option = "--placer-heap-alpha"
@@ -124,15 +125,15 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
     family = families.of(board)
     clock_hz = prepare(board, tmp_path)
     log = tmp_path / "log"
-    call(need("yosys"), ["-p", families.script(board)], folder=tmp_path, log=log)
-    arguments = families.place_arguments(board, clock_hz=clock_hz, seed=1)
-    call(need(family.placer), [*arguments], folder=tmp_path, log=log)
+    call(need("yosys"), ["-p", commands.script(board)], folder=tmp_path, log=log)
+    arguments = commands.place_arguments(board, clock_hz=clock_hz, seed=1)
+    call(need(family.placer.name), [*arguments], folder=tmp_path, log=log)
     assert "Program finished normally" in log.read_text("utf-8")
     placed = logs.parse((tmp_path / "place.json").read_text("utf-8"), name="place.json")
-    there = {resource.kind: resource.available for resource in logs.resources(placed)}
+    there = {resource.kind: resource.available for resource in logs.resources(placed, family.cells)}
     logic, rams, single = (there.get(kind, 0) for kind in ("LUT", "EBR", "SPRAM"))
     assert (there.get("LC", logic), rams, single) == (board.luts, board.block_rams, board.sprams)
-    call(need(family.packer), families.pack_arguments(board), folder=tmp_path, log=log)
+    call(need(family.packer.name), commands.pack_arguments(board), folder=tmp_path, log=log)
     assert (tmp_path / f"top.{family.bitstream}").stat().st_size > 50_000
     assert (tmp_path / "top.svf").is_file() == (board.title in ("Versa ECP5", "Versa ECP5-5G"))
 
@@ -213,7 +214,7 @@ def test_the_pins_of_a_package_are_those_of_the_installed_tools(
     name: str, count: int, some: set[str], other: str
 ) -> None:
     board = boards.find(name)
-    found = packages.pins(board, board.make_platform())
+    found = families.of(board).pins(board, board.make_platform())
     assert found is not None
     assert (len(found), some <= found, other in found) == (count, True, False)
 
@@ -221,10 +222,10 @@ def test_the_pins_of_a_package_are_those_of_the_installed_tools(
 def test_pins_are_left_to_nextpnr_where_its_wheel_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packages, "_data", lambda *_: None)
-    monkeypatch.setattr(packages, "_ecp5", packages._ecp5.__wrapped__)  # remembers nothing
+    monkeypatch.setattr(ecp5, "installed", lambda *_: None)
+    monkeypatch.setattr(ecp5, "_pins", ecp5._pins.__wrapped__)  # remembers nothing
     board = boards.find("ulx3s-12f")
-    assert packages.pins(board, board.make_platform()) is None
+    assert ecp5.FAMILY.pins(board, board.make_platform()) is None
     checks.check(replace(board, hold=()))
 
 

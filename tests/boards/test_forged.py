@@ -9,7 +9,7 @@ import pytest
 
 from lbq_hw import boards
 from lbq_hw.boards import Board, BoardError, clocks
-from lbq_hw.boards.top import Top
+from lbq_hw.core.top import Top
 from tests.boards.tiny import Tiny
 
 COUNT = 74

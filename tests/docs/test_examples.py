@@ -1,22 +1,10 @@
 """The programs of docs/examples run, on data that comes with the project."""
 
-import importlib.util
 import json
-from pathlib import Path
-from types import ModuleType
+
+from examples import example
 
 from lbq_hw import load
-
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-
-
-def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_an_ann_is_trained_converted_tuned_and_exported(tmp_path, capsys):

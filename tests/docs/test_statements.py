@@ -19,7 +19,7 @@ from tests.train.test_user_modules import ROWS
 
 DOCS = Path(__file__).parents[2] / "docs"
 LBQ, TRAIN, NIR, ADOPT = (
-    "lbq_hw.test_own_data",
+    "lbq_hw.datasets.test_own_data",
     "train.test_own_data",
     "train.nir",
     "train.frameworks.test_adopt",
@@ -76,12 +76,12 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{LBQ}::test_a_resized_picture_keeps_its_left_and_right",
             f"{TRAIN}::test_pictures_are_rgb_unless_told_otherwise",
             f"{TRAIN}::test_keys_of_pictures_are_checked",
-            "lbq_hw.test_reading::test_every_way_in_which_a_camera_turns_a_picture_is_undone",
+            "lbq_hw.datasets.test_reading::test_every_way_in_which_a_camera_turns_a_picture_is_undone",
         ),
         "Transparent pixels have no colour of their own, and no default is right for all: a "
         "picture that has any is refused": (
-            "lbq_hw.test_reading::test_a_palette_with_a_transparent_colour_is_refused_too",
-            "lbq_hw.test_reading::test_an_alpha_channel_that_hides_nothing_needs_no_background",
+            "lbq_hw.datasets.test_reading::test_a_palette_with_a_transparent_colour_is_refused_too",
+            "lbq_hw.datasets.test_reading::test_an_alpha_channel_that_hides_nothing_needs_no_background",
         ),
         "Classes are numbered in the order of their folders' names, by value where all names are "
         "numbers.": (
@@ -99,9 +99,9 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "**Limits.** `--limit N`, and `--images N` of `lbq host`, `lbq sim` and `lbq build`, "
         "draw": (
-            "lbq_hw.test_reading::"
+            "lbq_hw.datasets.test_reading::"
             "test_a_limit_draws_images_of_all_classes_with_a_seed_that_is_said",
-            "lbq_hw.test_reading::test_what_is_drawn_is_what_a_build_draws",
+            "lbq_hw.datasets.test_reading::test_what_is_drawn_is_what_a_build_draws",
         ),
         "`lbq evaluate`, `lbq build`, `lbq sim` and `lbq host` take `--raw FILE.npy`, uint8 of the "
         "network's input shape, one or several; `lbq host` takes `--picture FILE ...`.": (

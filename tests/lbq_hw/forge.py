@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from lbq_hw import file, zoo
-from lbq_hw.manifest import Tensors, convolution_weights, describe
 from lbq_hw.network import Network
-from lbq_hw.packing import Packed
+from lbq_hw.network.manifest import Tensors, convolution_weights, describe
+from lbq_hw.network.packing import Packed
 from tests.networks import random_network
 
 Change = Callable[[dict[str, Any], Tensors], object]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lbq_hw.manifest import Tensors
+from lbq_hw.network.manifest import Tensors
 from tests.lbq_hw.forge import (
     altered,
     both,

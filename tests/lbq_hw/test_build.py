@@ -19,7 +19,7 @@ from lbq_hw import boards, build, flow, package
 from lbq_hw.flow import Job
 from lbq_hw.report import store
 from tests.lbq_hw.fake_tools import Fakes
-from tests.lbq_hw.test_flow import QUICK
+from tests.lbq_hw.flow.test_flow import QUICK
 
 ROOT = Path(__file__).parents[2]
 COMMON = ["--board", "ulx3s-45f", "--model", "digits", "--lanes", "8", "--images", "1"]

@@ -14,8 +14,9 @@ import pytest
 
 import lbq_hw
 from lbq_hw import __main__ as command
-from lbq_hw import boards, extras, zoo
-from lbq_hw.arguments import COMMANDS, spoken
+from lbq_hw import boards, zoo
+from lbq_hw.commands import extras
+from lbq_hw.commands.arguments import COMMANDS, spoken
 
 ROOT = Path(__file__).parents[2]
 AS_MODULE = """

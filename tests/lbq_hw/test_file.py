@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from lbq_hw import file
 from lbq_hw.file import FileError
-from lbq_hw.manifest import describe
 from lbq_hw.network import HeldOut, Input, Layer, Network, NetworkError, Neuron, Path, Window
+from lbq_hw.network.manifest import describe
 
 
 def vector(*values: int) -> Any:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw import file, golden, zoo
+from lbq_hw import families, file, golden, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
-from lbq_hw.counts import Counter, Counts
 from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import load
+from lbq_hw.golden.counts import Counter, Counts
 from lbq_hw.network import Network
 from lbq_hw.report import Facts, collect
 from lbq_hw.report.facts import Board, Build, Cycles, Fit, Link, Neurons, Simulation, Step
@@ -71,7 +71,7 @@ def facts(network: Network, program: Program, activity: tuple[Counts, Neurons, C
             cycles=3500.0,
             remark="by guess",
         ),
-        resources=logs.resources(placed),
+        resources=logs.resources(placed, families.find("ice40").cells),
         timing=logs.timing(placed, seed=2, seeds={"1": 80e6, "2": 86.7e6}),
         cycles=cycles,
         link=Link(baud=1_000_000, bytes=900),

@@ -9,10 +9,11 @@ from typing import Any
 import tapes
 from networks import random_images
 
-from lbq_hw import energy, file, interpreter, zoo
+from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import Program, compile_network
-from lbq_hw.counts import Counts
 from lbq_hw.cycles import means, predict
+from lbq_hw.golden import energy
+from lbq_hw.golden.counts import Counts
 from lbq_hw.network import Network
 from lbq_hw.report import collect
 from lbq_hw.report.facts import Cycles, Neurons

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import bitstream, boards
+from lbq_hw import bitstream, boards, families
 from lbq_hw.bitstream import BitsError, Files, MissingError, ecp5_structure
-from lbq_hw.flow import families
-from lbq_hw.sim.prove import CELLS
+from lbq_hw.sim import prove
 from tests.lbq_hw.bitstream.make import WORDS
 
 GOLDEN = Path(__file__).parents[1] / "lbq_hw" / "bitstream"
@@ -85,7 +84,7 @@ module bench;
     end
 endmodule
 """
-    cells = (CELLS / f"{board.family}.v").read_text(encoding="utf-8")
+    cells = prove.cells(board.family)
     said = "".join(line for line in run(tmp_path, chip, cells, bench) if line in ("0", "1", "x"))
     # The line is high when reset ends, which is the first edge.
     wanted = "".join(str(WORDS[at >> 4] >> (at & 15) & 1) for at in range(1, EDGES + 1))
@@ -130,7 +129,7 @@ def test_an_ice40_block_ram_is_a_memory_in_every_width(mode: int, tmp_path: Path
             ".WE(WE[0]), .WADDR(WADDR[10:0]), .RADDR(RADDR[10:0]), .WDATA(WDATA[15:0]), "
             ".RDATA(out[15:0])")  # fmt: skip
     cell = f"SB_RAM40_4K #(.READ_MODE({mode}), .WRITE_MODE({mode})) ram"
-    cells = (CELLS / "ice40.v").read_text(encoding="utf-8")
+    cells = prove.cells("ice40")
     said = run(tmp_path, cells, memory_bench(cell, pins, steps, "out"))
     assert [int(line[-4:], 16) for line in said] == wanted
 
@@ -154,7 +153,7 @@ def test_an_ice40_single_port_ram_writes_by_nibbles(tmp_path: Path) -> None:
     pins = (".CLOCK(clk), .CHIPSELECT(1'b1), .STANDBY(1'b0), .SLEEP(1'b0), .POWEROFF(1'b1), "
             ".WREN(WREN[0]), .ADDRESS(ADDRESS[13:0]), .DATAIN(DATAIN[15:0]), "
             ".MASKWREN(MASKWREN[3:0]), .DATAOUT(out[15:0])")  # fmt: skip
-    cells = (CELLS / "ice40.v").read_text(encoding="utf-8")
+    cells = prove.cells("ice40")
     said = run(tmp_path, cells, memory_bench("SB_SPRAM256KA ram", pins, steps, "out"))
     assert [line[-4:] if "x" not in line[-4:] else "x" for line in said] == wanted
 
@@ -195,7 +194,7 @@ def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_
     options = f'.DATA_WIDTH_A({width}), .DATA_WIDTH_B({width}), .WRITEMODE_A("READBEFOREWRITE")'
     cell = f"wire [17:0] a, b;\n    DP16KD #({options}, .INIT(20480'h{contents:x})) ram"
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
-    said = run(tmp_path, (CELLS / "ecp5.v").read_text(encoding="utf-8"), bench)
+    said = run(tmp_path, prove.cells("ecp5"), bench)
     assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
 
 
@@ -240,7 +239,7 @@ def test_a_block_ram_writes_36_bits_by_bytes(
     cell = f"wire [17:0] a, b;\n    {name} #({options}, .INIT({10240 * 2}'h{contents:x})) ram"
     shown = "{b, a}" if width == 36 else "b"
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', f'("%h", {shown})')
-    said = run(tmp_path, (CELLS / f"{family}.v").read_text(encoding="utf-8"), bench)
+    said = run(tmp_path, prove.cells(family), bench)
     assert ["x" if "x" in line else int(line, 16) for line in said] == wanted
 
 
@@ -391,7 +390,7 @@ def test_a_gowin_block_ram_of_two_ports_is_a_memory(width: int, low: int, tmp_pa
     options = f".WIDTH_A({width}), .WIDTH_B({width}), .MODE_A(1), .MODE_B(1), .SELECT_B(5)"
     cell = f"wire [17:0] a, b;\n    BSRAM #({options}, .INIT(18432'h{contents:x})) ram"
     bench = memory_bench(cell, pins, steps, "out").replace('("%h", out)', '("%h %h", a, b)')
-    said = run(tmp_path, (CELLS / "gowin.v").read_text(encoding="utf-8"), bench)
+    said = run(tmp_path, prove.cells("gowin"), bench)
     assert [tuple(int(part, 16) for part in line.split()) for line in said] == wanted
 
 

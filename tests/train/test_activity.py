@@ -10,7 +10,7 @@ from small_models import model_input, raw_images, small_model
 from small_runs import lines, small
 
 from lbq_hw import golden
-from lbq_hw.counts import Counter
+from lbq_hw.golden.counts import Counter
 from lbq_hw.train import loop
 from lbq_hw.train.activity import MeanLevel, find_shares, with_activity
 from lbq_hw.train.config import ConfigError

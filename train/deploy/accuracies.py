@@ -14,8 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 from torch import nn
 
-from lbq_hw import extras, golden
-from lbq_hw.arguments import not_negative
+from lbq_hw import golden
+from lbq_hw.commands import extras
+from lbq_hw.commands.arguments import not_negative
 from lbq_hw.compiler import CompileError
 from lbq_hw.datasets import Dataset
 from lbq_hw.datasets.fitting import Samples, described

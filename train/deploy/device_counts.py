@@ -3,7 +3,7 @@
 counter = DeviceCounter(network)
 counter.see_input(model.quantize(raw))
 model(raw, counter.see_layer)
-counter.counts()        # equal to lbq_hw.counts on the same images
+counter.counts()        # equal to lbq_hw.golden.counts on the same images
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lbq_hw import counts, numeric
-from lbq_hw.counts import Activity
+from lbq_hw import numeric
+from lbq_hw.golden import counts
+from lbq_hw.golden.counts import Activity
 from lbq_hw.network import INPUT, Layer, Network
 from lbq_hw.train.deploy.integer import max_pool
 
 
 class DeviceCounter:
-    """Sums of a network's levels that stay on the device, as ``lbq_hw.counts`` needs them.
+    """Sums of a network's levels that stay on the device, as ``lbq_hw.golden.counts`` needs them.
 
     A tensor gets its set bits by plane and position ``(K, H, W)`` and its nonzero levels
     ``(H, W)``, both after max-pooling; its neurons a histogram by timestep ``(T, N + 1)``, before.

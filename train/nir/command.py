@@ -14,11 +14,11 @@ import nir
 from torch import nn
 
 from lbq_hw import datasets, file
-from lbq_hw.arguments import add_reading, not_negative, positive, reading, spoken
+from lbq_hw.commands.arguments import add_reading, not_negative, positive, reading, spoken
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets import Dataset, mapping
 from lbq_hw.datasets.fitting import described, draw_from
 from lbq_hw.network import Network
-from lbq_hw.progress import show_notes
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import accuracies, agreement, assemble
 from lbq_hw.train.graph import READOUT

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 from typing import Any
 
-from lbq_hw.counts import saved_percent
-from lbq_hw.energy import (
+from lbq_hw.golden.counts import saved_percent
+from lbq_hw.golden.energy import (
     FORMATION_PJ,
     FP32_ADD_PJ,
     FP32_MAC_PJ,

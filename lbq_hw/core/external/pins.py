@@ -5,7 +5,7 @@ from amaranth.lib import data, io, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.chips import Chip
-from lbq_hw.core.external.data_pins import data_pins
+from lbq_hw.core.fabric.base import fabric
 from lbq_hw.core.sizes import check_size
 
 __all__ = ["PadSignature", "PinBus", "SdramPins", "SimulatedPins"]
@@ -50,8 +50,8 @@ class SdramPins(wiring.Component):
 
     Every pin is a double data rate buffer of the platform, with the same data in both halves of a
     cycle, so that all outputs have the registers, the latency and the delay of the clock's pin. The
-    clock falls where they change and rises half a cycle later. Data pins (`data_pins`) are read at
-    both edges, and the controller chooses. They start released.
+    clock falls where they change and rises half a cycle later. Data pins (`Fabric.data_pins`) are
+    read at both edges, and the controller chooses. They start released.
 
     Timing. Latencies are those of the platform's buffers, the same one for all outputs.
 
@@ -79,7 +79,7 @@ class SdramPins(wiring.Component):
             if hasattr(self._port, name):
                 m.submodules[name] = buffer = io.DDRBuffer("o", getattr(self._port, name))
                 m.d.comb += [half.eq(getattr(self.bus, name)) for half in buffer.o]
-        m.submodules.dq = pads = data_pins(platform, self._port.dq)
+        m.submodules.dq = pads = fabric(platform).data_pins(self._port.dq)
         m.d.comb += [half.eq(self.bus.dq_o) for half in pads.o]
         m.d.comb += [pads.oe.eq(self.bus.dq_oe), self.bus.dq_i.eq(pads.i)]
         return m

@@ -1,1 +1,1 @@
-"""What is done for the sake of a fabric or of its tools: copies of registers, hints, states."""
+"""What is done for the sake of a fabric or of its tools: primitives, copies, hints, states."""

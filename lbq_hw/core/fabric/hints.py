@@ -1,5 +1,7 @@
 """What the tools are told of memories."""
 
+from lbq_hw import families
+
 __all__ = ["APART", "IN_BLOCK", "small_memory", "spared"]
 
 APART = {"no_rw_check": 1}
@@ -8,16 +10,14 @@ APART = {"no_rw_check": 1}
 """
 IN_BLOCK = APART | {"ram_style": "block"}
 """Also a block RAM where the tools would take registers, which an iCE40 has too few of."""
-_FEW = 16  # entries of one look-up table
-_ECP5, _GOWIN = "LFE5", "GW"
 
 
 def spared(platform, depth: int, attrs=APART):
     """Attributes of a small memory in a core whose large ones take all block RAMs: it is logic,
-    where logic can be memory; on a Gowin, only if it is shallow. Else it has ``attrs``.
+    where the family has it so. Else it has ``attrs``.
     """
-    device = str(getattr(platform, "device", None) or getattr(platform, "part", ""))
-    if device.startswith(_ECP5) or (device.startswith(_GOWIN) and depth <= _FEW):
+    family = families.of_platform(platform)
+    if family is not None and family.in_logic(depth):
         return APART | {"ram_style": "distributed"}
     return attrs
 

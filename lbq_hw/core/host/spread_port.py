@@ -1,18 +1,12 @@
 """The host's view of a core that fills a good part of a chip."""
 
-from amaranth import Array, Mux, Signal
-from amaranth.lib.wiring import Out, connect, flipped
+from amaranth import Array, Signal
 from amaranth.utils import ceil_log2
 
-from lbq_hw.config import CoreConfig
-from lbq_hw.core.errors import ErrorCode
-from lbq_hw.core.external.host_memory_port import HostMemoryPort
-from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.core.fabric.registers import delayed
-from lbq_hw.core.host.port import HostPort, gate
-from lbq_hw.isa.regions import Region
+from lbq_hw.core.host.port import HostPort
 
-__all__ = ["SpreadHostPort", "TapeHostPort", "host_port"]
+__all__ = ["SpreadHostPort"]
 
 _UNITS_A_REGISTER = 8  # neuron units whose logits meet in one register
 
@@ -38,86 +32,3 @@ class SpreadHostPort(HostPort):
             chosen.append(Signal.like(logits[0], name=f"logit_{first}", reset_less=True))
             m.d.sync += chosen[-1].eq(Array(some)[unit[:low]])
         return Array(chosen)[unit[low:]]
-
-
-class TapeHostPort(SpreadHostPort):
-    """As `SpreadHostPort`, in a core with external memory, to which `MemoryAccess` leads.
-
-    What needs the external memory (its slices, a digest, a self-test) is refused with MEMORY while
-    it is not calibrated. While a digest or a self-test is under way, these, a calibration and a
-    start are refused with BUSY. Writes to regions that the tape writes are refused with ADDRESS.
-
-    Timing. A slice of external memory is offered to the memory in the cycle after it was taken; if
-    it answers in cycle c, the read is answered in cycle c + 2. After a write, the next request is
-    taken in the cycle after the memory took it at the earliest.
-
-    Members
-    -------
-    plane_write : out
-        As in `HostPort`; there are no other writes.
-    start : out
-        The first cycle of `busy` with `aligned`.
-    calibrated, aligned, passes, waits : in
-        As in `TapeRegisters`.
-    host_memory : `HostMemoryPort`
-    """
-
-    RUN_IN = (*HostPort.RUN_IN, "calibrated", "aligned", "passes", "waits")
-
-    def __init__(self, config: CoreConfig):
-        self._access = MemoryAccess()
-        super().__init__(config)
-
-    def _of_memory(self):
-        return {"host_memory": Out(HostMemoryPort())}
-
-    def _free(self, on_its_way):
-        return super()._free(on_its_way) & ~self._access.pending
-
-    def _judge(self, m, w, settable, named):
-        port, access = self.port, self._access
-        m.submodules.access = access
-        connect(m, access.memory, flipped(self.host_memory))
-        m.d.comb += [
-            access.read.eq(w.read[Region.MEMORY]),
-            access.write.eq(w.written[Region.MEMORY]),
-            access.set.eq(w.written[Region.REGISTERS]),
-            access.addr.eq(port.addr),
-            access.data.eq(port.w_data),
-            access.calibrated.eq(self.calibrated),
-        ]
-        commanded, calibrates, absent, locked = Signal(), Signal(), Signal(), Signal()
-        m.d.sync += [
-            commanded.eq(settable["control"]),
-            calibrates.eq(settable["captures"] & named[Region.REGISTERS]),
-        ]
-        sets = w.here[Region.REGISTERS] & port.write
-        uses = w.here[Region.MEMORY] | (sets & ~commanded)
-        runs = self.busy & (port.write | ~w.here[Region.REGISTERS])
-        m.d.comb += [
-            absent.eq(w.known & w.allowed & uses & ~self.calibrated & ~calibrates),
-            locked.eq(runs | (access.in_use & (uses | (sets & port.w_data[0])))),
-            w.taken.eq(w.request & w.known & ~locked & w.allowed & ~absent),
-            w.answers.eq(w.request & ~port.write & ~w.read[Region.MEMORY]),
-            w.commands.eq(w.written[Region.REGISTERS] & commanded),
-        ]
-        refused = self._registers.refused
-        with m.If(w.request & ~w.taken):
-            m.d.comb += refused.eq(Mux(w.known & locked, ErrorCode.BUSY, ErrorCode.ADDRESS))
-            with m.If(absent & ~locked):
-                m.d.comb += refused.eq(ErrorCode.MEMORY)
-
-    def _values(self):
-        values = self._access.values
-        return super()._values() | {name: values[name] for name, _ in values.shape()}
-
-    def _show(self, m, valid, answered):
-        access = self._access
-        super()._show(m, valid | access.answered, answered | gate(access.answered, access.answer))
-
-
-def host_port(config: CoreConfig) -> type[HostPort]:
-    """The port that a core needs."""
-    if config.external:
-        return TapeHostPort
-    return SpreadHostPort if config.spread else HostPort

@@ -7,13 +7,13 @@ from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw import boards
+from lbq_hw import boards, families
 from lbq_hw.boards import clocks
-from lbq_hw.boards.top import Top
 from lbq_hw.chips import Chip
 from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import SdramPins
-from lbq_hw.flow import families
+from lbq_hw.core.top import Top
+from lbq_hw.flow import commands
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call
 
@@ -66,8 +66,8 @@ def place(name: str, chip: Chip, clock_hz: int, folder: Path) -> dict[str, Any]:
     for file, product in (("top.debug.v", "top.v"), (pins, pins)):
         (folder / product).write_text(plan.files[file], encoding="utf-8")
     log = folder / "synth.log"
-    call(need("yosys"), ["-q", "-p", families.script(board)], folder=folder, log=log)
-    arguments = families.place_arguments(board, clock_hz=setting.output_hz, seed=1)
+    call(need("yosys"), ["-q", "-p", commands.script(board)], folder=folder, log=log)
+    arguments = commands.place_arguments(board, clock_hz=setting.output_hz, seed=1)
     placer = need(families.of(board).placer)
     call(placer, arguments, folder=folder, log=folder / "place.log")
     return logs.parse((folder / "place.json").read_text("utf-8"), name="place.json")

@@ -11,8 +11,10 @@ import pytest
 from core.harness import Bench
 
 from lbq_hw.config import Profile
+from lbq_hw.core.external.tape_host_port import TapeHostPort
 from lbq_hw.core.host.port import HostPort
-from lbq_hw.core.host.spread_port import SpreadHostPort, TapeHostPort, host_port
+from lbq_hw.core.host.spread_port import SpreadHostPort
+from lbq_hw.core.variants import host_port
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.sim.models.programs import SMALL

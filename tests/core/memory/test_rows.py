@@ -14,7 +14,8 @@ import pytest
 from amaranth import Fragment
 from amaranth.back import verilog
 
-from lbq_hw.core.memory.rows import RowMemory, initialised
+from lbq_hw import families
+from lbq_hw.core.memory.rows import RowMemory
 from lbq_hw.sim.verilog import ports
 
 ULTRAPLUS = "iCE40UP5K"
@@ -128,8 +129,9 @@ def test_rows_that_the_rams_cannot_hold_take_the_portable_form(
 
 
 def test_what_the_rams_cannot_be_given_is_refused() -> None:
-    assert initialised(None)
-    assert not initialised(ULTRAPLUS)
+    family = families.find("ice40")
+    assert family.baked(SimpleNamespace(device="iCE40HX8K"))
+    assert not family.baked(SimpleNamespace(device=ULTRAPLUS))
     memory = RowMemory(rows=4, lanes=4, weight_bits=8, init=[1])
     text = "weights must be loaded on a iCE40UP5K, not baked in"
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):

@@ -49,21 +49,28 @@ def test_every_cycle_is_that_of_the_fifo_of_amaranth(depth: int) -> None:
     simulator.run()
 
 
-@pytest.mark.parametrize("depth", [3, 17])
-def test_an_item_is_offered_two_cycles_later_one_per_cycle(depth: int) -> None:
-    queue = Queue(8, depth=depth)
+@pytest.mark.parametrize(
+    ("kind", "depth", "latency"),
+    [(Queue, 3, 2), (Queue, 17, 2), (ShortQueue, 2, 1), (ShortQueue, 3, 1)],
+)
+def test_items_are_offered_after_the_latency_one_per_cycle(
+    kind: type, depth: int, latency: int
+) -> None:
+    queue = kind(8, depth=depth)
     bench = Bench(queue)
     driver = bench.drive(queue.i, range(40))
     taken = bench.monitor(queue.o, 40)
     bench.run()
     assert taken.payloads == list(range(40))
     assert driver.cycles == list(range(40))
-    assert taken.cycles == list(range(2, 42))
+    assert taken.cycles == list(range(latency, 40 + latency))
 
 
-@pytest.mark.parametrize("depth", [3, 4, 17])
-def test_as_many_items_wait_as_stated(depth: int) -> None:
-    queue = Queue(8, depth=depth)
+@pytest.mark.parametrize(
+    ("kind", "depth"), [(Queue, 3), (Queue, 4), (Queue, 17), (ShortQueue, 2), (ShortQueue, 5)]
+)
+def test_as_many_items_wait_as_stated(kind: type, depth: int) -> None:
+    queue = kind(8, depth=depth)
     bench = Bench(queue)
     held = iter([True] * 30)
     driver = bench.drive(queue.i, range(depth + 2))
@@ -77,26 +84,3 @@ def test_a_queue_that_would_not_pass_one_item_per_cycle_is_refused() -> None:
         Queue(8, depth=2)
     with pytest.raises(ValueError, match=r"^fifo_depth must be between 3 and 4096, not 2$"):
         CoreConfig(fifo_depth=2)
-
-
-@pytest.mark.parametrize("depth", [2, 3])
-def test_a_short_queue_offers_an_item_in_the_next_cycle(depth: int) -> None:
-    queue = ShortQueue(8, depth=depth)
-    bench = Bench(queue)
-    driver = bench.drive(queue.i, range(30))
-    taken = bench.monitor(queue.o, 30)
-    bench.run()
-    assert taken.payloads == list(range(30))
-    assert driver.cycles == list(range(30))
-    assert taken.cycles == list(range(1, 31))
-
-
-@pytest.mark.parametrize("depth", [2, 5])
-def test_as_many_items_wait_in_a_short_queue_as_stated(depth: int) -> None:
-    queue = ShortQueue(8, depth=depth)
-    bench = Bench(queue)
-    held = iter([True] * 20)
-    driver = bench.drive(queue.i, range(depth + 2))
-    bench.monitor(queue.o, depth + 2, stall=lambda: next(held, False))
-    bench.run()
-    assert sum(cycle < 20 for cycle in driver.cycles) == depth

@@ -16,10 +16,10 @@ from amaranth import Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw import boards
+from lbq_hw import boards, families
 from lbq_hw.boards import Board, clocks
-from lbq_hw.boards.top import Top
-from lbq_hw.flow import families
+from lbq_hw.core.top import Top
+from lbq_hw.flow import commands
 from lbq_hw.tools import need
 from lbq_hw.tools.process import call
 
@@ -70,10 +70,10 @@ def make(board: Board, folder: Path, *, clock_hz: int | None = None) -> None:
         text = plan.files[made]
         (folder / name).write_text(text if isinstance(text, str) else text.decode())
     logs = {"folder": folder, "log": folder / "log"}
-    call(need("yosys"), ["-p", families.script(board)], **logs)
-    arguments = families.place_arguments(board, clock_hz=clock_hz, seed=1)
-    call(need(family.placer), arguments, **logs)
-    call(need(family.packer), families.pack_arguments(board), **logs)
+    call(need("yosys"), ["-p", commands.script(board)], **logs)
+    arguments = commands.place_arguments(board, clock_hz=clock_hz, seed=1)
+    call(need(family.placer.name), arguments, **logs)
+    call(need(family.packer.name), commands.pack_arguments(board), **logs)
 
 
 def main() -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lbq_hw import bitstream, boards
+from lbq_hw import bitstream, boards, families
 from lbq_hw.bitstream import (
     BitsError,
     Files,
@@ -25,7 +25,6 @@ from lbq_hw.bitstream import (
 from lbq_hw.bitstream.base import Asked, Decoded, compare
 from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
-from lbq_hw.flow import families
 
 HERE = Path(__file__).parent
 NAMES = ("icebreaker", "ice40-hx8k", "ulx3s-12f", "tang-nano-9k")

@@ -64,7 +64,7 @@ def test_a_tool_that_is_too_old(fake: Fake) -> None:
 
 def test_the_version_that_cannot_load_an_ecp5_through_cmsis_dap(fake: Fake) -> None:
     fake.tools = {"openFPGALoader": loader("1.1.0", "colorlight-i5", "ulx3s")}
-    text = "openFPGALoader 1.1.0 cannot load an ECP5 through CMSIS-DAP"
+    text = "openFPGALoader 1.1.0 cannot load ECP5 devices through CMSIS-DAP"
     mend = f"install a newer one: {INSTALL}"
     for board in ("colorlight-i5", "icesugar-pro"):
         assert said(loading.tool(fake.visit(board))) == ("failed", text, mend)

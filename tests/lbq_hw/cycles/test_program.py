@@ -13,10 +13,10 @@ from tapes import compiled, drawn, residual_network
 from lbq_hw import golden, interpreter
 from lbq_hw.chips.timing import ReaderTiming, default_timing
 from lbq_hw.compiler import Program, compile_network
-from lbq_hw.counts import Counter
 from lbq_hw.cycles import most_cycles, predict
 from lbq_hw.cycles.program import pass_cycles, wait_cycles
 from lbq_hw.cycles.stages import Neurons, NeuronTiming
+from lbq_hw.golden.counts import Counter
 from lbq_hw.isa import tape
 
 

@@ -1,0 +1,154 @@
+"""Command line arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+
+from lbq_hw import datasets
+from lbq_hw.datasets import Reading
+from lbq_hw.datasets.reading import BACKGROUNDS, LAYOUTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of ``lbq``: the `module` whose main it calls, and what it does."""
+
+    module: str
+    meaning: str
+
+    @property
+    def spelled(self) -> str:
+        """The command as Python runs it in the repository, whose folders have the short names."""
+        name = self.module.removesuffix(".__main__").removesuffix(".command")
+        return f"python -m {re.sub(r'^lbq_hw[.](?=train|sim)', '', name)}"
+
+
+COMMANDS = {
+    "train": Command(
+        module="lbq_hw.train.__main__",
+        meaning="train a network of burst neurons from a TOML configuration",
+    ),
+    "export": Command(
+        module="lbq_hw.train.export", meaning="write the integer network of a trained run"
+    ),
+    "import": Command(
+        module="lbq_hw.train.nir.__main__",
+        meaning="write the integer network of a NIR graph from another framework, or the reverse",
+    ),
+    "evaluate": Command(
+        module="lbq_hw.evaluate",
+        meaning="accuracy, operations and energy of an integer network on a dataset",
+    ),
+    "analyze": Command(
+        module="lbq_hw.train.analyze", meaning="figures of what each layer of a trained run does"
+    ),
+    "zoo": Command(
+        module="lbq_hw.zoo.__main__", meaning="the trained networks that ship with the project"
+    ),
+    "sim": Command(
+        module="lbq_hw.sim.command",
+        meaning="a whole network on the RTL, compared with the golden model",
+    ),
+    "plan": Command(
+        module="lbq_hw.plan",
+        meaning="which boards hold a network, and its cycles by layer on the core for one",
+    ),
+    "boards": Command(
+        module="lbq_hw.commands.boards", meaning="the boards that there are, with their FPGAs"
+    ),
+    "build": Command(
+        module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
+    ),
+    "bring-up": Command(
+        module="lbq_hw.bring_up.__main__",
+        meaning="a board for the first time, step by step: what fails, and what mends it",
+    ),
+    "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
+    "sim-board": Command(
+        module="lbq_hw.sim.board",
+        meaning="a whole board in simulation, behind a port that the host opens",
+    ),
+    "doctor": Command(
+        module="lbq_hw.doctor",
+        meaning="which tools and libraries are there, and how to get the others",
+    ),
+}
+
+
+def spoken(text: str, prog: str) -> str:
+    """`text` with the commands in it as the user types them, who called this one `prog`."""
+    if not prog.startswith("lbq "):
+        return text
+    names = {command.spelled: f"lbq {name}" for name, command in COMMANDS.items()}
+    return re.sub(r"python -m \w+(\.\w+)*", lambda found: names.get(found[0], found[0]), text)
+
+
+def command_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
+    """A command's parser, whose `epilog` keeps its lines and has the commands as they are typed."""
+    return argparse.ArgumentParser(
+        prog=prog,
+        description=description,
+        epilog=spoken(epilog, prog),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def positive(text: str) -> int:
+    """An integer of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return value
+
+
+def not_negative(text: str) -> int:
+    """An integer of at least 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
+    return value
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """The options that say which test images: ``--dataset``, ``--data`` and ``--limit``."""
+    known = ", ".join(datasets.names())
+    parser.add_argument(
+        "--dataset", help=f"default: the one the model was trained on; one of {known}"
+    )
+    add_data(parser)
+    parser.add_argument(
+        "--limit", type=positive, metavar="N", help="only N test images, drawn with a fixed seed"
+    )
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The options that say where a dataset lies and how it is read: ``--data``, ``--layout`` and
+    ``--background``."""
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="folder of the dataset's files, official ones or torchvision's (digits needs none), "
+        "or an .npz file of one's own",
+    )
+    add_reading(parser)
+
+
+def add_reading(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """The options that say how one's own data is read: ``--layout`` and ``--background``."""
+    parser.add_argument(
+        "--layout",
+        choices=LAYOUTS,
+        help="order of the axes of one's own arrays, where their shape leaves it open",
+    )
+    parser.add_argument(
+        "--background",
+        choices=BACKGROUNDS,
+        help="what lies behind the transparent pixels of one's own pictures",
+    )
+
+
+def reading(args: argparse.Namespace) -> Reading:
+    """What `add_reading`'s options said."""
+    return Reading(layout=args.layout, background=args.background)
