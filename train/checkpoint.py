@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
+from lbq_hw.progress import show_notes
 from lbq_hw.train import models
 from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec
@@ -128,20 +129,26 @@ def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> f
 def formed(
     model: nn.Module, spec: InputSpec, recipe: Recipe, *, init: str = "", trained_only: bool
 ) -> fx.GraphModule:
-    """A plain model in the form that a recipe trains, with its own weights or those of ``init``."""
+    """A plain model in the form that a recipe trains, with its own weights or those of ``init``.
+
+    A readout of another number of classes than that of the run ``init`` keeps its own weights.
+    """
     if is_network(init):
         return continued(model, recipe, spec, init, trained_only=trained_only)
     weights: dict[str, Tensor] = {}
-    same_bits = False
+    same_bits, kept = False, None
     if init:
         state = load(Path(init), "last")
         weights = state["ema"] or state["model"]
+        kept = _other_readout(weights, state["classes"], model)
+        if kept is not None:
+            show_notes([f"train.init = {init!r} has other classes: its layer {kept} is left out"])
         old = state["config"]["train"]
         same_bits = old["weight_bits"] == recipe.weight_bits
         same_bits &= old.get("layer_bits", {}) == recipe.layer_bits
     if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
         own = model.state_dict()
-        _adopt(model, {name: weights[name] for name in weights if name in own}, init)
+        _adopt(model, {name: weights[name] for name in weights if name in own}, init, kept)
     model = prepare(
         model,
         spec,
@@ -150,13 +157,33 @@ def formed(
         trained_only=trained_only,
     )
     if weights and same_bits:
-        _adopt(model, weights, init)
+        _adopt(model, weights, init, kept)
     return model
 
 
-def _adopt(model: nn.Module, state: Mapping[str, Tensor], run: str) -> None:
+def _other_readout(
+    weights: Mapping[str, Tensor], classes: int | None, model: nn.Module
+) -> str | None:
+    """The layer that has another number of classes in the model, where no other layer differs."""
+    own = model.state_dict()
+    other = [name for name in weights if name in own and own[name].shape != weights[name].shape]
+    layers = {name.rpartition(".")[0] for name in other}
+    rows = all(
+        weights[name].shape[0] == classes and own[name].shape[1:] == weights[name].shape[1:]
+        for name in other
+    )
+    return layers.pop() if len(layers) == 1 and rows else None
+
+
+def _adopt(model: nn.Module, state: Mapping[str, Tensor], run: str, kept: str | None) -> None:
+    """Load weights, all but those of the layer that is kept; others must be a model's very own."""
+
+    def taken(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
+        mine = {name for name in tensors if kept is not None and name.startswith(f"{kept}.")}
+        return {name: tensors[name] for name in tensors if (name in mine) == keep}
+
     try:
-        model.load_state_dict(state)
+        model.load_state_dict(taken(model.state_dict(), keep=True) | taken(state, keep=False))
     except RuntimeError:
         raise CheckpointError(
             f"train.init = {run!r} holds another network than this configuration's"

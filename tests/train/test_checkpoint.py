@@ -58,6 +58,25 @@ def test_steps_of_the_same_width_are_taken_over_too_and_another_network_is_refus
         checkpoint.build(small("model.channels=[4, 6]"), spec, 10, init=str(tmp_path))
 
 
+@pytest.mark.parametrize("bits", [0, 4])
+def test_a_run_of_other_classes_gives_all_weights_but_those_of_its_readout(tmp_path, bits, capsys):
+    loop.train(small("train.epochs=1", f"train.weight_bits={bits}"), tmp_path)
+    source = checkpoint.load(tmp_path, "last")["model"]
+    spec = load_run(tmp_path)[2]
+    capsys.readouterr()
+    tuned = checkpoint.build(small("train.weight_bits=4"), spec, 7, init=str(tmp_path))
+    found = tuned.state_dict()
+    assert found["fc.weight"].shape[0] == 7
+    assert bool(found["fc.weight"].count_nonzero())
+    others = [name for name in source if not name.startswith("fc.")]
+    assert all(torch.equal(found[name], source[name]) for name in others)
+    told = f"train.init = '{tmp_path}' has other classes: its layer fc is left out"
+    assert told in " ".join("".join(capsys.readouterr()).split())
+    message = f"train.init = '{tmp_path}' holds another network than this configuration's"
+    with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
+        checkpoint.build(small("model.channels=[4, 6]"), spec, 7, init=str(tmp_path))
+
+
 def state(epoch: int) -> dict:
     torch.manual_seed(epoch)
     weights = {"a": torch.rand(600_000), "b": torch.arange(3)}
