@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, fx, nn
 
-from lbq_hw.progress import show_notes
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import models
 from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec
