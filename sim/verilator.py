@@ -61,8 +61,12 @@ def build_bench(
     waves: bool = False,
     cache: Path = CACHE,
     flags: Sequence[str] = FLAGS,
+    objects: Sequence[Path] = (),
 ) -> Path:
-    """Compile Verilog and its C++ testbench; a build of the same texts is used again."""
+    """Compile Verilog and its C++ testbench; a build of the same texts is used again.
+
+    `objects` are linked too.
+    """
     verilator = shutil.which("verilator")
     if verilator is None:
         raise SimulatorError("verilator is missing: sudo apt install verilator")
@@ -72,13 +76,15 @@ def build_bench(
                 f"{tool} is missing, with which verilator builds the core: sudo apt install {tool}"
             )
     text = _INITIAL.sub(lambda block: _ZERO.sub("", block[0]), rtl)
-    parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves, flags))
+    linked = (hashlib.sha256(path.read_bytes()).hexdigest() for path in objects)
+    parts = (text, bench.read_text(encoding="utf-8"), _runtime(verilator, waves, flags), *linked)
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     program = cache / digest / "bench"
     if program.is_file():
         return program
     try:
-        _compile(text, bench, program, verilator, top=top, waves=waves, flags=flags)
+        sources = (bench, *objects)
+        _compile(text, sources, program, verilator, top=top, waves=waves, flags=flags)
     except OSError as error:
         raise SimulatorError(
             f"the simulation cannot be built in {cache} ({error.strerror or error}): make room in "
@@ -89,7 +95,7 @@ def build_bench(
 
 def _compile(
     text: str,
-    bench: Path,
+    sources: Sequence[Path],
     program: Path,
     verilator: str,
     *,
@@ -106,7 +112,8 @@ def _compile(
         source.write_text(text, encoding="utf-8")
         command = [verilator, "--cc", "--exe", "--build", *flags]
         command += ["--top-module", top, "-o", "bench"]
-        command += ["--Mdir", str(work), str(source), str(bench.resolve())]
+        command += ["--Mdir", str(work), str(source)]
+        command += [str(path.resolve()) for path in sources]
         command += ["--trace-fst"] if waves else []
         if runtime.is_dir():
             shutil.copytree(runtime, work)

@@ -61,11 +61,19 @@ COMMANDS = {
     "build": Command(
         module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
     ),
+    "rtl": Command(
+        module="lbq_hw.rtl.__main__",
+        meaning="the core as Verilog for a design of one's own, with a driver in C",
+    ),
     "bring-up": Command(
         module="lbq_hw.bring_up.__main__",
         meaning="a board for the first time, step by step: what fails, and what mends it",
     ),
     "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
+    "live": Command(
+        module="lbq_hw.live.__main__",
+        meaning="a local page: draw, drop a picture or replay, and watch the network",
+    ),
     "sim-board": Command(
         module="lbq_hw.sim.board",
         meaning="a whole board in simulation, behind a port that the host opens",

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 import serial
 from link_model import DAMAGE, FLAG, Model, lie, lose_a_stop_bit
+from live.browser import BROWSER, Browser
 from PIL import Image
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
@@ -32,6 +33,7 @@ from simulators import CACHE, digits, needs_verilator
 from lbq_hw import datasets, golden, package, selftest, zoo
 from lbq_hw.bring_up import __main__ as bring_up
 from lbq_hw.compiler import Program, compile_network, smallest_for
+from lbq_hw.datasets.fitting import Samples
 from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.frames import Request
@@ -39,6 +41,9 @@ from lbq_hw.host.line import PAUSE as BREAK
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import Command
 from lbq_hw.isa.regions import Region
+from lbq_hw.live.answers import Live
+from lbq_hw.live.machines import board as live_board
+from lbq_hw.live.server import LiveServer
 from lbq_hw.package import Package
 from lbq_hw.sim import board
 from lbq_hw.sim.board import Board
@@ -127,6 +132,36 @@ def test_the_host_predicts_over_the_line_as_golden_does(
         assert facts["latency_us"] == pytest.approx(facts["cycles"] / 12, rel=1e-12)
         assert facts["repeated_frames"] == 0
     assert found[0]["cycles"] == found[1]["cycles"] == found[2]["cycles"] > 0
+
+
+def test_the_live_page_on_the_board(running: Board, packed: Package, tmp_path: Path) -> None:
+    """What is drawn is run by the board, and equals golden."""
+    assert packed.selftest is not None
+    samples = Samples(name="self-test", images=packed.selftest.images, labels=None)
+    with live_board(packed, running.name) as machine:
+        live = Live.of(packed.network, machine, samples)
+        answer = live.sample(1)
+        assert answer["logits"] == packed.selftest.logits[1].tolist()
+        assert answer["equal"] is True
+        assert answer["core_seconds"] == answer["cycles"] / CLOCK_HZ
+        assert live.facts()["where"] == "sim"
+        if BROWSER is None:
+            return
+        with LiveServer(live, 0) as server, Browser(tmp_path) as browser:
+            threading.Thread(target=server.serve_forever).start()
+            browser.show(server.url, width=1280, height=1000, dark=False)
+            browser.until(
+                "document.readyState === 'complete' && typeof facts === 'object' && facts "
+                "&& at === 0 && !running"
+            )
+            left, top, side = browser.evaluate(
+                "(box => [box.left, box.top, box.width])(pad.getBoundingClientRect())"
+            )
+            browser.drag([(left + side / 2, top + side * part / 10) for part in range(2, 9)])
+            browser.until("drawn && !running && one('place').textContent === ''")
+            assert browser.until("/equal/.test(one('figures').textContent)")
+            assert browser.evaluate("one('class').textContent") == "1"
+            server.shutdown()
 
 
 def test_the_self_test_finds_the_board_and_what_differs(

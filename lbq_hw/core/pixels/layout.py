@@ -1,0 +1,98 @@
+"""Which pixels come, and where their bits lie in the plane memory."""
+
+from dataclasses import dataclass
+from math import gcd
+
+from lbq_hw.core.sizes import check_power, check_size
+from lbq_hw.isa.record import SLICE
+
+__all__ = ["PixelLayout"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelLayout:
+    """The pixels of a picture, or of the frames of a recording, and the tensor that they become.
+
+    `channels`, `height`, `width` and `bits` are those of the pixels, `frames` how many pictures a
+    run reads. A `border` of so many pixels on each side holds `border_value[channel]`. The tensor
+    has one pixel per field of view: `kernel`, `stride` and `padding` as (rows, columns), with the
+    tap (y, x) of channel c in channel ``(y * columns + x) * channels + c``; a kernel of (1, 1)
+    leaves the picture as it is. `base`, `pitch`, `row_words` and `word` say where the tensor lies,
+    in words and bits of the plane memory.
+    """
+
+    channels: int
+    height: int
+    width: int
+    bits: int
+    frames: int
+    border: int
+    border_value: tuple[int, ...]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    base: int
+    pitch: int
+    row_words: int
+    word: int
+
+    def __post_init__(self) -> None:
+        for name in ("channels", "height", "width", "bits", "frames", "row_words"):
+            check_size(name, getattr(self, name))
+        check_power("word", self.word, least=8)
+        if self.pitch < self.taps * self.channels:
+            raise ValueError(
+                f"pitch must be at least {self.taps * self.channels}, the channels of a field of "
+                f"view, not {self.pitch!r}"
+            )
+        if len(self.border_value) != (self.channels if self.border else 0):
+            raise ValueError(
+                "border_value must have one level per channel, and none without a border, "
+                f"not {self.border_value!r}"
+            )
+
+    @property
+    def pixel_bits(self) -> int:
+        """Bits of a pixel: its channels side by side, the first one lowest."""
+        return self.channels * self.bits
+
+    @property
+    def taps(self) -> int:
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Rows and columns of the picture with its border and the padding of the kernel."""
+        return tuple(
+            side + 2 * (self.border + padding)
+            for side, padding in zip((self.height, self.width), self.padding, strict=True)
+        )
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """Rows and columns of the tensor."""
+        return tuple(
+            (side - kernel) // stride + 1
+            for side, kernel, stride in zip(self.padded, self.kernel, self.stride, strict=True)
+        )
+
+    @property
+    def slice_bits(self) -> int:
+        """Bits of a plane word that one write at the host port carries."""
+        return min(SLICE, self.word)
+
+    @property
+    def parts(self) -> int:
+        """Slices of a plane word."""
+        return self.word // self.slice_bits
+
+    @property
+    def granule(self) -> int:
+        """Bits of a plane that are moved in a cycle: the most that divide a field of view and a
+        slice.
+        """
+        return gcd(self.pitch, self.slice_bits)
+
+    @property
+    def row_slices(self) -> int:
+        return self.row_words * self.parts

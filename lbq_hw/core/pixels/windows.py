@@ -1,0 +1,178 @@
+"""Fields of view of the first layer, out of a stream of pixels."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.core.pixels.layout import PixelLayout
+
+__all__ = ["Pixel", "PixelWindows", "Window"]
+
+
+class Pixel(data.StructLayout):
+    """One pixel of a picture.
+
+    Members
+    -------
+    data : bits of a pixel
+        Its channels side by side, the first one lowest.
+    first : bit
+        It is the first pixel of a run; where another was expected, what came before is dropped.
+    """
+
+    def __init__(self, layout: PixelLayout):
+        super().__init__({"data": layout.pixel_bits, "first": 1})
+
+
+class Window(data.StructLayout):
+    """One field of view.
+
+    Members
+    -------
+    taps : an array of pixels
+        Row by row, the topmost and leftmost first.
+    row_end : bit
+        It is the last one of its row.
+    """
+
+    def __init__(self, layout: PixelLayout):
+        super().__init__({"taps": data.ArrayLayout(layout.pixel_bits, layout.taps), "row_end": 1})
+
+
+class PixelWindows(wiring.Component):
+    """Walks over a picture with its border and padding, and gives every field of view.
+
+    Pixels come row by row, from the top left, all frames of a run after each other. A memory keeps
+    the last rows, one fewer than the kernel has; registers keep the field of view. A pixel with
+    ``first`` that is not expected there is not taken while ``restart``, with which the block must
+    be reset, is 1.
+
+    Timing. One position of the padded picture per cycle, while there is a pixel for it, if it needs
+    one; the first position of a run waits for the first pixel. A field of view is offered from the
+    cycle after its last position on, and the walk waits until it is taken.
+
+    Members
+    -------
+    restart : out
+        A pixel with ``first`` is offered, and another one was expected.
+    last : out
+        The last pixel of a run is taken in this cycle.
+    i : stream of `Pixel`
+    o : stream of `Window`
+    """
+
+    def __init__(self, layout: PixelLayout):
+        self._layout = layout
+        super().__init__(
+            {
+                "restart": Out(1),
+                "last": Out(1),
+                "i": In(stream.Signature(Pixel(layout))),
+                "o": Out(stream.Signature(Window(layout))),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        y = _Walk(m, self._layout, 0, "row")
+        x = _Walk(m, self._layout, 1, "column")
+        frame = Signal(range(self._layout.frames))
+        last_frame = frame == self._layout.frames - 1
+        inside, free, step, begun = Signal(), Signal(), Signal(), Signal()
+        takes, starts = Signal(), Signal()
+        m.d.comb += [
+            inside.eq(y.inside & x.inside),
+            free.eq(~self.o.valid | self.o.ready),
+            self.restart.eq(self.i.valid & self.i.payload.first & begun),
+            # What lies before the first pixel is walked over once that has come.
+            starts.eq((y.at == 0) & (x.at == 0) & (frame == 0)),
+            step.eq(free & (self.i.valid | ~(inside | starts)) & ~self.restart),
+            self.i.ready.eq(free & inside & ~self.restart),
+            takes.eq(self.i.valid & self.i.ready),
+            self.last.eq(takes & y.last_inside & x.last_inside & last_frame),
+        ]
+        with m.If(takes):
+            m.d.sync += begun.eq(~self.last)
+        self._columns(m, y, x, step)
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(step & y.hits & x.hits)
+        with m.If(step):
+            m.d.sync += self.o.payload.row_end.eq(x.last_hit)
+            x.advance(m)
+            with m.If(x.last):
+                y.advance(m)
+                with m.If(y.last):
+                    m.d.sync += frame.eq(Mux(last_frame, 0, frame + 1))
+        return m
+
+    def _columns(self, m, y, x, step):
+        """Shift one column of the kernel into the field of view."""
+        layout, bits = self._layout, self._layout.pixel_bits
+        rows, columns = layout.kernel
+        border = Cat(Const(value, layout.bits) for value in layout.border_value)
+        edge = Mux(y.framed & x.framed, border, 0) if layout.border else Const(0, bits)
+        pixel = Mux(y.inside & x.inside, self.i.payload.data, edge)[:bits]
+        above = self._above(m, x, step, pixel)
+        column = [*above, pixel]
+        taps = self.o.payload.taps
+        with m.If(step):
+            for row in range(rows):
+                for place in range(columns):
+                    tap = taps[row * columns + place]
+                    if place == columns - 1:
+                        m.d.sync += tap.eq(column[row])
+                    else:
+                        m.d.sync += tap.eq(taps[row * columns + place + 1])
+
+    def _above(self, m, x, step, pixel):
+        """The pixels above the one at hand, topmost first."""
+        layout, bits, rows = self._layout, self._layout.pixel_bits, self._layout.kernel[0]
+        if rows == 1:
+            return []
+        width = layout.padded[1]
+        above = Signal((rows - 1) * bits)
+        below = Cat(above, pixel)[bits:]
+        if width == 1:
+            with m.If(step):
+                m.d.sync += above.eq(below)
+        else:
+            m.submodules.rows = kept = memory.Memory(shape=len(above), depth=width, init=[])
+            write, read = kept.write_port(), kept.read_port()
+            m.d.comb += [
+                write.addr.eq(x.at),
+                write.data.eq(below),
+                write.en.eq(step),
+                read.addr.eq(Mux(step, x.next, x.at)),
+                above.eq(read.data),
+            ]
+        return [above.word_select(row, bits) for row in range(rows - 1)]
+
+
+class _Walk:
+    """Where a walk over a padded picture is, in one direction."""
+
+    def __init__(self, m, layout: PixelLayout, side: int, name: str):
+        size = layout.padded[side]
+        kernel, stride = layout.kernel[side], layout.stride[side]
+        low = layout.padding[side] + layout.border
+        high = size - low - 1
+        self._first, self._stride = kernel - 1, stride
+        self.at = Signal(range(size), name=name)
+        self.next = Signal(range(size), name=f"next_{name}")
+        # Steps until the next field of view ends here.
+        self._wait = Signal(range(max(kernel, stride)), init=kernel - 1, name=f"{name}_wait")
+        self.last = self.at == size - 1
+        self.inside = (self.at >= low) & (self.at <= high)
+        self.last_inside = self.at == high
+        self.framed = (self.at >= layout.padding[side]) & (self.at < size - layout.padding[side])
+        self.hits = self._wait == 0
+        self.last_hit = self.at == (layout.outputs[side] - 1) * stride + kernel - 1
+        m.d.comb += self.next.eq(Mux(self.last, 0, self.at + 1))
+
+    def advance(self, m):
+        m.d.sync += [
+            self.at.eq(self.next),
+            self._wait.eq(Mux(self.hits, self._stride - 1, self._wait - 1)),
+        ]
+        with m.If(self.last):
+            m.d.sync += self._wait.eq(self._first)

@@ -1,0 +1,1 @@
+"""The core for a design of one's own: Verilog, register map, C driver, FuseSoC file, example."""

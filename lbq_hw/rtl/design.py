@@ -1,0 +1,92 @@
+"""A network's core on a bus: what it is made of, and its Verilog."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from amaranth import Signal, Value
+from amaranth.back import verilog
+
+from lbq_hw.compiler import Program
+from lbq_hw.core.bus.top import BUSES
+from lbq_hw.core.pixels.layout import PixelLayout
+from lbq_hw.network import INPUT
+
+NAME = "lbq_core"
+"""Of the module and of the files."""
+LINT_OFF = (
+    "CASEINCOMPLETE", "CMPCONST", "DECLFILENAME", "LITENDIAN", "PINCONNECTEMPTY", "UNDRIVEN",
+    "UNSIGNED", "UNUSED", "VARHIDDEN", "WIDTH",
+)  # fmt: skip
+"""Warnings of Verilator that Verilog out of Yosys gives, and that mean nothing there."""
+
+
+class AnyFpga:
+    """A platform of which nothing is known: no primitives, and no checks of contracts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A program's core behind a bus, one of `BUSES`."""
+
+    program: Program
+    bus: str
+
+    def __post_init__(self) -> None:
+        if self.bus not in BUSES:
+            raise ValueError(f"bus must be one of {', '.join(BUSES)}, not {self.bus!r}")
+
+    @cached_property
+    def layout(self) -> PixelLayout:
+        """Of the input."""
+        program, raw = self.program, self.program.input
+        tensor, patches = program.tensors[INPUT], program.patches
+        channels, height, width = raw.shape
+        return PixelLayout(
+            channels=channels,
+            height=height,
+            width=width,
+            bits=raw.bits,
+            frames=tensor.frames,
+            border=raw.border,
+            border_value=tuple(raw.border_value),
+            kernel=(1, 1) if patches is None else patches.kernel,
+            stride=(1, 1) if patches is None else patches.stride,
+            padding=(0, 0) if patches is None else patches.padding,
+            base=tensor.base,
+            pitch=tensor.pitch,
+            row_words=tensor.row_words,
+            word=tensor.word,
+        )
+
+    @cached_property
+    def logits(self) -> list[int]:
+        """Entries of the logits memory, in the order of the classes."""
+        return self.program.logits(np.arange(self.program.logit_words)).tolist()
+
+    def component(self) -> Any:
+        """The module."""
+        image = None if self.program.config.external else self.program.image()
+        return BUSES[self.bus](
+            self.program.config, layout=self.layout, logits=self.logits, image=image
+        )
+
+    def verilog(self) -> str:
+        """The module `NAME` and all that it needs, in one text."""
+        os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
+        block = self.component()
+        members = (Value.cast(value) for _, _, value in block.signature.flatten(block))
+        text = verilog.convert(
+            block,
+            name=NAME,
+            platform=AnyFpga(),
+            ports=[value for value in members if isinstance(value, Signal)],
+            strip_internal_attrs=True,
+        )
+        off = "".join(f"/* verilator lint_off {name} */\n" for name in LINT_OFF)
+        on = "".join(f"/* verilator lint_on {name} */\n" for name in LINT_OFF)
+        return f"{off}{text}{on}"
