@@ -2,7 +2,8 @@
 
 A module is a list of instructions on named values, drawn from a seed: convolutions, norms with
 negative, tiny and zero gains, sums of several paths behind pools and without, pixels beside levels,
-layers with several consumers, pre-activation blocks, linear layers, recordings as input.
+layers with several consumers, pre-activation blocks, joined levels and joined currents, groups,
+dilation, padding of one side, linear layers, recordings as input.
 """
 
 import random
@@ -19,7 +20,8 @@ Shape = tuple[int, int, int]
 
 
 class RandomModule(nn.Module):
-    """Executes ``(result, layer or None, operands)``; without a layer, operands are added."""
+    """Executes ``(result, layer or None, operands)``; without a layer, operands are added, and for
+    the layer "cat" they are joined."""
 
     def __init__(self, layers: dict[str, nn.Module], program: list[tuple[str, str | None, Any]]):
         super().__init__()
@@ -35,6 +37,8 @@ class RandomModule(nn.Module):
                 for operand in operands[1:]:
                     total = total + values[operand]
                 values[result] = total
+            elif layer == "cat":
+                values[result] = torch.cat([values[operand] for operand in operands], 1)
             else:
                 values[result] = getattr(self, layer)(values[operands[0]])
         return values[self.program[-1][0]]
@@ -122,8 +126,11 @@ class _Drawing:
 
     def _conv(self, value: str, channels: int, target: int | None = None) -> str:
         """A convolution to `channels`, to a side of `target` where that is given."""
-        inputs, side, _ = self.shapes[value]
+        source = value
         fixed = value == "x" and self.pad_input is not None
+        if target is None and not fixed and self.random.random() < 0.12:
+            value = self._pad(value)
+        inputs, side, _ = self.shapes[value]
         if fixed:
             kernel, padding, stride = 3, self.pad_input, 1
         else:
@@ -142,12 +149,49 @@ class _Drawing:
             if not fits:
                 return ""
             kernel, stride, padding = self.random.choice(fits)
-        layer = nn.Conv2d(inputs, channels, kernel, stride=stride, padding=padding)
+        options: dict[str, int] = {}
+        if not fixed:
+            shared = 1 if source in self.joined else inputs  # a group must not read two parts
+            options = self._spread(shared, channels, kernel, side + 2 * padding, target)
+        layer = nn.Conv2d(inputs, channels, kernel, stride=stride, padding=padding, **options)
+        kernel = options.get("dilation", 1) * (kernel - 1) + 1
         layer.bias = None if self.random.random() < 0.5 else layer.bias
         layer.weight.data *= 2.0 ** self.random.uniform(-1, 3)
         size = (side + 2 * padding - kernel) // stride + 1
         result = self._call(layer, value, (channels, size, size))
-        return self._in_time(result, value)
+        return self._in_time(result, source)
+
+    def _spread(
+        self, inputs: int, outputs: int, kernel: int, side: int, target: int | None
+    ) -> dict[str, int]:
+        """Groups, or taps apart, of a convolution."""
+        shared = [groups for groups in range(2, inputs + 1) if inputs % groups == 0]
+        shared = [groups for groups in shared if outputs % groups == 0]
+        if shared and self.random.random() < 0.3:
+            groups = self.random.choice(shared)
+            self.features.append("depthwise" if groups == inputs else "groups")
+            return {"groups": groups}
+        if target is None and kernel > 1 and 2 * kernel - 1 <= side and self.random.random() < 0.2:
+            self.features.append("dilation")
+            return {"dilation": 2}
+        return {}
+
+    def _pad(self, value: str) -> str:
+        """Zeros on two sides of four."""
+        channels, side, _ = self.shapes[value]
+        self.features.append("padding")
+        sides = self.random.choice(((0, 1, 1, 0), (1, 0, 1, 0), (2, 0, 1, 1)))
+        more = sides[0] + sides[1]
+        return self._call(nn.ZeroPad2d(sides), value, (channels, side + more, side + more))
+
+    def _join(self, values: list[str]) -> str:
+        """The channels of several values side by side."""
+        result = f"v{len(self.program)}"
+        self.program.append((result, "cat", values))
+        _, height, width = self.shapes[values[0]]
+        self.shapes[result] = (sum(self.shapes[value][0] for value in values), height, width)
+        self.joined.add(result)
+        return result
 
     def _in_time(self, current: str, value: str) -> str:
         """A static input's current, repeated where it meets others that have timesteps."""
@@ -181,6 +225,7 @@ class _Drawing:
         result = self._call(
             nn.AvgPool2d(size, stride=size), value, (channels, side // size) * 1 + (side // size,)
         )
+        self.joined |= {result} if value in self.joined else set()
         if value == "x":
             self.input_pools.add(result)
         self.features.append("pooled path")
@@ -193,7 +238,12 @@ class _Drawing:
         channels, side, _ = self.shapes[self.levels[-1]]
         keep = self.random.random() < 0.5  # the shape, so that an identity fits
         channels = channels if keep else self.random.randint(2, 6)
-        first = self._norm(self._conv(self.levels[-1], channels, side if keep else None))
+        source = self.levels[-1]
+        others = [v for v in self.levels[:-1] if self.shapes[v][1] == side]
+        if others and self.random.random() < 0.4:
+            self.features.append("join")
+            source = self._join(self.random.sample([source, self.random.choice(others)], 2))
+        first = self._norm(self._conv(source, channels, side if keep else None))
         currents, side = [first], self.shapes[first][1]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
             source = self.random.choice([*self.levels, "x"])
@@ -206,7 +256,9 @@ class _Drawing:
             if source == "x" or source in self.input_pools:
                 self.features.append("pixel skip")
             currents.append(self._norm(path))
-        same = [v for v in self.levels if self.shapes[v] == self.shapes[first]]
+        same = [
+            v for v in self.levels if self.shapes[v] == self.shapes[first] and v not in self.joined
+        ]
         if same and self.random.random() < 0.5:
             self.features.append("identity")
             currents.append(self.random.choice(same))
@@ -214,6 +266,16 @@ class _Drawing:
             self.features.append("several paths")
         self.random.shuffle(currents)
         return self._norm(self._add(currents), rarely=True)
+
+    def _dense(self) -> None:
+        """Currents side by side, in front of a norm and a neuron."""
+        self.features.append("joined currents")
+        source = self.levels[-1]
+        first = self._conv(source, self.random.randint(1, 4))
+        second = self._conv(source, self.random.randint(1, 4), self.shapes[first][1])
+        parts = [first, self._norm(second)] if second else [first]
+        levels = self._neuron(self._norm(self._join(parts)))
+        self.joined |= {levels}
 
     def _pre_activation(self) -> None:
         """A stream of currents that several neurons read, each through a norm of its own."""
@@ -235,7 +297,11 @@ class _Drawing:
         read = any(value in operands for _, _, operands in self.program)
         if side < 4 or read or value in self.pooled:
             return
-        pooled = self._call(nn.MaxPool2d(2), value, (channels, side // 2, side // 2))
+        pool: nn.Module = nn.MaxPool2d(2)
+        if side % 2 == 0 and self.random.random() < 0.4:
+            pool = nn.AdaptiveMaxPool2d(side // 2)
+        pooled = self._call(pool, value, (channels, side // 2, side // 2))
+        self.joined |= {pooled} if value in self.joined else set()
         self.levels[-1] = pooled
         self.pooled.add(pooled)
         self.features.append("max-pool")
@@ -278,6 +344,7 @@ class _Drawing:
         self.flat: set[str] = set()
         self.input_pools: set[str] = set()
         self.pooled: set[str] = set()
+        self.joined: set[str] = set()
         self.levels: list[str] = []
         self.merged = "x"
         if not self.static:
@@ -292,8 +359,10 @@ class _Drawing:
             kind = self.random.random()
             if kind < 0.15:
                 self._max_pool()
-            elif kind < 0.35:
+            elif kind < 0.33:
                 self._pre_activation()
+            elif kind < 0.43:
+                self._dense()
             else:
                 self._neuron(self._sum_of_paths())
         self._readout()

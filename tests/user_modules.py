@@ -12,7 +12,7 @@ import copy
 import random
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import snntorch
 import torch
@@ -59,7 +59,8 @@ class Standardized(nn.Conv2d):
     def forward(self, x: Tensor) -> Tensor:
         weight = self.weight - self.weight.mean((1, 2, 3), keepdim=True)
         weight = weight / (1 + weight.flatten(1).norm(dim=1).reshape(-1, 1, 1, 1))
-        return F.conv2d(x, weight, self.bias, self.stride, self.padding)
+        options = (self.stride, self.padding, self.dilation, self.groups)
+        return F.conv2d(x, weight, self.bias, *options)
 
 
 class Halved(nn.Conv2d):
@@ -386,7 +387,8 @@ class _Own:
         kind, what = self.random.choice(((Pair, "tuple"), (Listed, "list"), (ByName, "dict")))
         self.model.__class__ = kind
         return self._refused(
-            f"output: the model returns a {what}, not one tensor; return the logits alone"
+            f"output: the model returns a {what}, not one tensor; return the logits alone, or join "
+            "several outputs with torch.cat(outputs, 1)"
         )
 
     def louder(self) -> Draw:
@@ -572,6 +574,38 @@ class _Foreign:
             reference[index].bias.data = made.bias.detach().clone()
         return self._right(reference)
 
+    def spread(self) -> Draw | None:
+        """A convolution with taps apart, or with groups."""
+        if not self.images:
+            return None
+        options = {"dilation": 2, "padding": 2}
+        if self.channels == 2 and self.random.random() < 0.5:
+            options = {"groups": 2, "padding": 1}
+        width = 4 if "groups" in options else self.width
+        kind = layer.Conv2d if self.jelly else nn.Conv2d
+        self.model[0] = self._dyadic(kind(self.channels, width, 3, **options))
+        linear = layer.Linear if self.jelly else nn.Linear
+        self.model[-2] = self._dyadic(linear(4 * width, 5))
+        return self._right()
+
+    def lines(self) -> Draw:
+        """Convolutions along one axis."""
+        flatten, conv, pool, linear = (
+            (layer.Flatten, layer.Conv1d, layer.AvgPool1d, layer.Linear)
+            if self.jelly
+            else (nn.Flatten, nn.Conv1d, nn.AvgPool1d, nn.Linear)
+        )
+        self.spec = replace(self.spec, shape=(self.channels, 1, 16))
+        width = self.random.choice((2, 4))
+        options = {"padding": "same", "dilation": self.random.choice((1, 2))}
+        options |= {"groups": self.random.choice((1, self.channels))}
+        self.model = nn.Sequential(
+            *(flatten(2), self._dyadic(conv(self.channels, width, 3, **options)), self._neuron()),
+            *(pool(2), self._dyadic(conv(width, 4, 2, stride=2)), self._neuron()),
+            *(flatten(), self._dyadic(linear(16, 5)), self._neuron()),
+        )
+        return self._right()
+
     def thresholds(self) -> Draw | None:
         """One per channel, in a shape that broadcasts so."""
         if self.jelly:
@@ -655,6 +689,7 @@ FOREIGN: tuple[Callable[[_Foreign], Draw | None], ...] = (
     *(_Foreign.nothing, _Foreign.multi_step, _Foreign.subclass, _Foreign.standardized),
     *(_Foreign.thresholds, _Foreign.along_the_width, _Foreign.with_membrane, _Foreign.membrane),
     *(_Foreign.noisy, _Foreign.other_forward, _Foreign.other_neuron, _Foreign.hooked),
+    *(_Foreign.spread, _Foreign.lines),
     _Foreign.two_heads,
 )
 

@@ -21,6 +21,7 @@ BATCHES = 16  # of the loader, on which steps are fitted
 SAMPLES = 2**18  # currents per neuron layer that steps are fitted to
 _STEPS = 128  # steps that are tried, up to the largest current over N
 _ADDS = (operator.add, operator.iadd, torch.add, "add", "add_")
+_WITH_BIAS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv1d, nn.Conv2d, nn.Linear)
 _FUNCTIONS = (F.relu, torch.relu, torch.relu_, "relu", "relu_")
 
 
@@ -164,9 +165,7 @@ def _add_half(root: fx.GraphModule, node: fx.Node, half: float) -> None:
             continue
         module = root.get_submodule(str(source.target)) if source.op == "call_module" else None
         bias = getattr(module, "bias", None)
-        if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d | nn.Conv2d | nn.Linear) and (
-            isinstance(bias, Tensor)
-        ):
+        if isinstance(module, _WITH_BIAS) and isinstance(bias, Tensor):
             bias.add_(half)
             return
 

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,7 @@ def integer_network(
     most_different: float | None = None,
     calibration: NDArray[np.uint8] | None = None,
     class_names: Sequence[str] = (),
+    head: Literal["classes", "values"] = "classes",
 ) -> Network:
     """The integer network of a model made of supported layers.
 
@@ -77,6 +78,9 @@ def integer_network(
 
     `class_names`, in the order of the model's outputs, let commands compare them with those of data
     and print them.
+
+    `head` says what the outputs are: logits of classes, or "values", of a regression for example,
+    which are compared one by one. So are several outputs that the model joins with ``torch.cat``.
     """
     export = assemble.build(
         model,
@@ -90,6 +94,7 @@ def integer_network(
         most_different=most_different,
         calibration=calibration,
         class_names=class_names,
+        head=head,
     )
     for note in export.notes:
         warnings.warn(note, ExportWarning, stacklevel=2)

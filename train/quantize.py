@@ -1,6 +1,7 @@
 """Weights as they are deployed: gamma absorbed, codes of a few bits, one scale per channel.
 
-`Conv2d` and `Linear` here stand in for torch's, with the same parameters. Their effective weight is
+`Conv1d`, `Conv2d` and `Linear` here stand in for torch's, with the same parameters. Their
+effective weight is
 
     gamma_source * step_c * clamp(round(W / step_c), -limit, limit)
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -108,7 +109,7 @@ class Group(Protocol):
 
 
 class Deployed(nn.Module):
-    """Shared by `Conv2d` and `Linear`: the effective weight.
+    """Shared by `Conv1d`, `Conv2d` and `Linear`: the effective weight.
 
     Members: `source`, the neuron whose gamma is absorbed (None: the input, or nothing is
     absorbed); `bits`, None for float weights; `group`, which decides on the step where other
@@ -164,6 +165,13 @@ class Deployed(nn.Module):
         return weight
 
 
+class Conv1d(Deployed, nn.Conv1d):
+    """A convolution over lines of burst levels, in deployed form."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.effective_weight(), self.bias)
+
+
 class Conv2d(Deployed, nn.Conv2d):
     """A convolution over burst levels, in deployed form."""
 
@@ -178,9 +186,10 @@ class Linear(Deployed, nn.Linear):
         return F.linear(input, self.effective_weight(), self.bias)
 
 
-def stand_in(module: nn.Conv2d | nn.Linear) -> Conv2d | Linear:
+def stand_in(module: nn.Conv1d | nn.Conv2d | nn.Linear) -> Conv1d | Conv2d | Linear:
     """The deployed twin of a torch layer, sharing its parameters."""
-    kind: type[Conv2d] | type[Linear] = Conv2d if isinstance(module, nn.Conv2d) else Linear
+    kinds: dict[type[nn.Module], Any] = {nn.Conv1d: Conv1d, nn.Conv2d: Conv2d, nn.Linear: Linear}
+    kind = next(twin for layer, twin in kinds.items() if isinstance(module, layer))
     twin = kind.__new__(kind)
     twin.__dict__.update(module.__dict__)
     return twin

@@ -164,9 +164,10 @@ class StepGroup:
             layer.wanted_step().double().flatten() * (r.mean() if self._shared else r)
             for layer, r in zip(self._layers, relative, strict=True)
         ]
-        wanted, alive = torch.stack(wishes), torch.stack(relative) > _DEAD
-        if self._shared:
-            alive = alive.any(1, keepdim=True)
+        wanted = torch.stack(wishes)
+        alive = torch.stack(
+            [(r > _DEAD).any().reshape(1) if self._shared else r > _DEAD for r in relative]
+        )
         exponents = _exponents(wanted.detach(), alive)
         scale = (wanted * torch.exp2(-exponents)[:, None]).max(0).values
         step = (scale * torch.exp2(exponents[place]) / relative[place]).clamp_max(_COARSEST)

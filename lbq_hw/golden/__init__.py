@@ -121,6 +121,17 @@ def run_layer(network: Network, layer: Layer, traces: Mapping[str, Trace]) -> Tr
         return batch.execute(exact.plan_layer(network, layer))
 
 
+def outputs(network: Network, logits: Integers) -> NDArray[np.float64]:
+    """Logits ``(n, classes)`` of a network in the unit of the model that it was exported from, in
+    the shape of its readout: ``(n, K, H, W)``. ValueError for a network that does not say its unit.
+    """
+    layer = network.layers[-1]
+    if layer.scale is None:
+        raise ValueError(f"network {network.name!r} does not say the scale of its readout")
+    unit = layer.scale.reshape(-1, 1, 1) * 2.0**-layer.fraction_bits / network.timesteps
+    return logits.reshape(-1, *layer.shape) * unit
+
+
 def predict(
     network: Network, raw: NDArray[np.uint8], *, batch: int | None = None
 ) -> NDArray[np.int64]:

@@ -148,3 +148,4 @@ def test_random_modules_are_deployed_as_they_were_prepared(first):
         total, changed = total + levels, changed + different
     assert total
     assert {"several paths", "pre-activation", "pooled path", "pixel skip"} <= structures.keys()
+    assert {"depthwise", "join", "padding", "dilation", "joined currents"} <= structures.keys()

@@ -26,7 +26,10 @@ from lbq_hw.train.graph.trace import Traced
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
 _SAME = 1e-3  # of the largest output: what the order of additions may change
-_ONE_LOGIT = 0.05
+_FAR = 0.05  # of the range of a value over the samples
+_CONSTANT = 1e-6  # a value of a smaller range, as a part of itself, is one constant
+VALUES = "values"  # the head of a network whose outputs are no classes
+_REGROUPED = 0.5  # share of inputs: sums in another order move a level here and there
 _WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
 _SAMPLES = 4, 64  # at least and at most so many
 
@@ -63,15 +66,27 @@ class Agreement:
         }
 
 
-def differing(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.bool_]:
+def differing(
+    mine: NDArray[Any], theirs: NDArray[Any], *, values: bool = False
+) -> NDArray[np.bool_]:
     """Which outputs differ of a model and a network, (n, K, ...) both, in the model's unit.
 
-    Of several logits the classes, one per place of a dense map. One logit alone has no class: it
-    differs where it is off by more than a twentieth of the largest.
+    Of several logits the classes, one per place of a dense map. `values` are no classes, nor is one
+    logit alone: each differs where it is off by more than a twentieth of its own range over all
+    samples and places, so that a large constant in it hides nothing.
     """
-    if mine.shape[1] == 1:
-        return np.abs(mine - theirs) > _ONE_LOGIT * np.abs(mine).max()
-    return mine.argmax(axis=1) != theirs.argmax(axis=1)
+    if not values and mine.shape[1] > 1:
+        return mine.argmax(axis=1) != theirs.argmax(axis=1)
+    axes = (0, *range(2, mine.ndim))
+    span = mine.max(axis=axes, keepdims=True) - mine.min(axis=axes, keepdims=True)
+    size = np.abs(mine).max(axis=axes, keepdims=True)
+    span = np.where(span > _CONSTANT * size, span, size)
+    return np.abs(mine - theirs) > _FAR * span
+
+
+def reads_values(network: Network) -> bool:
+    """Whether the outputs of a network are values, and not logits of classes."""
+    return network.meta.get("head") == VALUES
 
 
 class DisagreementError(ValueError):
@@ -84,7 +99,7 @@ class Forced:
 
     Members: `layer`, that network's; `current` (T*n, ...), what the module's synapses give the
     layer, or (n, ...), the logits; `output`, what the module's neuron makes of it, None for the
-    readout.
+    readout, of which `values` says that it has no classes.
     """
 
     layer: Layer
@@ -92,6 +107,7 @@ class Forced:
     current: Tensor
     output: Tensor | None
     trace: golden.Trace
+    values: bool = False
 
     @property
     def differs(self) -> NDArray[np.bool_]:
@@ -99,7 +115,8 @@ class Forced:
         if self.output is None:
             assert self.trace.u is not None
             theirs = real_logits(self.layer, self.trace.u[-1], len(self.trace.u))
-            return differing(_array(self.current).reshape(theirs.shape), theirs)
+            mine = _array(self.current).reshape(theirs.shape)
+            return differing(mine, theirs, values=self.values)
         neuron, levels = self.population.neuron, self.trace.levels
         assert neuron is not None
         assert levels is not None
@@ -129,7 +146,7 @@ def compare(
             layer.population.name: float(np.mean(layer.differs))
             for layer in forced(found, root, spec, network, raw)
         },
-        classes=float(np.mean(differing(mine, theirs))),
+        classes=float(np.mean(differing(mine, theirs, values=reads_values(network)))),
         logits=float(np.abs(mine - theirs).max() / max(np.abs(mine).max(), np.finfo(float).tiny)),
     )
 
@@ -153,7 +170,7 @@ def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
         theirs = root.given(x)
     far = _SAME * theirs.abs().max().clamp_min(torch.finfo(theirs.dtype).tiny)
     differ = int(((ours - theirs).abs() > far).flatten(1).any(1).sum())
-    if differ > MOST_DIFFERENT * len(raw):
+    if differ > (_REGROUPED if root.regrouped else MOST_DIFFERENT) * len(raw):
         raise DisagreementError(
             f"the model gives other outputs than the layers that were read from it, on {differ} of "
             f"{len(raw)} inputs: it computes something outside of its layers; make that a layer"
@@ -198,6 +215,7 @@ def forced(
                 current=current,
                 output=output,
                 trace=trace,
+                values=reads_values(network),
             )
         )
         return trace

@@ -24,8 +24,17 @@ from lbq_hw.train.deploy.input import border_levels, border_width, integer_input
 from lbq_hw.train.deploy.layer import fraction_bits, integer_layer
 from lbq_hw.train.deploy.rounding import Quantized, learned_bits, quantize
 from lbq_hw.train.deploy.violations import find_violations
-from lbq_hw.train.graph import READOUT, Analysis, GraphError, Population, Violation, counts_spikes
+from lbq_hw.train.graph import (
+    READOUT,
+    Analysis,
+    GraphError,
+    Population,
+    Violation,
+    counts_spikes,
+    terms,
+)
 from lbq_hw.train.graph.trace import Traced, analyze, trace
+from lbq_hw.train.neurons import UniformReLU
 
 DEFAULT_WEIGHT_BITS = 8
 PRECISE = 0.02  # a threshold or an identity weight that is further off is worth a note
@@ -60,6 +69,7 @@ def build(
     most_different: float | None,
     calibration: NDArray[np.uint8] | None = None,
     class_names: Sequence[str] = (),
+    head: str = "classes",
 ) -> Export:
     """As `train.export.integer_network`, with all that was found on the way."""
     root = trace(model)
@@ -74,6 +84,9 @@ def build(
     quantized = _each(found, lambda population: quantize(population, spec, bits))
     wanted = fraction_bits([(t, quantized[n].scale) for n, t in _thresholds(found)])
     rounded = trained is None or trained > bits
+    meta = dict(meta or {})
+    if head == agreement.VALUES or any(map(_is_joined, found.populations)):
+        meta["head"] = agreement.VALUES
     most = most_different
     if most is None:
         most = agreement.MOST_ROUNDED if rounded else agreement.MOST_DIFFERENT
@@ -88,7 +101,7 @@ def build(
             bits=bits,
             fraction=fraction,
             decay_bits=decay_bits,
-            meta=dict(meta or {}),
+            meta=meta,
             samples=samples,
             calibration=calibration,
             class_names=tuple(class_names),
@@ -206,6 +219,11 @@ def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made
     return made
 
 
+def _is_joined(population: Population) -> bool:
+    """Whether it is a readout of several outputs side by side, which are no classes."""
+    return any(term.placed for term in terms(population.current))
+
+
 def _thresholds(found: Analysis) -> Iterator[tuple[str, Floats]]:
     """By name, what the membranes of every population must reach: one number, or per channel."""
     for population in found.populations:
@@ -261,10 +279,13 @@ def _border_off(network: Network, spec: InputSpec) -> float:
 
 
 def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
+    uniform = {p.name for p in found.populations if isinstance(p.neuron, UniformReLU)}
     for name, threshold in _thresholds(found):
         layer = network.by_name[name]
         assert layer.neuron is not None
         assert layer.scale is not None
+        if name in uniform:
+            continue  # sums are integers, and pass its thresholds where the model's do
         exact = 2.0**layer.fraction_bits * threshold / layer.scale
         off = np.abs(layer.neuron.theta - exact) / exact
         if off.max() > PRECISE:

@@ -22,7 +22,7 @@ from torch import Tensor, fx
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Layer, Network
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.deploy.agreement import Forced, walk
+from lbq_hw.train.deploy.agreement import Forced, reads_values, walk
 from lbq_hw.train.deploy.rounding import Quantized, learned_bits, rescaled
 from lbq_hw.train.graph import Analysis, Population
 
@@ -51,7 +51,12 @@ def calibrated(
             layer = build(population, tried)
             trace = golden.run_layer(network, layer, traces)
             return Forced(
-                layer=layer, population=population, current=current, output=output, trace=trace
+                layer=layer,
+                population=population,
+                current=current,
+                output=output,
+                trace=trace,
+                values=reads_values(network),
             )
 
         old = quantized[population.name]

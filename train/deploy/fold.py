@@ -6,13 +6,14 @@ makes the weights integers, :mod:`train.deploy.layer` the rest.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.graph import Current, Identity, Levels, Norm, Sum, Synapse, Term
+from lbq_hw.train.graph import Current, Identity, Levels, Norm, Placed, Sum, Synapse, Term, taps
 from lbq_hw.train.quantize import Deployed, codes, gain
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,8 @@ def bias(current: Current, channels: int) -> Floats:
         return factor * (inner - array(norm.running_mean)) + shift
     if isinstance(current, Sum):
         return np.sum([bias(part, channels) for part in current.currents], axis=0)
+    if isinstance(current, Placed):
+        return _in_place(bias(current.current, current.size), current)
     if isinstance(current, Identity):
         return np.zeros(channels)
     own = current.module.bias
@@ -43,7 +46,19 @@ def folded_weight(term: Term, spec: InputSpec) -> Floats:
         channels = origin.levels.shape[0]
         return np.broadcast_to(unit, channels) * gain(term.norms, channels).cpu().numpy()
     kernel = _kernel(origin) * unit.reshape(1, -1, 1, 1)
-    return kernel * gain(term.norms, len(kernel)).cpu().numpy().reshape(-1, 1, 1, 1)
+    kernel = kernel * gain(term.norms, len(kernel)).cpu().numpy().reshape(-1, 1, 1, 1)
+    return in_place(term, kernel)
+
+
+def in_place(term: Term, rows: NDArray[Any]) -> NDArray[Any]:
+    """Something of each channel of a path, for all channels that it reaches or does not."""
+    return rows if term.placed is None else _in_place(rows, term.placed)
+
+
+def _in_place(rows: NDArray[Any], placed: Placed) -> NDArray[Any]:
+    whole = np.zeros((placed.channels, *rows.shape[1:]), rows.dtype)
+    whole[placed.first : placed.first + placed.size] = rows
+    return whole
 
 
 def level_value(levels: Levels, spec: InputSpec) -> Floats:
@@ -55,7 +70,7 @@ def level_value(levels: Levels, spec: InputSpec) -> Floats:
 
 
 def _kernel(synapse: Synapse) -> Floats:
-    """A convolution's weight, or a linear one's as the convolution that covers its input.
+    """A layer's weight as the convolution that the integer network has.
 
     Trained quantized, it is the one that the network ran with, never the latent float behind it.
     """
@@ -65,9 +80,7 @@ def _kernel(synapse: Synapse) -> Floats:
         with torch.no_grad():
             step, _ = module.current_step()
             weight = array(codes(module.weight, step, module.bits)) * array(step)
-    if isinstance(module, nn.Conv2d):
-        return weight
-    return weight.reshape(len(weight), *synapse.levels.shape)
+    return taps.kernel(synapse, weight)
 
 
 def array(tensor: torch.Tensor) -> Floats:

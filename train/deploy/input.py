@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import INPUT, Input
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.fold import Floats
-from lbq_hw.train.graph import Analysis, Synapse, terms, windows
+from lbq_hw.train.graph import Analysis, Synapse, taps, terms
 
 
 def integer_input(spec: InputSpec, border: int) -> Input:
@@ -46,6 +45,5 @@ def input_paddings(found: Analysis) -> set[tuple[int, int]]:
             origin = term.origin
             if origin.levels.source != INPUT:
                 continue
-            module = origin.module if isinstance(origin, Synapse) else None
-            paddings.add(windows.padding(module) if isinstance(module, nn.Conv2d) else (0, 0))
-    return {padding for padding in paddings if padding is not None}
+            paddings.add(taps.padding(origin) if isinstance(origin, Synapse) else (0, 0))
+    return paddings

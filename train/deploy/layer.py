@@ -13,8 +13,9 @@ from lbq_hw.numeric import Integers
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.fold import Floats, array, bias, number
 from lbq_hw.train.deploy.rounding import Quantized
+from lbq_hw.train.deploy.uniform import exact_steps
 from lbq_hw.train.graph import Population
-from lbq_hw.train.neurons import Neuron
+from lbq_hw.train.neurons import Neuron, UniformReLU
 
 _WHOLE = 1e-9  # a threshold this close to an integer, relative to itself, is meant to be one
 
@@ -28,7 +29,10 @@ def integer_layer(
     decay_bits: int,
     max_pool: Window | None,
 ) -> Layer:
-    """Bias, threshold, reset and decay in the channel's unit: the finished layer."""
+    """Bias, threshold, reset and decay in the channel's unit: the finished layer.
+
+    A uniform ReLU has the fraction bits with which it is exact.
+    """
     unit = 2.0**fraction / quantized.scale
     neuron, gamma = None, None
     if population.neuron is not None:
@@ -37,11 +41,19 @@ def integer_layer(
     channels = population.shape[0]
     constant = unit * bias(population.current, channels)
     constant -= 2.0**fraction * mean_current(quantized.paths, spec, channels)
+    integers = numeric.to_integer(constant)
+    if isinstance(population.neuron, UniformReLU):
+        step = number(population.neuron.gamma) / quantized.scale
+        constant = constant * 2.0**-fraction + population.neuron.offset * step
+        fraction, theta, integers = exact_steps(step, constant, population.neuron.capacity)
+        neuron = IntegerNeuron(
+            capacity=population.neuron.capacity, theta=theta, reset=theta, decay=0, decay_bits=0
+        )
     return Layer(
         name=population.name,
         shape=population.shape,
         paths=quantized.paths,
-        bias=numeric.to_integer(constant),
+        bias=integers,
         fraction_bits=fraction,
         neuron=neuron,
         pool=max_pool,

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from lbq_hw import numeric
 from lbq_hw.network import Path
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import exponents
-from lbq_hw.train.deploy.fold import Floats, array, folded_weight, level_value
-from lbq_hw.train.graph import Population, Synapse, Term, counts_spikes, terms, windows
+from lbq_hw.train.deploy.fold import Floats, array, folded_weight, in_place, level_value
+from lbq_hw.train.graph import Population, Synapse, Term, counts_spikes, taps, terms
 from lbq_hw.train.neurons import IntegrateFire
 from lbq_hw.train.quantize import Deployed, codes, gain
 
@@ -161,10 +160,8 @@ def _identity_refinement(identities: Sequence[Floats], scale: Floats) -> int:
 def _path(term: Term, weight: NDArray[np.int64], exponent: int) -> Path:
     origin = term.origin
     stride, padding = (1, 1), (0, 0)
-    if isinstance(origin, Synapse) and isinstance(origin.module, nn.Conv2d):
-        stride = (origin.module.stride[0], origin.module.stride[1])
-        padding = windows.padding(origin.module)
-        assert padding is not None
+    if isinstance(origin, Synapse):
+        stride, padding = taps.stride(origin), taps.padding(origin)
     return Path(
         source=origin.levels.source,
         weight=weight,
@@ -188,7 +185,7 @@ def _learned(
 
     Only a channel that is finer than `finest` in all of its paths is rounded again, to that step.
     """
-    trained = [_trained(term, spec) for term in parts]
+    trained = [trained_path(term, spec) for term in parts]
     lowest = min(path.exponent for path in trained if path is not None)
     worth = [path.worth / 2.0 ** (path.exponent - lowest) for path in trained if path is not None]
     learned = np.max(worth, axis=0)  # equal in all paths that are alive in a channel
@@ -203,8 +200,7 @@ def _learned(
             integers.append(numeric.to_integer(weight / scale))
             continue
         coarse = _codes(weight, scale * 2.0**exponent, bits)
-        exact = path.codes.reshape(weight.shape)
-        integers.append(np.where((learned < finest).reshape(-1, 1, 1, 1), coarse, exact))
+        integers.append(np.where((learned < finest).reshape(-1, 1, 1, 1), coarse, path.codes))
     return scale, exponents, integers
 
 
@@ -217,7 +213,7 @@ class _Trained:
     worth: Floats
 
 
-def _trained(term: Term, spec: InputSpec) -> _Trained | None:
+def trained_path(term: Term, spec: InputSpec) -> _Trained | None:
     """None for an identity, which has no codes of its own."""
     origin = term.origin
     if not isinstance(origin, Synapse):
@@ -232,9 +228,9 @@ def _trained(term: Term, spec: InputSpec) -> _Trained | None:
     unit = float(level_value(origin.levels, spec)[0])
     sign = np.where(factor < 0, -1, 1).reshape(-1, *[1] * (raw.ndim - 1))
     return _Trained(
-        codes=numeric.to_integer(raw) * sign,
+        codes=in_place(term, taps.kernel(origin, numeric.to_integer(raw) * sign)),
         exponent=int(exponent.item()),
-        worth=unit * np.abs(factor) * array(step).reshape(-1),
+        worth=in_place(term, unit * np.abs(factor) * array(step).reshape(-1)),
     )
 
 

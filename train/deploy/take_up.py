@@ -22,7 +22,7 @@ from lbq_hw.network import Layer, Network, Path
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.fold import Floats, level_value, number
 from lbq_hw.train.deploy.layer import mean_current
-from lbq_hw.train.graph import GraphError, Identity, Population, Synapse, Term, terms
+from lbq_hw.train.graph import GraphError, Identity, Population, Synapse, Term, taps, terms
 from lbq_hw.train.graph.trace import analyze
 from lbq_hw.train.neurons import LBQ, IntegrateFire, Neuron, softplus_inverse
 from lbq_hw.train.quantize import Deployed, gain
@@ -67,7 +67,7 @@ def take_up(
         scale = _scale(population, layer)
         for term, path in _pairs(population, layer):
             for norm in term.norms:
-                _set_affine(norm, torch.ones(len(scale)))
+                _set_affine(norm, torch.ones(len(_own(term, scale))))
             if isinstance(term.origin, Synapse):
                 _set_weight(term, path, scale, spec, own=[n for n in term.norms if users[n] == 1])
         constant = layer.bias * 2.0**-layer.fraction_bits
@@ -91,8 +91,8 @@ def take_up_steps(model: nn.Module, spec: InputSpec, network: Network) -> None:
             if module.bits != network.weight_bits:
                 continue
             worth = float(level_value(term.origin.levels, spec)[0])
-            worth = worth * gain(term.norms, len(scale)).abs().cpu().numpy()
-            value = scale * 2.0**path.exponent
+            value = _own(term, scale) * 2.0**path.exponent
+            worth = worth * gain(term.norms, len(value)).abs().cpu().numpy()
             if module.step.numel() == 1:
                 module.step.fill_(float(value.max() / worth.mean()))
             else:
@@ -182,15 +182,24 @@ def _set_weight(
     module = term.origin.module
     unit = level_value(term.origin.levels, spec).reshape(1, -1, 1, 1)
     worth = path.weight * (scale * 2.0**path.exponent).reshape(-1, 1, 1, 1) / unit
-    if worth.size != module.weight.numel():
-        raise TakeUpError(f"the weights of {term.origin.path!r} have another shape")
+    try:
+        worth = taps.values(term.origin, _own(term, worth), tuple(module.weight.shape))
+    except ValueError:
+        raise TakeUpError(f"the weights of {term.origin.path!r} have another shape") from None
     if own:
-        length = np.sqrt((worth**2).sum(axis=(1, 2, 3))) / CHANNEL_NORM
+        rows = worth.reshape(len(worth), -1)
+        length = np.sqrt((rows**2).sum(axis=1)) / CHANNEL_NORM
         _set_affine(own[0], torch.from_numpy(length))
-        worth = worth / np.where(length > 0, length, 1.0).reshape(-1, 1, 1, 1)
-    module.weight.copy_(torch.from_numpy(worth).reshape(module.weight.shape))
+        worth = (rows / np.where(length > 0, length, 1.0)[:, None]).reshape(worth.shape)
+    module.weight.copy_(torch.from_numpy(worth))
     if module.bias is not None:
         module.bias.zero_()
+
+
+def _own(term: Term, rows: Floats) -> Floats:
+    """Of something of each channel, what a path reaches."""
+    placed = term.placed
+    return rows if placed is None else rows[placed.first : placed.first + placed.size]
 
 
 def _set_affine(norm: nn.Module, slope: Tensor) -> None:
@@ -205,9 +214,16 @@ def _set_affine(norm: nn.Module, slope: Tensor) -> None:
 
 
 def _set_bias(population: Population, constant: Floats) -> None:
-    """Where a population has its constant: in the last norm of a path, or in a layer."""
-    value = torch.from_numpy(constant)
+    """Where a population has its constant: in the last norm of a path, or in a layer; joined parts
+    have theirs each."""
     parts = list(terms(population.current))
+    for placed in dict.fromkeys(term.placed for term in parts):
+        own = [term for term in parts if term.placed is placed]
+        _set_part(population, own, _own(own[0], constant))
+
+
+def _set_part(population: Population, parts: list[Term], constant: Floats) -> None:
+    value = torch.from_numpy(constant)
     for term in parts:
         if term.norms:
             last = term.norms[-1]

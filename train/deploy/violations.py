@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -11,7 +12,9 @@ from lbq_hw import numeric
 from lbq_hw.network import INPUT
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.input import input_paddings
+from lbq_hw.train.deploy.rounding import trained_path
 from lbq_hw.train.graph import READOUT, Analysis, Population, Synapse, Violation, terms
+from lbq_hw.train.quantize import Deployed
 
 _ROLES = {INPUT: "input", READOUT: "readout"}
 
@@ -22,6 +25,7 @@ def find_violations(found: Analysis, spec: InputSpec) -> list[Violation]:
     for population in found.populations:
         reasons += _neuron(population)
         reasons += _values(population)
+        reasons += _scales(population, spec)
     return list(dict.fromkeys([*reasons, *_mean(found, spec)]))
 
 
@@ -74,6 +78,27 @@ def _values(population: Population) -> Iterator[Violation]:
                 reason=f"{' and '.join(broken)} must be finite, and some of it is not",
                 mend="train it again from a checkpoint before it diverged",
             )
+
+
+def _scales(population: Population, spec: InputSpec) -> Iterator[Violation]:
+    """Weights that were quantized elsewhere, in scales that do not suit one another."""
+    parts = [term for term in terms(population.current) if isinstance(term.origin, Synapse)]
+    modules = [term.origin.module for term in parts if isinstance(term.origin, Synapse)]
+    elsewhere = [
+        isinstance(m, Deployed) and m.bits is not None and m.group is None for m in modules
+    ]
+    alone = len(parts) == 1 and population.neuron is not None
+    if not parts or not all(elsewhere) or alone:
+        return
+    worth = [trained.worth for term in parts if (trained := trained_path(term, spec)) is not None]
+    even = all(np.allclose(path, worth[0], rtol=1e-6, atol=0.0) for path in worth)
+    one = population.neuron is not None or np.allclose(worth[0], worth[0][0], rtol=1e-6, atol=0.0)
+    if not (even and one):
+        yield Violation(
+            path=population.name,
+            reason="reads weights that were quantized in scales of their own",
+            mend="use one scale for all that is added, and for all outputs of the last layer",
+        )
 
 
 def _mean(found: Analysis, spec: InputSpec) -> Iterator[Violation]:

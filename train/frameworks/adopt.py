@@ -11,17 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor, fx, nn
 
-from lbq_hw.train.frameworks import sinabs, snntorch, spikingjelly
+from lbq_hw.train.frameworks import brevitas, sinabs, snntorch, spikingjelly
 from lbq_hw.train.graph import GraphError, RefusalError, Violation
 from lbq_hw.train.graph.modes import evaluating
 from lbq_hw.train.graph.plain import LAYERS, hooks, plain
 from lbq_hw.train.graph.trace import Traced, differs, graph_of
 from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
-_FRAMEWORKS: tuple[ModuleType, ...] = (sinabs, snntorch, spikingjelly)
+_FRAMEWORKS: tuple[ModuleType, ...] = (brevitas, sinabs, snntorch, spikingjelly)
 _FLAT = (nn.Linear, nn.BatchNorm1d, nn.Flatten)
+_LINES = (nn.Conv1d, nn.MaxPool1d, nn.AvgPool1d, nn.AdaptiveMaxPool1d, nn.AdaptiveAvgPool1d)
 _IMAGES = (
     *(nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.Dropout2d),
+    *(nn.AdaptiveMaxPool2d, nn.ConstantPad2d),
 )
 
 
@@ -32,7 +34,8 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
     ``init_hidden=True``), and membranes start from rest. Its last layer is one of neurons, whose
     spikes are then averaged, or one whose current is. With `static` one image serves every timestep
     and the module takes ``(B, C, H, W)``; else it takes ``(T, B, C, H, W)``. Parameters are shared
-    with `model`, but for weights that a layer computes, which are those of now. GraphError with
+    with `model`, but for weights that a layer computes, which are those of now. A quantized ANN of
+    Brevitas is taken up with one timestep. GraphError with
     every place that has no exact form. Export compares the network's layers with `model` itself.
     """
     graph = graph_of(model, _Tracer(), training=False)
@@ -89,13 +92,16 @@ class _Tracer(fx.Tracer):
 
 
 def _axes(node: fx.Node, root: nn.Module) -> int:
-    """How many axes a neuron's membrane has beside the batch: 1 behind what is flat, else 3."""
+    """How many axes a neuron's membrane has beside the batch: 1 behind what is flat, 2 behind what
+    acts on lines, else 3."""
     while node.all_input_nodes:
         node = node.all_input_nodes[0]
         if node.op == "call_module":
             module = root.get_submodule(str(node.target))
             if isinstance(module, _FLAT):
                 return 1
+            if isinstance(module, _LINES):
+                return 2
             if isinstance(module, _IMAGES):
                 return 3
         elif node.target in (torch.flatten, "flatten", "view", "reshape", torch.reshape):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from torch import fx, nn
 
 from lbq_hw.network import Shape, Window
+from lbq_hw.train.graph.windows import NO_SIDES, Sides
 from lbq_hw.train.neurons import Neuron
 
 READOUT = "logits"  # the name of the population that has no neuron
@@ -54,8 +55,9 @@ class RefusalError(ValueError):
 class Levels:
     """Burst levels of `neuron` (None: input pixels) on their way to a consumer.
 
-    `shape` is the one after pooling; flattening leaves it alone, since weights see images. A sum
-    over the window of `sum_pool` is divided by `divisor`: by the window's size in an average.
+    `shape` is the one after pooling and padding; flattening leaves it alone, since weights see
+    images. A sum over the window of `sum_pool` is divided by `divisor`: by the window's size in an
+    average. `pad` are zeros around the pooled image, which the layer that reads it must pad.
     """
 
     source: str
@@ -64,6 +66,7 @@ class Levels:
     max_pool: Window | None = None
     sum_pool: Window | None = None
     divisor: int = 1
+    pad: Sides = NO_SIDES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +75,7 @@ class Synapse:
 
     levels: Levels
     path: str
-    module: nn.Conv2d | nn.Linear
+    module: nn.Conv2d | nn.Conv1d | nn.Linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,33 +95,51 @@ class Sum:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A current of `size` channels, from channel `first` on of a readout of all `channels`."""
+
+    current: Current
+    first: int
+    size: int
+    channels: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Readout:
     """The mean over time of a current, or of spikes, or the current itself at T = 1."""
 
     current: Current
 
 
-Current = Synapse | Identity | Norm | Sum
-Value = Levels | Synapse | Identity | Norm | Sum | Readout | None  # None: no meaning here
+Current = Synapse | Identity | Norm | Sum | Placed
+Value = Levels | Current | Readout | None  # None: no meaning here
 
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """One path of a current: its origin and the norms that scale it, innermost first."""
+    """One path of a current: its origin and the norms that scale it, innermost first.
+
+    `placed` where it reaches some of the channels alone.
+    """
 
     origin: Synapse | Identity
     norms: tuple[nn.Module, ...]
+    placed: Placed | None = None
 
 
-def terms(current: Current, norms: tuple[nn.Module, ...] = ()) -> Iterator[Term]:
+def terms(
+    current: Current, norms: tuple[nn.Module, ...] = (), placed: Placed | None = None
+) -> Iterator[Term]:
     """The paths a current is the sum of."""
     if isinstance(current, Norm):
-        yield from terms(current.current, (current.module, *norms))
+        yield from terms(current.current, (current.module, *norms), placed)
     elif isinstance(current, Sum):
         for part in current.currents:
-            yield from terms(part, norms)
+            yield from terms(part, norms, placed)
+    elif isinstance(current, Placed):
+        yield from terms(current.current, norms, current)
     else:
-        yield Term(origin=current, norms=norms)
+        yield Term(origin=current, norms=norms, placed=placed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,11 @@ from lbq_hw.train.graph import RefusalError, Violation
 from lbq_hw.train.graph.modes import evaluating
 
 LAYERS: tuple[type[nn.Module], ...] = (
-    *(nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.MaxPool2d, nn.AvgPool2d),
-    *(nn.AdaptiveAvgPool2d, nn.Flatten, nn.Dropout, nn.Dropout2d, nn.Identity),
+    *(nn.Conv1d, nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d),
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d),
+    *(nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d),
+    *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ConstantPad1d, nn.ConstantPad2d),
+    *(nn.Flatten, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity),
 )
 """The layers of torch that are read, and of which there may be subclasses."""
 
@@ -70,7 +73,7 @@ def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
         raise RefusalError(
             "its forward was replaced, and is not that of its class", "put it into a class"
         )
-    if issubclass(kind, nn.Conv2d | nn.Linear):
+    if issubclass(kind, nn.Conv1d | nn.Conv2d | nn.Linear):
         as_it_is = type(module) is kind and "weight" in module._parameters
         return module if as_it_is else _folded(module, kind, training=training)
     if type(module) is kind:
@@ -133,7 +136,7 @@ def _folded(module: nn.Module, kind: type[nn.Module], *, training: bool) -> nn.M
             graph = _WeightTracer().trace(copied)
         weight, bias, options = _called(graph, copied, kind)
     except Exception:  # whatever a user's forward raises, it is not one convolution
-        what = "convolution" if kind is nn.Conv2d else "product with its weights"
+        what = "product with its weights" if kind is nn.Linear else "convolution"
         raise RefusalError(
             f"{name} is a {kind.__name__} whose forward is not one {what}",
             f"use nn.{kind.__name__}, and make what else it computes a layer",
@@ -154,9 +157,9 @@ def _layer(weight: Tensor, bias: Tensor | None, options: dict[str, Any]) -> nn.M
     with_bias = bias is not None
     if kernel:
         inputs *= options.get("groups", 1)
-        size = (kernel[0], kernel[1])
-        layer: nn.Conv2d | nn.Linear = nn.Conv2d(
-            inputs, outputs, size, bias=with_bias, device="meta", **options
+        conv: Any = nn.Conv2d if len(kernel) == 2 else nn.Conv1d
+        layer: nn.Module = conv(
+            inputs, outputs, tuple(kernel), bias=with_bias, device="meta", **options
         )
     else:
         layer = nn.Linear(inputs, outputs, bias=with_bias, device="meta")
@@ -177,7 +180,8 @@ def _called(
 ) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
     """Weight, bias and options of the one call that a forward consists of; ValueError if it does
     something else."""
-    names, function = (_CONV, torch.conv2d) if kind is nn.Conv2d else (_CONV[:3], F.linear)
+    functions: dict[Any, Any] = {nn.Conv1d: torch.conv1d, nn.Conv2d: torch.conv2d}
+    names, function = (_CONV[:3] if kind is nn.Linear else _CONV), functions.get(kind, F.linear)
     steps = [node for node in graph.nodes if node.op != "get_attr"]
     if [node.op for node in steps] != ["placeholder", "call_function", "output"]:
         raise ValueError("not one call")

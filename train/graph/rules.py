@@ -7,6 +7,7 @@ model and calls these methods.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from torch import fx, nn
@@ -19,6 +20,7 @@ from lbq_hw.train.graph import (
     Identity,
     Levels,
     Norm,
+    Placed,
     Population,
     Readout,
     Sum,
@@ -27,7 +29,11 @@ from lbq_hw.train.graph import (
     terms,
     windows,
 )
+from lbq_hw.train.graph.windows import NO_SIDES
 from lbq_hw.train.neurons import Neuron
+
+_READS_JOINS = "join tensors of one kind, and let layers read the join one after another"
+_READS_PADS = "let convolutions, linear layers or pools read what is padded"
 
 
 class Rules:
@@ -41,15 +47,28 @@ class Rules:
         return node.meta.get("shape", ())
 
     def _image_shape(self, node: fx.Node) -> Shape:
-        shape = self._shape(node)[1:]
-        return (shape[0], 1, 1) if len(shape) == 1 else (shape[0], shape[1], shape[2])
+        return windows.image_shape(self._shape(node))
+
+    def _identity(self, path: str, value: Value) -> Value:
+        """Levels that become a current as they are."""
+        if not isinstance(value, Levels):
+            joined = not isinstance(value, Readout | None) and any(t.placed for t in terms(value))
+            if joined:
+                self.found.refuse(path, "acts on what was joined of unlike parts", _READS_JOINS)
+            return None if joined else value
+        if value.pad != NO_SIDES:
+            self.found.refuse(path, "acts on levels that were padded", _READS_PADS)
+            return None
+        return Identity(levels=value)
 
     def neuron(self, node: fx.Node, path: str, module: Neuron, value: Value) -> Value:
         if isinstance(value, Readout):
             self.found.refuse(path, "comes after the readout", "end the model with TimeMean")
             return None
-        current = Identity(levels=value) if isinstance(value, Levels) else value
-        assert current is not None
+        current = self._identity(path, value)
+        if current is None:
+            return None
+        assert not isinstance(current, Levels | Readout)
         shape = self._image_shape(node)
         self.found.populations.append(
             Population(name=path, neuron=module, current=current, shape=shape)
@@ -57,7 +76,7 @@ class Rules:
         return Levels(source=path, neuron=module, shape=shape)
 
     def synapse(
-        self, node: fx.Node, path: str, module: nn.Conv2d | nn.Linear, value: Value
+        self, node: fx.Node, path: str, module: nn.Conv2d | nn.Conv1d | nn.Linear, value: Value
     ) -> Value:
         if not isinstance(value, Levels):
             return self._on_current(
@@ -67,18 +86,10 @@ class Rules:
                 "put a neuron in front",
             )
         source = node.all_input_nodes[0]
-        if isinstance(module, nn.Conv2d):
-            for name, wanted in (("groups", 1), ("dilation", (1, 1)), ("padding_mode", "zeros")):
-                if getattr(module, name) != wanted:
-                    self.found.refuse(
-                        path, f"{name} is {getattr(module, name)!r}", f"use {name}={wanted!r}"
-                    )
-            if windows.padding(module) is None:
+        if isinstance(module, nn.Conv2d | nn.Conv1d):
+            if module.padding_mode != "zeros":
                 self.found.refuse(
-                    path,
-                    f"padding is {module.padding!r} with a kernel of {module.kernel_size}, which "
-                    "pads one side more than the other",
-                    "use an odd kernel, or give padding in pixels",
+                    path, f"padding_mode is {module.padding_mode!r}", "use padding_mode='zeros'"
                 )
         elif len(self._shape(source)) != 2:
             self.found.refuse(path, "a linear layer acts on images", "flatten them first")
@@ -103,21 +114,22 @@ class Rules:
                 path, "has no running statistics", "build it with track_running_stats=True"
             )
             return None
-        current = Identity(levels=value) if isinstance(value, Levels) else value
-        assert current is not None
+        current = self._identity(path, value)
+        if current is None:
+            return None
+        assert not isinstance(current, Levels | Readout)
         return Norm(current=current, module=module)
 
-    def max_pool(self, path: str, pool: nn.MaxPool2d | None, value: Value) -> Value:
-        if (
-            pool is None
-            or pool.ceil_mode
-            or pool.return_indices
-            or windows.pair(pool.dilation) != (1, 1)
-        ):
+    def max_pool(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
+        pad = value.pad if isinstance(value, Levels) else NO_SIDES
+        before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
+        window = windows.maximum(node, before, after, pool, pad)
+        if window is None:
             self.found.refuse(
                 path,
                 "this form of max-pool has no integer form",
-                "use kernel, stride and padding as constants, no dilation, no ceil_mode",
+                "use kernel, stride and padding as constants, windows that divide the image, no "
+                "dilation, no ceil_mode, and pad both sides alike",
             )
             return None
         if not isinstance(value, Levels) or value.neuron is None:
@@ -127,8 +139,8 @@ class Rules:
         if value.max_pool or value.sum_pool:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
             return None
-        window = windows.of(pool)
-        return replace(value, max_pool=window, shape=window.output_shape(value.shape))
+        shape = window.output_shape(_unpadded(value))
+        return replace(value, max_pool=window, shape=shape, pad=NO_SIDES)
 
     def average(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
         if not isinstance(value, Levels):
@@ -139,21 +151,44 @@ class Rules:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
             return None
         before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
-        window = windows.average(node, before, after, pool)
+        window = windows.average(node, before, after, pool, value.pad)
         if window is None:
             mend = "average whole windows of height and width, count_include_pad=True, no ceil_mode"
+            if value.pad != NO_SIDES:
+                mend = "pad both sides alike, and less than the window"
             if pool is None:
                 mend += ", or with train.layers.TimeMean over time"
             self.found.refuse(path, "this form of average has no integer form", mend)
             return None
-        shape = window.output_shape(value.shape)
+        shape = window.output_shape(_unpadded(value))
         divisor = windows.divisor(node, pool) or window.taps
-        return replace(value, sum_pool=window, divisor=divisor, shape=shape)
+        return replace(value, sum_pool=window, divisor=divisor, shape=shape, pad=NO_SIDES)
+
+    def zero_pad(self, node: fx.Node, path: str, value: Value, layer: nn.Module | None) -> Value:
+        sides = windows.zero_pad(node, layer)
+        if sides is None:
+            self.found.refuse(path, "does not pad height and width with zeros", "use nn.ZeroPad2d")
+            return None
+        if not isinstance(value, Levels):
+            return self._on_current(
+                path, value, "pads a current", "pad the levels that the layer before it reads"
+            )
+        first, more = value.pad, sides
+        return replace(
+            value,
+            shape=self._image_shape(node),
+            pad=(
+                (first[0][0] + more[0][0], first[0][1] + more[0][1]),
+                (first[1][0] + more[1][0], first[1][1] + more[1][1]),
+            ),
+        )
 
     def flatten(self, node: fx.Node, path: str, value: Value) -> Value:
         before, after = self._shape(node.all_input_nodes[0]), self._shape(node)
-        flat = len(after) == 2 and after[0] == before[0]
-        if after != before and not (flat and isinstance(value, Levels)):
+        flat = len(after) == 2 and after[0] == before[0] and isinstance(value, Levels)
+        images = all(1 < len(shape) < 5 for shape in (before, after)) and before[:1] == after[:1]
+        same = images and windows.image_shape(before) == windows.image_shape(after)
+        if after != before and not flat and not same:
             self.found.refuse(
                 path,
                 f"reshapes {before} to {after}",
@@ -176,7 +211,7 @@ class Rules:
     def time_mean(self, path: str, value: Value) -> Value:
         if isinstance(value, Levels) and value.neuron is not None:
             return Readout(current=Identity(levels=value))
-        if isinstance(value, Synapse | Norm | Sum):
+        if isinstance(value, Synapse | Norm | Sum | Placed):
             return Readout(current=value)
         self.found.refuse(
             path,
@@ -197,15 +232,33 @@ class Rules:
         if len(shapes) != 1:
             self.found.refuse(path, f"adds unlike shapes {sorted(shapes)}", "project one of them")
             return None
-        currents = tuple(
-            Identity(levels=operand) if isinstance(operand, Levels) else operand
-            for operand in operands
-        )
+        currents = tuple(self._identity(path, operand) for operand in operands)
+        if None in currents:
+            return None
         return Sum(currents=currents)  # type: ignore[arg-type]
+
+    def join(self, path: str, operands: Sequence[tuple[Value, int]], mend: str) -> Value:
+        """What `joins.sink` has left: the parts of a readout, each with its channels."""
+        if any(value is None for value, _ in operands):
+            return None
+        channels, first, placed = sum(size for _, size in operands), 0, list[Placed]()
+        for value, size in operands:
+            current = value.current if isinstance(value, Readout) else value
+            origins = () if isinstance(current, Levels | None) else terms(current)
+            if isinstance(current, Levels | None) or any(
+                isinstance(term.origin, Identity) or term.placed for term in origins
+            ):
+                self.found.refuse(path, "joins what is not read part by part", mend)
+                return None
+            placed.append(Placed(current=current, first=first, size=size, channels=channels))
+            first += size
+        whole = Sum(currents=tuple(placed))
+        readouts = [isinstance(value, Readout) for value, _ in operands]
+        return Readout(current=whole) if all(readouts) else whole
 
     def output(self, node: fx.Node) -> Value:
         value = self.found.values.get(node.args[0]) if isinstance(node.args[0], fx.Node) else None  # type: ignore[arg-type]
-        if isinstance(value, Synapse | Norm | Sum) and self.found.timesteps == 1:
+        if isinstance(value, Synapse | Norm | Sum | Placed) and self.found.timesteps == 1:
             value = Readout(current=value)
         if isinstance(value, Readout):
             source = node.all_input_nodes[0]
@@ -222,7 +275,7 @@ class Rules:
             self.found.refuse(
                 "output",
                 f"the model returns a {returned}, not one tensor",
-                "return the logits alone",
+                "return the logits alone, or join several outputs with torch.cat(outputs, 1)",
             )
         elif not self.found.violations:
             self.found.refuse(
@@ -241,3 +294,9 @@ class Rules:
                     "its levels are used both with and without a max-pool, or with two",
                     "let every consumer read the same pooled levels",
                 )
+
+
+def _unpadded(levels: Levels) -> Shape:
+    channels, height, width = levels.shape
+    (top, bottom), (left, right) = levels.pad
+    return channels, height - top - bottom, width - left - right

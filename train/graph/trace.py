@@ -28,8 +28,8 @@ from lbq_hw.train.graph import (
     RefusalError,
     Value,
     Violation,
+    joins,
     modes,
-    windows,
 )
 from lbq_hw.train.graph.modes import evaluating
 from lbq_hw.train.graph.plain import LAYERS, check_forward, hooks, plain
@@ -44,12 +44,14 @@ class Traced(fx.GraphModule):
     """A module down to the layers of an integer network, all of them torch's own or this project's.
 
     Members: `given`, the module that it was made of, on an input of the traced one, None where it
-    was a graph itself; `refused`, what could not be read; `notes`, what its user should know.
+    was a graph itself; `refused`, what could not be read; `notes`, what its user should know;
+    `regrouped`, whether its sums are added in another order than those of the given module.
     """
 
     given: Callable[[Tensor], Tensor] | None = None
     refused: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
+    regrouped: bool = False
 
     def __init__(
         self,
@@ -192,14 +194,27 @@ def analyze(model: nn.Module, spec: InputSpec) -> Analysis:
     return _Reader(model if isinstance(model, fx.GraphModule) else trace(model), spec).read()
 
 
-_FLATTEN = {torch.flatten, "flatten", "view", "reshape", torch.reshape}
+_FLATTEN: set[Any] = {
+    *(torch.flatten, "flatten", "view", "reshape", torch.reshape),
+    *("squeeze", torch.squeeze, "unsqueeze", torch.unsqueeze),
+}
 _ADD = {operator.add, operator.iadd, torch.add, "add", "add_"}
-_AVERAGE = {F.avg_pool2d, F.adaptive_avg_pool2d, torch.mean, "mean"}
+_AVERAGE: set[Any] = {
+    *(F.avg_pool1d, F.avg_pool2d, F.adaptive_avg_pool1d, F.adaptive_avg_pool2d),
+    *(torch.mean, "mean"),
+}
+_MAXIMUM: set[Any] = {
+    *(F.max_pool1d, F.max_pool2d, F.adaptive_max_pool1d, F.adaptive_max_pool2d),
+    *(torch.amax, "amax"),
+}
 _DROPOUT = {F.dropout, F.dropout2d}
-_PASS = (nn.Dropout, nn.Dropout2d, nn.Identity, MergeTime, Scale)
+_MAX_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)
+_AVG_POOLS = (nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)
+_PADS = (nn.ConstantPad1d, nn.ConstantPad2d)  # of which those with zeros are subclasses
+_PASS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, MergeTime, Scale)
 _SUPPORTED = (
-    *(Neuron, nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten, Repeat, TimeMean),
-    *(nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, *_PASS),
+    *(Neuron, nn.Conv1d, nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten),
+    *(Repeat, TimeMean, *_MAX_POOLS, *_AVG_POOLS, *_PADS, *_PASS),
 )
 _SHAPE_QUERIES = {
     "size",
@@ -213,7 +228,9 @@ _SHAPE_QUERIES = {
 
 
 _REPEAT = "to repeat a static input over time, use train.layers.Repeat"
-_JOIN = "give each of the joined tensors a layer of its own, and add what these layers give"
+_JOIN = (
+    "join channels (dim=1), and let convolutions, linear layers, norms, neurons and pools read them"
+)
 _JOINS = ("cat", "concat", "concatenate", "stack")
 _MENDS = {
     **dict.fromkeys(_JOINS, _JOIN),
@@ -221,6 +238,7 @@ _MENDS = {
     **dict.fromkeys(("relu", "relu_", "sigmoid", "tanh"), "use a neuron of train.neurons"),
     "sum": "to read out, use train.layers.TimeMean; to pool, nn.AvgPool2d",
     "batch_norm": "use the layer nn.BatchNorm2d",
+    "conv1d": "use the layer nn.Conv1d",
     "conv2d": "use the layer nn.Conv2d",
     "linear": "use the layer nn.Linear",
 }
@@ -252,6 +270,9 @@ class _Reader:
         self._find_shapes()
         if len(self.found.violations) > known:
             return self.found  # without shapes nothing more can be said
+        if isinstance(self.root, Traced) and joins.sink(self.root):
+            self.root.regrouped = True
+            self._find_shapes()
         for node in self.root.graph.nodes:
             self.found.values[node] = self._value(node)
         self.rules.check_max_pools()
@@ -304,7 +325,8 @@ class _Reader:
             self.found.refuse(
                 path,
                 f"{type(module).__name__} has no integer form",
-                "use Conv2d, Linear, BatchNorm, MaxPool2d, AvgPool2d, Flatten and an LBQ neuron",
+                "use Conv1d, Conv2d, Linear, BatchNorm, MaxPool, AvgPool, ZeroPad2d, Flatten and "
+                "an LBQ neuron",
             )
             return None
         if isinstance(module, Neuron) or list(module.parameters(recurse=False)):
@@ -322,14 +344,16 @@ class _Reader:
             return None  # its cause has been reported
         if isinstance(module, Neuron):
             return self.rules.neuron(node, path, module, value)
-        if isinstance(module, nn.Conv2d | nn.Linear):
+        if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
             return self.rules.synapse(node, path, module, value)
         if isinstance(module, nn.BatchNorm2d | nn.BatchNorm1d):
             return self.rules.norm(path, module, value)
-        if isinstance(module, nn.MaxPool2d):
-            return self.rules.max_pool(path, module, value)
-        if isinstance(module, nn.AvgPool2d | nn.AdaptiveAvgPool2d):
+        if isinstance(module, _MAX_POOLS):
+            return self.rules.max_pool(node, path, value, module)
+        if isinstance(module, _AVG_POOLS):
             return self.rules.average(node, path, value, module)
+        if isinstance(module, _PADS):
+            return self.rules.zero_pad(node, path, value, module)
         if isinstance(module, nn.Flatten):
             return self.rules.flatten(node, path, value)
         if isinstance(module, Repeat):
@@ -356,6 +380,11 @@ class _Reader:
             return None
         if target in _ADD:
             return self.rules.sum(node, path, operands)
+        joined = joins.channels_joined(node)
+        if joined is not None:
+            sizes = (part.meta["shape"][1] for part in joined)
+            values = (self.found.values.get(part) for part in joined)
+            return self.rules.join(path, list(zip(values, sizes, strict=True)), _JOIN)
         value = operands[0] if operands else None
         if value is None:
             return None
@@ -363,8 +392,10 @@ class _Reader:
             return self.rules.flatten(node, path, value)
         if target in _AVERAGE:
             return self.rules.average(node, path, value, None)
-        if target is F.max_pool2d or name == "boolean_dispatch":
-            return self.rules.max_pool(path, windows.max_pool(node), value)
+        if target in _MAXIMUM:
+            return self.rules.max_pool(node, path, value, None)
+        if target is F.pad:
+            return self.rules.zero_pad(node, path, value, None)
         mend = _MENDS.get(name, "express it with supported layers")
         if name in _JOINS and len(node.all_input_nodes) == 1:
             mend = _REPEAT

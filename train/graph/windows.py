@@ -1,4 +1,7 @@
-"""Pooling windows, read from pools in any of torch's spellings."""
+"""Pooling windows and paddings, read from layers and functions in any of torch's spellings.
+
+A layer along one axis, such as `nn.MaxPool1d`, is one over images of one row.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from lbq_hw.network import Window
+from lbq_hw.network import Shape, Window
 
-_MAX_POOL = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
-_AVG_POOL = (
+_LINES = (nn.MaxPool1d, nn.AvgPool1d, nn.Conv1d)
+_MAX_OPTIONS = ("kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+_AVG_OPTIONS = (
     *("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad"),
     "divisor_override",
 )
+_MAX: dict[Any, type[nn.Module]] = {F.max_pool2d: nn.MaxPool2d, F.max_pool1d: nn.MaxPool1d}
+_AVG: dict[Any, type[nn.Module]] = {F.avg_pool2d: nn.AvgPool2d, F.avg_pool1d: nn.AvgPool1d}
+_OVER_AXES = {torch.mean, "mean", torch.amax, "amax"}
+
+Sides = tuple[tuple[int, int], tuple[int, int]]
+"""Pixels above and below, left and right."""
+NO_SIDES: Sides = ((0, 0), (0, 0))
 
 
 def pair(value: Any) -> tuple[int, int]:
@@ -22,58 +33,131 @@ def pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
-def padding(conv: nn.Conv2d) -> tuple[int, int] | None:
-    """A convolution's padding in pixels; None where it differs from side to side."""
+def option(layer: nn.Module, name: str, along: int) -> tuple[int, int]:
+    """An option of a layer, vertical and horizontal; a layer of one axis has `along` vertically."""
+    value: Any = getattr(layer, name)
+    if isinstance(layer, _LINES):
+        return (along, value if isinstance(value, int) else value[0])
+    return pair(value)
+
+
+def image_shape(shape: tuple[int, ...]) -> Shape:
+    """The shape of one image, which a tensor's shape with the batch tells."""
+    channels, *sides = shape[1:]
+    height, width = (1,) * (2 - len(sides)) + tuple(sides)
+    return channels, height, width
+
+
+def conv_sides(conv: nn.Conv2d | nn.Conv1d) -> Sides:
+    """What a convolution pads; "same" may pad one side more than the other."""
     if not isinstance(conv.padding, str):
-        return pair(conv.padding)
+        vertical, horizontal = option(conv, "padding", 0)
+        return ((vertical, vertical), (horizontal, horizontal))
     if conv.padding == "valid":
-        return (0, 0)
-    height, width = pair(conv.kernel_size)
-    return ((height - 1) // 2, (width - 1) // 2) if height % 2 and width % 2 else None
+        return NO_SIDES
+    kernel, dilation = option(conv, "kernel_size", 1), option(conv, "dilation", 1)
+    rows, columns = (step * (size - 1) for size, step in zip(kernel, dilation, strict=True))
+    return ((rows // 2, rows - rows // 2), (columns // 2, columns - columns // 2))
 
 
-def of(pool: nn.MaxPool2d | nn.AvgPool2d) -> Window:
-    return Window(
-        kernel=pair(pool.kernel_size), stride=pair(pool.stride), padding=pair(pool.padding)
-    )
+def zero_pad(node: fx.Node, layer: nn.Module | None) -> Sides | None:
+    """What a layer or function pads with zeros; None where it does something else."""
+    if layer is not None:
+        given: Any = getattr(layer, "padding", None)
+        zeros = getattr(layer, "value", 0) == 0
+    else:
+        options = dict(zip(("pad", "mode", "value"), node.args[1:], strict=False)) | node.kwargs
+        given = options["pad"]
+        zeros = options.get("mode", "constant") == "constant" and not options.get("value")
+    whole = isinstance(given, tuple | list) and all(type(p) is int and p >= 0 for p in given)
+    if not zeros or not whole or len(given) not in (2, 4):
+        return None
+    left, right, *vertical = given
+    top, bottom = vertical or (0, 0)
+    return ((top, bottom), (left, right))
+
+
+def of(pool: nn.Module, pad: Sides) -> Window | None:
+    """The window of a pool over what was padded; None where one side is padded more."""
+    if any(before != after for before, after in pad):
+        return None
+    kernel, stride = option(pool, "kernel_size", 1), option(pool, "stride", 1)
+    own = option(pool, "padding", 0)
+    padding = (own[0] + pad[0][0], own[1] + pad[1][0])
+    if any(pixels >= size for pixels, size in zip(padding, kernel, strict=True)):
+        return None
+    return Window(kernel=kernel, stride=stride, padding=padding)
 
 
 def _options(node: fx.Node, names: tuple[str, ...]) -> dict[str, Any]:
     return dict(zip(names, node.args[1:], strict=False)) | dict(node.kwargs)
 
 
-def max_pool(node: fx.Node) -> nn.MaxPool2d | None:
-    """The layer that a functional max-pool stands for; None where its window is computed."""
-    options = _options(node, _MAX_POOL)
+def _layer(
+    node: fx.Node, pool: nn.Module | None, kinds: dict[Any, type[nn.Module]], names: tuple[str, ...]
+) -> nn.Module | None:
+    """The layer that a functional pool stands for; None where its window is computed."""
+    if node.target not in kinds:
+        return pool
+    options = _options(node, names)
     if any(isinstance(value, fx.Node) for value in options.values()):
         return None
-    return nn.MaxPool2d(**options)
+    return kinds[node.target](**options)
 
 
 def divisor(node: fx.Node, pool: nn.Module | None) -> int | None:
     """What a pool of torch's that is told so divides sums by; None for an average."""
-    if node.target is F.avg_pool2d:
-        pool = nn.AvgPool2d(**_options(node, _AVG_POOL))
-    return pool.divisor_override if isinstance(pool, nn.AvgPool2d) else None
+    return getattr(_layer(node, pool, _AVG, _AVG_OPTIONS), "divisor_override", None)
+
+
+def maximum(
+    node: fx.Node,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    layer: nn.Module | None,
+    pad: Sides,
+) -> Window | None:
+    """The window of a max-pool over shapes before -> after; None where it has no integer form."""
+    pool = _layer(node, layer, _MAX, _MAX_OPTIONS)
+    if isinstance(pool, nn.MaxPool2d | nn.MaxPool1d):
+        plain = option(pool, "dilation", 1) == (1, 1)
+        return of(pool, pad) if plain and not (pool.ceil_mode or pool.return_indices) else None
+    if node.target in _MAX or pad != NO_SIDES or getattr(pool, "return_indices", False):
+        return None
+    return _equal(node, before, after)
 
 
 def average(
-    node: fx.Node, before: tuple[int, ...], after: tuple[int, ...], pool: nn.Module | None
+    node: fx.Node,
+    before: tuple[int, ...],
+    after: tuple[int, ...],
+    layer: nn.Module | None,
+    pad: Sides,
 ) -> Window | None:
     """The window of an average over shapes before -> after; None where it has no integer form."""
-    if len(before) != 4:
+    pool = _layer(node, layer, _AVG, _AVG_OPTIONS)
+    if isinstance(pool, nn.AvgPool2d | nn.AvgPool1d):
+        inexact = option(pool, "padding", 0) != (0, 0) and not pool.count_include_pad
+        return None if pool.ceil_mode or inexact else of(pool, pad)
+    if node.target in _AVG or pad != NO_SIDES:
         return None
-    height, width = before[2:]
-    if node.target in (torch.mean, "mean"):
+    return _equal(node, before, after)
+
+
+def _equal(node: fx.Node, before: tuple[int, ...], after: tuple[int, ...]) -> Window | None:
+    """Equal windows that cover an image, as adaptive pools and reductions of all axes have."""
+    if len(before) not in (3, 4):
+        return None
+    _, height, width = image_shape(before)
+    rows = columns = 1
+    if node.target in _OVER_AXES:
         axes: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-        whole = isinstance(axes, tuple | list) and sorted(axis % 4 for axis in axes) == [2, 3]
-        return Window(kernel=(height, width), stride=(height, width)) if whole else None
-    if node.target is F.avg_pool2d:
-        pool = nn.AvgPool2d(**_options(node, _AVG_POOL))
-    if isinstance(pool, nn.AvgPool2d):
-        inexact = pair(pool.padding) != (0, 0) and not pool.count_include_pad
-        return None if pool.ceil_mode or inexact else of(pool)
-    rows, columns = after[2:]  # adaptive: equal windows only
+        axes = [axes] if isinstance(axes, int) else axes
+        whole = isinstance(axes, tuple | list)
+        if not whole or sorted(axis % len(before) for axis in axes) != [*range(2, len(before))]:
+            return None
+    else:
+        _, rows, columns = image_shape(after)
     if height % rows or width % columns:
         return None
     kernel = (height // rows, width // columns)

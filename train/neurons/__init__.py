@@ -8,7 +8,7 @@ neuron itself adds what they would find, which for everything that sees S only t
 is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
 Here: the kinds by name. `base` has what they share, `kinds` what each is, `baselines` those of
-other papers, `integrate_fire` the neuron of networks that other frameworks have trained.
+other papers, `integrate_fire` and `uniform` those of networks that other frameworks have trained.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from lbq_hw.train.neurons.base import Neuron, Shared, softplus_inverse
 from lbq_hw.train.neurons.baselines import ILIF, LMHT, MLF
 from lbq_hw.train.neurons.integrate_fire import IntegrateFire, Spiking
 from lbq_hw.train.neurons.kinds import LBQ, BinaryLIF, QuantReLU, ReLU, Ternary
+from lbq_hw.train.neurons.uniform import UniformReLU
 
 __all__ = [
     "ILIF",
@@ -39,6 +40,7 @@ __all__ = [
     "ReLU",
     "Spiking",
     "Ternary",
+    "UniformReLU",
     "build",
     "options",
     "softplus_inverse",

@@ -54,7 +54,12 @@ class Repeated(Net):
 
 class Joined(Net):
     def body(self, x: Tensor) -> Tensor:
-        return self.n1(self.conv1(torch.cat([x, self.n2(self.conv2(x))], 1)))
+        return self.n1(self.conv1(torch.cat([x, self.n2(self.conv2(x))], 2)))
+
+
+class JoinedAndAdded(Net):
+    def body(self, x: Tensor) -> Tensor:
+        return self.n1(self.conv1(x) + torch.cat([x, self.n2(self.conv2(x))], 1))
 
 
 class JoinedWithItself(Net):
@@ -118,10 +123,17 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
             ],
         ),
         (
-            lambda: Joined(conv1=nn.Conv2d(8, 4, 3, padding=1)),
+            lambda: Joined(conv1=nn.Conv2d(4, 4, 3, stride=(2, 1), padding=1)),
             [
-                "cat (cat): the function cat has no integer form; give each of the joined tensors "
-                "a layer of its own, and add what these layers give"
+                "cat (cat): the function cat has no integer form; join channels (dim=1), and let "
+                "convolutions, linear layers, norms, neurons and pools read them"
+            ],
+        ),
+        (
+            lambda: JoinedAndAdded(conv1=nn.Conv2d(4, 8, 1), fc=nn.Linear(512, 5)),
+            [
+                "cat (cat): joins what is not read part by part; join channels (dim=1), and let "
+                "convolutions, linear layers, norms, neurons and pools read them"
             ],
         ),
         (
@@ -134,8 +146,8 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
         (
             lambda: Net(norm=GroupNorm(2, 4)),
             [
-                "norm: GroupNorm has no integer form; use Conv2d, Linear, BatchNorm, MaxPool2d, "
-                "AvgPool2d, Flatten and an LBQ neuron"
+                "norm: GroupNorm has no integer form; use Conv1d, Conv2d, Linear, BatchNorm, "
+                "MaxPool, AvgPool, ZeroPad2d, Flatten and an LBQ neuron"
             ],
         ),
         (OneNeuron, ["n1: is called more than once; give each call its own layer"]),
@@ -149,13 +161,6 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
                 "logits: 'logits' is the name of the network's readout; give the neuron another "
                 "name",
                 "input: 'input' is the name of the network's input; give the neuron another name",
-            ],
-        ),
-        (
-            lambda: Net(conv1=nn.Conv2d(4, 4, 4, padding="same")),
-            [
-                "conv1: padding is 'same' with a kernel of (4, 4), which pads one side more than "
-                "the other; use an odd kernel, or give padding in pixels"
             ],
         ),
         (lambda: broken("conv1.weight", torch.nan), [VALUES.format("conv1", "weight")]),

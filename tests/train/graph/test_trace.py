@@ -65,7 +65,7 @@ class Wrong(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(2, 4, 3, padding=1)
         self.repeat, self.n1 = Repeat(2), lbq()
-        self.grouped = nn.Conv2d(4, 4, 3, padding=1, groups=2)
+        self.mirrored = nn.Conv2d(4, 4, 3, padding=1, padding_mode="reflect")
         self.deep = nn.Conv2d(4, 4, 3, padding=1)
         self.ternary = neurons.build("ternary", timesteps=2, capacity=1)
         self.act = nn.GELU()
@@ -73,7 +73,7 @@ class Wrong(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.n1(self.repeat(self.conv1(x)))
-        y = self.ternary(self.grouped(x))
+        y = self.ternary(self.mirrored(x))
         z = self.act(self.deep(self.deep(x)))
         return self.mean(self.fc((y + z).flatten(1)))
 
@@ -83,10 +83,10 @@ def test_every_violation_is_listed_with_its_place_and_a_mend():
         integer_network(Wrong(), SPEC)
     assert str(error.value) == (
         "the model has no integer form (4 violations):\n"
-        "  grouped: groups is 2; use groups=1\n"
+        "  mirrored: padding_mode is 'reflect'; use padding_mode='zeros'\n"
         "  deep: is called more than once; give each call its own layer\n"
-        "  act: GELU has no integer form; use Conv2d, Linear, BatchNorm, MaxPool2d, AvgPool2d,"
-        " Flatten and an LBQ neuron\n"
+        "  act: GELU has no integer form; use Conv1d, Conv2d, Linear, BatchNorm, MaxPool, AvgPool,"
+        " ZeroPad2d, Flatten and an LBQ neuron\n"
         "  ternary: Ternary emits negative levels; use an LBQ neuron, whose levels are 0..N"
     )
 
