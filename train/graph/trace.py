@@ -270,7 +270,7 @@ class _Reader:
         self._find_shapes()
         if len(self.found.violations) > known:
             return self.found  # without shapes nothing more can be said
-        if isinstance(self.root, Traced) and joins.sink(self.root):
+        if isinstance(self.root, Traced) and not refused and joins.sink(self.root):
             self.root.regrouped = True
             self._find_shapes()
         for node in self.root.graph.nodes:
@@ -381,6 +381,8 @@ class _Reader:
         if target in _ADD:
             return self.rules.sum(node, path, operands)
         joined = joins.channels_joined(node)
+        if joined is not None and self.refused:
+            return None  # layers that are refused cannot be split
         if joined is not None:
             sizes = (part.meta["shape"][1] for part in joined)
             values = (self.found.values.get(part) for part in joined)
