@@ -44,14 +44,12 @@ class Traced(fx.GraphModule):
     """A module down to the layers of an integer network, all of them torch's own or this project's.
 
     Members: `given`, the module that it was made of, on an input of the traced one, None where it
-    was a graph itself; `refused`, what could not be read; `notes`, what its user should know;
-    `regrouped`, whether its sums are added in another order than those of the given module.
+    was a graph itself; `refused`, what could not be read; `notes`, what its user should know.
     """
 
     given: Callable[[Tensor], Tensor] | None = None
     refused: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
-    regrouped: bool = False
 
     def __init__(
         self,
@@ -271,7 +269,6 @@ class _Reader:
         if len(self.found.violations) > known:
             return self.found  # without shapes nothing more can be said
         if isinstance(self.root, Traced) and not refused and joins.sink(self.root):
-            self.root.regrouped = True
             self._find_shapes()
         for node in self.root.graph.nodes:
             self.found.values[node] = self._value(node)
