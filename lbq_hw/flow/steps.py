@@ -222,7 +222,7 @@ def place(job: Job, work: Path) -> str:
             path = "\n".join(f"  {line}" for line in _critical(timing))
     if not tried:
         raise FlowError(
-            f"{need(family.placer).tool.name} finds no place for all cells with the seeds "
+            f"{family.placer.name} finds no place for all cells with the seeds "
             f"{', '.join(stuck)}: try another --seed or fewer --lanes"
         )
     best = max(tried.values()) / 1e6
