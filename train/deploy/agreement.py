@@ -22,7 +22,7 @@ from lbq_hw.network import Layer, Network
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.graph import Analysis, Population
 from lbq_hw.train.graph.modes import evaluating
-from lbq_hw.train.graph.trace import Traced
+from lbq_hw.train.graph.trace import Given, Traced
 
 MOST_DIFFERENT = 0.05  # share of a layer's levels, where the weights were trained quantized
 MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer itself
@@ -165,7 +165,7 @@ def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
     if root.given is None:
         return
     try:
-        with _in_double(root):
+        with _in_double(root, root.given.module):
             ours, theirs = _both(root, root.given, spec, raw)
     except RuntimeError:  # a module that takes no other type than its own
         ours, theirs = _both(root, root.given, spec, raw)
@@ -179,28 +179,30 @@ def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
 
 
 def _both(
-    root: Traced, given: Callable[[Tensor], Tensor], spec: InputSpec, raw: NDArray[np.uint8]
+    root: Traced, given: Given, spec: InputSpec, raw: NDArray[np.uint8]
 ) -> tuple[Tensor, Tensor]:
     """Outputs of what was read, and of the module as it was given."""
     x = _input(root, spec, raw)
     with torch.no_grad(), evaluating(root):
-        return root(x), given(x)
+        return root(x), given.run(x)
 
 
 @contextmanager
-def _in_double(root: nn.Module) -> Iterator[None]:
-    """A float32 module in double precision: sums in another order move a level here and there,
+def _in_double(*modules: nn.Module) -> Iterator[None]:
+    """Modules of float32 in double precision: sums in another order move a level here and there,
     which hardly happens then. Both are the same numbers, so that going back loses nothing.
     """
-    tensors = (*root.parameters(), *root.buffers())
+    tensors = [one for module in modules for one in (*module.parameters(), *module.buffers())]
     if any(tensor.dtype != torch.float32 for tensor in tensors if tensor.is_floating_point()):
         yield
         return
-    root.double()
     try:
+        for module in modules:
+            module.double()
         yield
     finally:
-        root.float()
+        for module in modules:
+            module.float()
 
 
 def noise(spec: InputSpec, timesteps: int, count: int = 4) -> NDArray[np.uint8]:

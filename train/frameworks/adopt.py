@@ -15,7 +15,7 @@ from lbq_hw.train.frameworks import brevitas, sinabs, snntorch, spikingjelly
 from lbq_hw.train.graph import GraphError, RefusalError, Violation
 from lbq_hw.train.graph.modes import evaluating
 from lbq_hw.train.graph.plain import LAYERS, hooks, plain
-from lbq_hw.train.graph.trace import Traced, differs, graph_of
+from lbq_hw.train.graph.trace import Given, Traced, differs, graph_of
 from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
 
 _FRAMEWORKS: tuple[ModuleType, ...] = (brevitas, sinabs, snntorch, spikingjelly)
@@ -41,7 +41,7 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
     graph = graph_of(model, _Tracer(), training=False)
     other = differs(model, _Tracer, graph)
     note = f"{type(model).__name__}: {other}; the network does what the model does in evaluation"
-    given = _given(model, timesteps, static=static)
+    given = Given(model, _given(model, timesteps, static=static))
     root = Traced(model, graph, given=given, notes=[note] if other else [])
     violations = [*hooks(model), *_take_up(root, timesteps)]
     if not violations:

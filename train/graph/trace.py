@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any
@@ -40,14 +41,22 @@ from lbq_hw.train.neurons import Neuron
 _OURS = (Neuron, Repeat, MergeTime, TimeMean, Scale)
 
 
+@dataclass(frozen=True)
+class Given:
+    """A module as its user gave it, and its outputs on an input of the traced one."""
+
+    module: nn.Module
+    run: Callable[[Tensor], Tensor]
+
+
 class Traced(fx.GraphModule):
     """A module down to the layers of an integer network, all of them torch's own or this project's.
 
-    Members: `given`, the module that it was made of, on an input of the traced one, None where it
-    was a graph itself; `refused`, what could not be read; `notes`, what its user should know.
+    Members: `given`, the module that it was made of, None where it was a graph itself; `refused`,
+    what could not be read; `notes`, what its user should know.
     """
 
-    given: Callable[[Tensor], Tensor] | None = None
+    given: Given | None = None
     refused: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -56,7 +65,7 @@ class Traced(fx.GraphModule):
         root: nn.Module,
         graph: fx.Graph,
         *,
-        given: Callable[[Tensor], Tensor] | None,
+        given: Given | None,
         refused: Sequence[Violation] = (),
         notes: Sequence[str] = (),
     ) -> None:
@@ -114,7 +123,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
         notes.append(f"{name}: {reason}; the network does what the model does in evaluation")
     elif training:  # functions that are told their mode differ
         graph = graph_of(model, Tracer(), training=True)
-    root = Traced(model, graph, given=_evaluated(model), notes=notes)
+    root = Traced(model, graph, given=Given(model, _evaluated(model)), notes=notes)
     root.refused = (*refused, *_replace_layers(root, refused, training=training))
     return root
 
