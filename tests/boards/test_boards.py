@@ -169,7 +169,7 @@ def test_an_unknown_board_is_answered_with_the_nearest(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"family": "xc7"}, "family must be one of ice40, ecp5, gowin, not 'xc7'"),
+        ({"family": "xc7"}, "family must be one of ecp5, gowin, ice40, not 'xc7'"),
         ({"luts": -1}, "luts must be a non-negative integer, not -1"),
         ({"baud": 1.5}, "baud must be a non-negative integer, not 1.5"),
         ({"platform": ""}, "platform must be given for a board with a fabric"),

@@ -119,7 +119,7 @@ def test_a_program_that_the_core_refuses_is_told() -> None:
 
 
 def test_slices_of_an_entry_are_written_in_order() -> None:
-    _, program, memory = prepared(lanes=16, membrane_bits=28)
+    _, program, memory = prepared(lanes=16, membrane_bits=20)
     assert isa.PARAM.slices(program.config) == 3  # of 4 addresses
     Device(memory, program).load()
     params = [address for address in memory.order if address >> regions.SHIFT == Region.PARAMS]

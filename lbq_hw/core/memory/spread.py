@@ -134,8 +134,8 @@ class SpreadRows(wiring.Component):
 
     Timing. All that is read stays where it is in cycles without ``moves``. An address given in a
     cycle with it reaches the memory in the next such cycle, and its data are there in the cycle
-    after that, until the next such cycle. A write taken in cycle c is stored in cycle c + 1; a word
-    must not be read in the cycle in which it is written.
+    after that, until the next such cycle. A write taken in cycle c is stored in cycle c + 1; what
+    is read of its word in that cycle has no meaning.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class SpreadRows(wiring.Component):
             }
         )
 
-    def elaborate(self, platform):
+    def elaborate(self, _platform):
         m = Module()
         write, read = self.write, self.read
         parts = slices(len(write.data), self._depth)
@@ -189,6 +189,4 @@ class SpreadRows(wiring.Component):
                 get.en.eq(asked & moves),
                 read.data[bits].eq(get.data),
             ]
-            same = put.en & get.en & (put.addr == get.addr)
-            must(m, platform, ~same, "a word is read while it is written")
         return m

@@ -32,7 +32,7 @@ from lbq_hw.core.lanes.lane_group import LaneGroup
 from lbq_hw.core.memory.far_rows import FarRows
 from lbq_hw.core.memory.planes import PlaneMemory
 from lbq_hw.core.memory.rows import RowMemory
-from lbq_hw.core.memory.spread import SpreadMemory, SpreadRows
+from lbq_hw.core.memory.spread import SpreadMemory
 from lbq_hw.core.neurons.partial_sums import PartialSums
 from lbq_hw.core.payload import ScanKind
 from lbq_hw.core.scan.scanner import Scanner
@@ -47,7 +47,7 @@ SPAN = {"kind": ScanKind.CONV, "want": 1}
 
 # Ports of memories, which read unless they are told.
 QUIET: dict[type, tuple[str, ...]] = dict.fromkeys(
-    (FarRows, RowMemory, SpreadMemory, SpreadRows), ("read.en",)
+    (FarRows, RowMemory, SpreadMemory), ("read.en",)
 ) | {PlaneMemory: ("word.en", "host.en")}
 
 # What is driven in cycle after cycle, by the path of a signal; and what is said in the end.
@@ -147,11 +147,6 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "spread word": (
         lambda: SpreadMemory(width=8, depth=16),
         [{"write.en": 1, "write.addr": 3, "read.en": 1, "read.addr": 3}],
-        "a word is read while it is written",
-    ),
-    "spread row": (
-        lambda: SpreadRows(width=8, depth=16, moves=1),
-        [{"moves": 1, "write.en": 1, "write.addr": 3, "read.en": 1, "read.addr": 3}] * 2,
         "a word is read while it is written",
     ),
     "writer": (

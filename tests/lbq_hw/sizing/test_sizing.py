@@ -248,8 +248,9 @@ def test_blocks_take_the_best_shape(
     family: str, depth: int, width: int, granule: int, blocks: int
 ) -> None:
     memory = Memory(name="m", depth=depth, width=width, granule=granule)
-    assert resources.blocks(memory, family) == blocks
-    assert resources.blocks(replace(memory, clocked=False), family) == 0
+    found = families.find(family)
+    assert resources.blocks(memory, found) == blocks
+    assert resources.blocks(replace(memory, clocked=False), found) == 0
 
 
 def test_a_core_is_never_faster_than_the_board_aims_at_however_fast_its_oscillator() -> None:
@@ -281,7 +282,7 @@ def test_memories_beside_the_neurons_do_not_depend_on_the_units() -> None:
         found.append([store for store in stores if not store.name.startswith(memories._OF_UNITS)])
     assert found[0] == found[1]
     fixed = memories.fixed_blocks(config.with_(units=8), board)
-    assert fixed == sum(resources.blocks(store, "gowin") for store in found[0]) > 0
+    assert fixed == sum(resources.blocks(store, families.find("gowin")) for store in found[0]) > 0
 
 
 def test_boards_of_one_kind_have_the_same_memories() -> None:
