@@ -20,7 +20,8 @@ OTHER = "other"
 # What a kernel does, by the first of these patterns that its name has. Inductor names a kernel
 # after all that it fuses, so that one may have "convolution" in its name and be none.
 KINDS = {
-    "neurons (own kernels)": r"^(moments|(long_)?(forward|backward))_kernel",  # and norms fused with them
+    # And norms fused with them.
+    "neurons (own kernels)": r"^(moments|(long_)?(forward|backward))_kernel",
     "optimizer": r"multi_tensor|foreach|^triton_for_",
     "norms and pointwise (Inductor)": r"^triton_",
     "convolutions, to weights": r"wgrad",
