@@ -15,7 +15,7 @@ __all__ = ["Top"]
 
 class Top(Elaboratable):
     """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
-    ``bus`` on those of its SDRAM, if it has external memory. ``busy`` is the LED's, if it has one.
+    ``bus`` on those of its SDRAM, where there is one. ``busy`` is the LED's, if it has one.
     The pins of the board's `hold` are driven to their values.
 
     Its clock domain ``sync`` runs from the PLL once that is locked; `Fabric.start` has the reset

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.accelerator import accelerator
+from lbq_hw.core.accelerator import Accelerator, TapeAccelerator, accelerator
 from lbq_hw.core.bus.axi4lite import Axi4LiteSlave, axi4lite_members
 from lbq_hw.core.bus.entrance import Entrance
 from lbq_hw.core.bus.feeder import Feeder
@@ -25,6 +25,49 @@ from lbq_hw.isa.regions import Region
 __all__ = ["BUSES", "Axi4LiteCore", "BusCore", "PlainCore", "WishboneCore"]
 
 _BYTE = 8
+
+
+class _OnChip:
+    """A core that has its program in its own memories: nothing more is connected."""
+
+    def __init__(self, config: CoreConfig):
+        self._config = config
+
+    def members(self):
+        """Ports of the module."""
+        return {}
+
+    def connect(self, m, top, core):
+        """Connect them with the core."""
+
+
+class _OnTape(_OnChip):
+    """A core that reads its program through a stream of addresses and one of words."""
+
+    def members(self):
+        bits = -(-TapeFetch.ADDRESS_BITS // _BYTE) * _BYTE
+        return (
+            {"tape_works": In(1)}
+            | _axis("m_axis_tape_address", Out, bits)
+            | _axis("s_axis_tape_word", In, self._config.external)
+        )
+
+    def connect(self, m, top, core):
+        m.submodules.tape = tape = TapeFetch(word_bits=self._config.external)
+        connect(m, core.memory, tape.tape)
+        connect(m, core.host_memory, tape.host)
+        m.d.comb += [
+            tape.works.eq(top.tape_works),
+            top.m_axis_tape_address_tvalid.eq(tape.address.valid),
+            top.m_axis_tape_address_tdata.eq(tape.address.payload),
+            tape.address.ready.eq(top.m_axis_tape_address_tready),
+            tape.words.valid.eq(top.s_axis_tape_word_tvalid),
+            tape.words.payload.eq(top.s_axis_tape_word_tdata),
+            top.s_axis_tape_word_tready.eq(Const(1)),
+        ]
+
+
+_MEMORIES = {Accelerator: _OnChip, TapeAccelerator: _OnTape}
 
 
 class BusCore(wiring.Component):
@@ -69,6 +112,7 @@ class BusCore(wiring.Component):
         image: Mapping[Region, Sequence[int]] | None = None,
     ):
         self._config = config
+        self._memory = _MEMORIES[accelerator(config)](config)
         self._layout = layout
         self._logits = list(logits)
         self._image = image
@@ -78,7 +122,7 @@ class BusCore(wiring.Component):
             | _axis("s_axis_pixel", In, pixel_bits, "tuser")
             | _axis("m_axis_logit", Out, SLICE, "tlast")
             | {"irq": Out(1), "busy": Out(1), "failed": Out(1)}
-            | (self._tape_members() if config.external else {})
+            | self._memory.members()
         )
 
     def _bus_members(self, address_bits):
@@ -88,14 +132,6 @@ class BusCore(wiring.Component):
     def _connect_bus(self, m, entrance):
         """Connect them."""
         raise NotImplementedError
-
-    def _tape_members(self):
-        bits = -(-TapeFetch.ADDRESS_BITS // _BYTE) * _BYTE
-        return (
-            {"tape_works": In(1)}
-            | _axis("m_axis_tape_address", Out, bits)
-            | _axis("s_axis_tape_word", In, self._config.external)
-        )
 
     def elaborate(self, _platform):
         m = Module()
@@ -131,23 +167,8 @@ class BusCore(wiring.Component):
             self.failed.eq(feeder.failed),
         ]
         self._connect_bus(m, entrance)
-        if c.external:
-            self._connect_tape(m, core)
+        self._memory.connect(m, self, core)
         return m
-
-    def _connect_tape(self, m, core):
-        m.submodules.tape = tape = TapeFetch(word_bits=self._config.external)
-        connect(m, core.memory, tape.tape)
-        connect(m, core.host_memory, tape.host)
-        m.d.comb += [
-            tape.works.eq(self.tape_works),
-            self.m_axis_tape_address_tvalid.eq(tape.address.valid),
-            self.m_axis_tape_address_tdata.eq(tape.address.payload),
-            tape.address.ready.eq(self.m_axis_tape_address_tready),
-            tape.words.valid.eq(self.s_axis_tape_word_tvalid),
-            tape.words.payload.eq(self.s_axis_tape_word_tdata),
-            self.s_axis_tape_word_tready.eq(Const(1)),
-        ]
 
 
 class PlainCore(BusCore):
