@@ -41,7 +41,6 @@ _RANGES = {
     "layer_paths": (1, 1 << 10),
     "exponents": (0, 31),
     "identities": (0, 1),
-    "stacks": (0, 1),
     "resets": (0, 1),
     "zero_resets": (0, 1),
     "floors": (0, 1),
@@ -54,6 +53,7 @@ _RANGES = {
     "counter_bits": (8, 40),
 }
 _LATER = ("floors",)
+_FORMER = {"stacks": 0}
 _POWERS = ("lanes", "word", "summary", "units")
 LEAST_PAIR_LANES = 16
 """Lanes from which on a core may have pairs: half of a word is then whole bytes."""
@@ -110,10 +110,9 @@ class CoreConfig:
     `layer_paths`, the most paths of one layer.
 
     Abilities, left out where no network needs them: `exponents`, the largest exponent of a
-    segment; `identities`, 1 if paths may be identities; `stacks`, 1 if runs may cover several rows
-    of a source whose rows are one word; `resets`, 1 if channels have a reset of their own, else it
-    is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to zero; `floors`, 1 if
-    membranes may have a least value.
+    segment; `identities`, 1 if paths may be identities; `resets`, 1 if channels have a reset of
+    their own, else it is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to
+    zero; `floors`, 1 if membranes may have a least value.
 
     External memory: `external`, bits of its words, 16 or 32 (0: the core has none). A core with
     external memory is spread, with W = P and `partial_words` of L partial sums of `partial_bits` (a
@@ -149,7 +148,6 @@ class CoreConfig:
     layer_paths: int = 16
     exponents: int = 31
     identities: int = 1
-    stacks: int = 1
     resets: int = 1
     zero_resets: int = 0
     floors: int = 0
@@ -320,15 +318,23 @@ class CoreConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CoreConfig:
-        """Fields that are left out keep their defaults; unknown ones are refused."""
+        """Fields that are left out keep their defaults; unknown ones are refused, and so is a core
+        with an ability that cores no longer have.
+        """
         known = [field.name for field in fields(cls)]
-        decode.check_keys(values, "a core config", known, optional=known)
-        return cls(**values)
+        decode.check_keys(values, "a core config", [*known, *_FORMER], optional=[*known, *_FORMER])
+        for name, value in _FORMER.items():
+            if values.get(name, value) != value:
+                raise ValueError(f"cores no longer have {name}: build the core again")
+        return cls(**{name: value for name, value in values.items() if name not in _FORMER})
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON: names the build."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of the canonical JSON: names the build. Fields of `_FORMER` are in it, so that
+        cores that were built when there were such fields keep their digests.
+        """
+        text = json.dumps(self.to_dict() | _FORMER, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def with_(self, **changes: Any) -> CoreConfig:
         """The same config but for `changes`, checked again."""

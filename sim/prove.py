@@ -1,9 +1,10 @@
 """A bitstream's netlist as a board behind a pseudo-terminal: ``python -m lbq_hw.sim.prove``.
 
 The netlist comes from the packed file (`lbq_hw.bitstream.netlist`), the cells from ``sim/cells``,
-the pins from the board's file. The ordinary host speaks to its serial port, image by image, and all
-logits must equal the golden model's. What begins unknown is drawn anew for each seed, and stays
-unknown in a run in a four-state simulator.
+the pins from the board's file. The ordinary host speaks to its serial port, image by image and at
+the line's highest rate once the board has answered, and all logits must equal the golden model's.
+What begins unknown is drawn anew for each seed, and stays unknown in a run in a four-state
+simulator.
 """
 
 from __future__ import annotations
@@ -119,11 +120,8 @@ def run(
     images: int,
     raw: Path,
     options: Sequence[str],
-    more: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The host's facts of images on a running simulation; SimulatorError if it gives up. `more` are
-    arguments of the host.
-    """
+    """The host's facts of images on a running simulation; SimulatorError if it gives up."""
     memory = boards_bench.preloaded(packed)
     told, printed = io.StringIO(), io.StringIO()
     with (
@@ -134,7 +132,8 @@ def run(
         contextlib.redirect_stderr(told),
     ):
         arguments = ["--port", board.name, "--package", str(packed.folder), "--raw", str(raw)]
-        code = host.main([*arguments, "--images", str(images), "--compare", "--json", *more])
+        arguments += ["--baud", str(packed.clock_hz // LEAST_DIVISOR)]
+        code = host.main([*arguments, "--images", str(images), "--compare", "--json"])
     if code not in (EQUAL, DIFFERS):
         raise SimulatorError(told.getvalue().strip().splitlines()[-1])
     return json.loads(printed.getvalue())
@@ -182,8 +181,8 @@ def prove(
 
 
 def _four_states(program: Path, text: str, packed: Package, folder: Path) -> dict[str, Any]:
-    """An image of the smallest network, at the line's highest rate: what the host sends and gets is
-    recorded, and played again in Icarus.
+    """An image of the smallest network: what the host sends and gets is recorded, and played again
+    in Icarus.
     """
     small, raw, record = folder / "smallest.lbq", folder / "smallest.npy", folder / "record"
     network = four_state.smallest(packed.config)
@@ -202,8 +201,7 @@ def _four_states(program: Path, text: str, packed: Package, folder: Path) -> dic
         tape=compiled.tape if packed.config.external else b"",
         chip=None if packed.memory is None else packed.memory.described(),
     )
-    rate = ["--baud", str(packed.clock_hz // LEAST_DIVISOR)]
-    facts = run(program, probe, images=1, raw=raw, options=[f"+record={record}"], more=rate)
+    facts = run(program, probe, images=1, raw=raw, options=[f"+record={record}"])
     told = {"simulator": "Icarus, four states", "images": 1}
     if facts["differing"]:
         return told | {"equal": False, "difference": "image 0", "cycles": facts["cycles"]}

@@ -131,7 +131,7 @@ def _layer(config: CoreConfig, tables: Tables, number: int, info: LayerInfo) -> 
     own = segments[layer["segment_first"] : layer["segment_last"] + 1]
     for index in range(layer["path_first"], layer["path_last"] + 1):
         path = paths[index]
-        kind = "identity" if path["identity"] else "stacked" if path["stacked"] else "field of view"
+        kind = "identity" if path["identity"] else "field of view"
         names = ("window", "step") if config.window > 1 else ("step",)
         down, right = (
             " ".join(f"+{path[f'{axis}_{name}']}" for name in names) for axis in ("row", "column")
@@ -143,10 +143,9 @@ def _layer(config: CoreConfig, tables: Tables, number: int, info: LayerInfo) -> 
             f"of {path['column_low']}..{path['column_high']}"
         )
         for run in runs[path["run_first"] : path["run_last"] + 1]:
-            rows = f" x {run['rows_last'] + 1} rows" if run["rows_last"] else ""
             yield (
                 f"    run at row {run['row']:+} bit {run['column']:+}: "
-                f"{run['length_last'] + 1} bits{rows}, weight {run['weight']:+}"
+                f"{run['length_last'] + 1} bits, weight {run['weight']:+}"
             )
     for segment in own:
         yield (

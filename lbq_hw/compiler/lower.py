@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lbq_hw import isa
 from lbq_hw.compiler import weights, windows
 from lbq_hw.compiler.errors import CompileError
 from lbq_hw.compiler.layout import LaidOut
@@ -27,10 +26,8 @@ class LoweredPath:
     taps: Taps
     source: Tensor
     identity: bool
-    stacked: bool
     rows: Axis
     columns: Axis
-    increment: int
     tile_rows: int
     lanes: int
     runs: tuple[Run, ...]
@@ -131,7 +128,7 @@ def _refuse_hopeless(network: Network, config: CoreConfig) -> None:
 def _layer(
     layer: Layer, static: bool, tensors: dict[str, Tensor], config: CoreConfig
 ) -> LoweredLayer:
-    """Turn a layer into runs and weight rows; needs of `config` P, W, weight bits and `stacks`."""
+    """Turn a layer into runs and weight rows; needs of `config` P, W and weight bits."""
     paths: list[LoweredPath] = []
     segments: list[LoweredSegment] = []
     rows: list[Integers] = []
@@ -179,10 +176,8 @@ def _identity(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> 
         taps=taps,
         source=source,
         identity=True,
-        stacked=False,
         rows=windows.move(layer, path, source, taps, 0),
         columns=windows.move(layer, path, source, taps, 1),
-        increment=0,
         tile_rows=1 if layer.shape[0] > config.lanes else 0,
         lanes=min(config.lanes, source.pitch),
         runs=windows.tap_runs(path, source, 0, taps),
@@ -193,30 +188,17 @@ def _identity(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> 
 def _conv(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> _Block:
     path = layer.paths[number]
     height, row_rows = path.kernel[0], path.kernel[1] * source.pitch
-    increment = (row_rows - 1).bit_length()
-    stacked = (
-        config.stacks > 0
-        and not config.external
-        and path.pool is None
-        and source.row_words == 1
-        and height > 1
-        and increment <= isa.MAX_INCREMENT
-    )
-    if stacked:
-        row_rows = 1 << increment
     paths = [
         LoweredPath(
             number=number,
             taps=taps,
             source=source,
             identity=False,
-            stacked=stacked,
             rows=windows.move(layer, path, source, taps, 0),
             columns=windows.move(layer, path, source, taps, 1),
-            increment=increment if stacked else config.word_log2 * config.stacks,
             tile_rows=height * row_rows if layer.shape[0] > config.lanes else 0,
             lanes=0,
-            runs=windows.window_runs(path, source, row_rows, stacked=stacked)
+            runs=windows.window_runs(path, source, row_rows)
             if path.pool is None
             else windows.tap_runs(path, source, row_rows, taps),
         )

@@ -98,9 +98,8 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield Need(place, "a level", "planes", neurons.output_planes(layer), "planes")
     yield Need(place, "the fraction", "bits", layer.fraction_bits, "fraction_bits")
     yield Need(place, "the decay", "bits", neurons.decay(layer)[1], "decay_bits")
-    stacked = [run.rows for path in lowered.paths for run in path.runs if path.stacked]
     window = lowered.window
-    sides = [*layer.shape[1:], *layer.output_shape[1:], *stacked]
+    sides = [*layer.shape[1:], *layer.output_shape[1:]]
     sides += [
         stride + 1
         for stride, size in zip(window.stride, layer.output_shape[1:], strict=True)

@@ -18,7 +18,6 @@ def path_record(config: CoreConfig, path: LoweredPath) -> Values:
     row, pitch = source.row_words, source.pitch
     return {
         "identity": int(path.identity),
-        "stacked": int(path.stacked),
         "row_init": rows.init * row,
         "row_window": rows.window * row * pools,
         "row_step": rows.step * row,
@@ -29,7 +28,6 @@ def path_record(config: CoreConfig, path: LoweredPath) -> Values:
         "column_step": columns.step * pitch,
         "column_low": columns.low * pitch,
         "column_high": (columns.high + 1) * pitch - 1,
-        "increment": path.increment,
         "frame_words": source.frame_words if source.frames > 1 else 0,
         "tile_rows": path.tile_rows,
         "lanes": path.lanes,
@@ -82,6 +80,5 @@ def run_record(run: Run) -> Values:
         "row": run.row,
         "column": run.column,
         "length_last": run.length - 1,
-        "rows_last": run.rows - 1,
         "weight": run.weight,
     }

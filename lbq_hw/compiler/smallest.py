@@ -53,8 +53,6 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConf
     core = CoreConfig(lanes=lanes, **(least | fixed))
     drafted = draft(network, core)
     changes: dict[str, Any] = {}
-    if "stacks" not in fixed:
-        changes["stacks"] = int(any(path.stacked for low in drafted.layers for path in low.paths))
     for need in drafted.needs:
         if need.field not in fixed and need.violation(core):
             value = min(rounded(core, need.field, need.amount), largest(need.field))

@@ -18,13 +18,12 @@ Taps = tuple[tuple[int, ...], tuple[int, ...]]  # taps of a sum-pool, vertical a
 
 
 class Run(NamedTuple):
-    """Fields of a RUN record; `length` and `rows` are counts."""
+    """Fields of a RUN record; `length` is a count."""
 
     row: int
     column: int
     length: int
     weight: int
-    rows: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,21 +95,17 @@ def _strays(layer: Layer, path: Path, pool: Window, source: Tensor, axis: int) -
     return False
 
 
-def window_runs(path: Path, source: Tensor, row_rows: int, *, stacked: bool) -> tuple[Run, ...]:
-    """One run per kernel row of a convolution, or one for all rows if they are `stacked`.
-
-    `row_rows` is how many weight rows a kernel row takes.
-    """
+def window_runs(path: Path, source: Tensor, row_rows: int) -> tuple[Run, ...]:
+    """One run per kernel row of a convolution, each of which takes `row_rows` weight rows."""
     (height, width), pitch = path.kernel, source.pitch
     return tuple(
         Run(
             row=ky * source.row_words,
             column=0,
             length=width * pitch,
-            rows=height if stacked else 1,
             weight=ky * row_rows,
         )
-        for ky in range(1 if stacked else height)
+        for ky in range(height)
     )
 
 

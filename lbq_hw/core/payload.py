@@ -10,7 +10,6 @@ from amaranth import Cat, unsigned
 from amaranth.lib import data, enum
 from amaranth.utils import ceil_log2
 
-from lbq_hw import isa
 from lbq_hw.config import granule_bits
 
 __all__ = [
@@ -55,13 +54,10 @@ class ScanRequest(data.StructLayout):
         Bits below ``lo`` are dropped from the word ``lo_at`` of the span, if ``lo_en``.
     hi_en, hi_at
         Bits above ``hi`` are dropped from the word ``hi_at`` of the span, if ``hi_en``.
-    stacked : bit, if `stacks`
-        ``lo`` and ``hi`` apply to every word, whatever the four members above say. Implied by
-        IDENTITY.
+        IDENTITY: ``lo`` and ``hi`` always apply.
     row : unsigned
-        Bit b of word i of the span has the weight row ``row + (i << inc) + b``, which wraps
+        Bit b of word i of the span has the weight row ``row + i * word + b``, which wraps
         around: ``row`` may stand for a negative number. IDENTITY: the weight row is ``row``.
-    inc : unsigned, if `stacks`; else it is log2 W
     exponent : unsigned
         Power of two that the events weigh. Never rises within a step.
     """
@@ -74,9 +70,7 @@ class ScanRequest(data.StructLayout):
         span_bits: int,
         row_bits: int,
         exponent_bits: int,
-        stacks: bool,
     ):
-        several = {"stacked": 1, "inc": isa.MAX_INCREMENT.bit_length()} if stacks else {}
         super().__init__(
             {
                 "kind": ScanKind,
@@ -92,7 +86,6 @@ class ScanRequest(data.StructLayout):
                 "row": row_bits,
                 "exponent": exponent_bits,
             }
-            | several
         )
 
 

@@ -49,7 +49,6 @@ def scanner(config: CoreConfig) -> Scanner:
         granule=c.granule,
         exponent_bits=c.exponent_bits,
         identities=c.identities > 0,
-        stacks=c.stacks > 0,
     )
 
 

@@ -82,9 +82,9 @@ def _most(config: CoreConfig, records: LayerRecords) -> int:
         path = records.paths[segment["path"]]
         exponents = max(exponents, segment["exponent"])
         for run in records.runs[segment["path"]]:
-            rows, bits = run["rows_last"] + 1, run["length_last"] + 1
-            words = rows + bits // config.word + 1
-            step += 1 + WORD * words + (1 if path["identity"] else rows * bits)
+            bits = run["length_last"] + 1
+            words = bits // config.word + 2
+            step += 1 + WORD * words + (1 if path["identity"] else bits)
     loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
     steps = 1 if layer["static"] else times
     for loop in loops:

@@ -203,11 +203,11 @@ class LayerWork:
         kept = np.flatnonzero(memory.flags[word])
         run, word, request, is_end = run[kept], word[kept], request[kept], is_end[kept]
         step, column = np.divmod(run, len(columns))
-        everywhere, identity, exponent, again = self._facts()
+        identity, exponent, again = self._facts()
         bits, cycles = memory.count(
             word,
-            np.where(everywhere[column] | (word == first[run]), low[run], 0),
-            np.where(everywhere[column] | (word == last[run]), high[run], config.word - 1),
+            np.where(identity[column] | (word == first[run]), low[run], 0),
+            np.where(identity[column] | (word == last[run]), high[run], config.word - 1),
         )
         events = np.where(identity[column], np.minimum(bits, 1), cycles)
 
@@ -246,19 +246,18 @@ class LayerWork:
             acs=int(acs.sum()),
         )
 
-    def _facts(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Integers, NDArray[np.bool_]]:
-        """For each run and the end: whether bounds apply to every word; whether it is an identity;
-        its exponent; whether it is a further limb of an identity's weights.
+    def _facts(self) -> tuple[NDArray[np.bool_], Integers, NDArray[np.bool_]]:
+        """For each run and the end: whether it is an identity; its exponent; whether it is a
+        further limb of an identity's weights.
         """
         facts, seen = [], set[tuple[int, int]]()
         for segment, path, _ in self._runs:
             plane = segment["path"], segment["base"]
             again = path["identity"] and plane in seen
             seen.add(plane)
-            everywhere = path["stacked"] or path["identity"]
-            facts.append((everywhere, path["identity"], segment["exponent"], again))
-        everywhere, identity, exponent, again = np.array([*facts, (0, 0, 0, 0)]).T
-        return everywhere > 0, identity > 0, exponent, again > 0
+            facts.append((path["identity"], segment["exponent"], again))
+        identity, exponent, again = np.array([*facts, (0, 0, 0)]).T
+        return identity > 0, exponent, again > 0
 
     def _place(self, steps: Steps, segment: Values, path: Values, run: Values) -> Integers:
         """A run in all steps: first and last word, first and last bit; no word if none counts."""
@@ -268,18 +267,15 @@ class LayerWork:
         top = top + steps.wy * path["row_window"]
         left = path["column_init"] + run["column"] + steps.column * path["column_step"]
         left = left + steps.wx * path["column_window"]
-        first, last = np.maximum(top, path["row_low"]), top + run["rows_last"]
-        last = np.minimum(last, path["row_high"])
         low, high = np.maximum(left, path["column_low"]), left + run["length_last"]
         high = np.minimum(high, path["column_high"])
-        counts = (first <= last) & (low <= high)
+        there = (top >= path["row_low"]) & (top <= path["row_high"])
+        counts = there & (low <= high)
         if path["identity"]:
-            counts = (first == top) & (top <= path["row_high"])
-            counts &= (low == left) & (left <= path["column_high"])
-            first = last = top
+            counts = there & (low == left) & (left <= path["column_high"])
             low = left + steps.tile * self.config.lanes
             high = low + path["lanes"] - 1
-        first, last = base + first + low // word, base + last + high // word
+        first, last = base + top + low // word, base + top + high // word
         return np.stack((first, np.where(counts, last, first - 1), low % word, high % word))
 
 

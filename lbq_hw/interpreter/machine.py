@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.interpreter.units import Lanes, Neurons, Params, PathState, Values
 from lbq_hw.isa.contents import LayerRecords
@@ -163,23 +162,19 @@ class Machine:
                         segment["exponent"], (mask * weights[segment["weight"] + state.tile])[None]
                     )
                 continue
-            first = max(top, path["row_low"])
-            last = min(top + run["rows_last"], path["row_high"])
             low = max(left, path["column_low"])
             high = min(left + run["length_last"], path["column_high"])
-            if first > last or low > high:
+            if not path["row_low"] <= top <= path["row_high"] or low > high:
                 continue
-            begin, end = base + first + low // word, base + last + high // word + 1
+            begin, end = base + top + low // word, base + top + high // word + 1
             bits = self.planes[begin:end] & self.flags[begin:end, None]
             places = np.arange(word)
             keep = np.ones(bits.shape, np.bool_)
-            every = slice(None) if path["stacked"] else 0
-            keep[every] &= places >= low % word
-            every = slice(None) if path["stacked"] else -1
-            keep[every] &= places <= high % word
+            keep[0] &= places >= low % word
+            keep[-1] &= places <= high % word
             words, ones = np.nonzero(bits & keep)
             rows = segment["weight"] + state.tile + run["weight"] - left + ones
-            rows += (words + (begin - base - top)) << isa.increment(self.config, path)
+            rows += (words + low // word) * word
             rows &= (1 << self.config.weight_address_bits) - 1
             lanes.add(segment["exponent"], weights[rows])
             span = max(begin, (end - 1) // summary * summary)

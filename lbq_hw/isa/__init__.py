@@ -38,21 +38,16 @@ has no bits in a core that has none.
 
 *Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
 
-    top    = row + run.row                     first word of the run's first row, may lie outside
-    first  = max(top, row_low)                 last = min(top + rows_last, row_high)
+    top    = row + run.row                     first word of the run's row, may lie outside
     left   = col + run.column                  first bit of the run, may lie outside
     low    = max(left, column_low)             high = min(left + length_last, column_high)
-    nothing if first > last or low > high, else the plane words
-    base + frame + (first + low // W ... last + high // W), bits low % W of the first (of every
-    word if `stacked`) to high % W of the last (of every word if `stacked`)
+    nothing unless row_low <= top <= row_high and low <= high, else the plane words
+    base + frame + top + (low // W ... high // W), bits low % W of the first to high % W of the last
 
-`rows_last` is 0 unless the path is `stacked`, and a stacked path has rows of one word, so that
-one row is one word. The event of bit i of word ``base + frame + top + j`` uses the weight row::
+The event of bit i of word ``base + frame + top + j`` uses the weight row::
 
-    segment.weight + tile + run.weight + (j << increment) + i - left       modulo 2**address bits
+    segment.weight + tile + run.weight + j * W + i - left                  modulo 2**address bits
 
-where `increment` is log2 W, or for a stacked path log2 of the weight rows of one kernel row. A core
-without `stacks` knows only the former, and its records say 0.
 A run of an `identity` path gives one event if ``row_low <= top <= row_high and column_low <= left
 <= column_high``: its lane mask is the `lanes` bits from ``left + tile number * P`` on of row
 `top`, its weight row ``segment.weight + tile``; no event if the mask is 0.
@@ -67,21 +62,15 @@ above its `last` are errors. So are a layer with more paths than `layer_paths`, 
 that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
 times `out_plane`, a segment of a path that its layer does not have, a segment with a larger
 exponent than the one before it in its layer (sums are doubled on the way down and cannot be
-halved), and a run of several rows in a path that is not stacked. The core stops and says which
-record.
+halved). The core stops and says which record.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import Field, Number, Record, number_of
 from lbq_hw.network.neuron import FLAGS, PARAMETERS, Rule
-
-MAX_INCREMENT = 15
-"""Largest log2 of the weight rows from one word of a run to the next."""
 
 
 def _upto(name: str, meaning: str, most: Number) -> Field:
@@ -219,11 +208,6 @@ PATH = Record(
     "How the field of view of one path moves over its source tensor.",
     (
         _upto("identity", "plane bits are the lane mask; see Runs", lambda c: c.identities),
-        _upto(
-            "stacked",
-            "rows of the source are one word each and a run covers several",
-            lambda c: c.stacks,
-        ),
         _row("row_init", "row at the layer's start, in words from the plane's first"),
         _signed(
             "row_window",
@@ -242,12 +226,6 @@ PATH = Record(
         _column("column_step", "bits to the next output column"),
         _bits("column_low", "first bit that counts"),
         _bits("column_high", "last bit that counts"),
-        _upto(
-            "increment",
-            "log2 of the weight rows from one word of a run to the next; 0 if no path may be "
-            "stacked: log2 W then",
-            lambda c: MAX_INCREMENT if c.stacks else 0,
-        ),
         _frame("frame_words", "words from one timestep to the next; 0: a static source"),
         _below("tile_rows", "weight rows from one tile to the next (0: one tile)", "weight_rows"),
         _upto(
@@ -272,16 +250,11 @@ SEGMENT = Record(
 
 RUN = Record(
     "run",
-    "Taps that lie side by side in the field of view: bits of one row (stacked: of several).",
+    "Taps that lie side by side in the field of view: bits of one row.",
     (
         _row("row", "first row, from the topmost of the field of view, in words"),
         _column("column", "first bit, from the leftmost of the field of view"),
         _bits("length_last", "bits, minus 1"),
-        _upto(
-            "rows_last",
-            "rows, minus 1; 0 unless the path is stacked",
-            lambda c: c.side - 1 if c.stacks else 0,
-        ),
         _below("weight", "weight row of the first bit, from the segment's", "weight_rows"),
     ),
 )
@@ -308,11 +281,6 @@ def parameters(config: CoreConfig) -> tuple[str, ...]:
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
 """The tables of a program, each by the name of the `CoreConfig` field that sizes it."""
-
-
-def increment(config: CoreConfig, path: Mapping[str, int]) -> int:
-    """log2 of the weight rows from one word of a path's run to the next."""
-    return path["increment"] if config.stacks else config.word_log2
 
 
 class Error(Code):

@@ -19,7 +19,7 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 @cache
 def measured() -> list[dict[str, Any]]:
-    """The builds, as measured.json lists them."""
+    """The builds, as measured.json lists them: `former` are LUTs of what cores no longer have."""
     return _read(MEASURED)["builds"]
 
 

@@ -128,7 +128,6 @@ def _record_bits(config: CoreConfig) -> int:
         timesteps=max(2, c.timesteps),
         layer_paths=max(2, c.layer_paths),
         identities=1,
-        stacks=1,
     )
     return sum(record.width(able) for record in isa.TABLES.values())
 
@@ -138,8 +137,8 @@ def _spared(config: CoreConfig) -> int:
     measured on 16 lanes of an iCE40 with words of 16 bits.
     """
     c = config
-    lanes, words = (0 if c.identities else c.lanes + c.word), (0 if c.stacks else c.word)
-    return _counted(CoreConfig()) - _counted(c) + 6 * lanes + 8 * words
+    lanes = 0 if c.identities else c.lanes + c.word
+    return _counted(CoreConfig()) - _counted(c) + 6 * lanes
 
 
 def _counted(config: CoreConfig) -> int:
@@ -169,7 +168,10 @@ def _luts(family: str) -> NDArray[np.float64]:
             _logic(config, point["small"] if "small" in point else small_of(point))
             for config, point in zip(configs, points, strict=True)
         ],
-        [p["luts"] + _spared(config) for p, config in zip(points, configs, strict=True)],
+        [
+            point["luts"] - point.get("former", 0) + _spared(config)
+            for config, point in zip(configs, points, strict=True)
+        ],
     )
 
 
@@ -221,7 +223,7 @@ def compare(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "board": board.name,
                 "lanes": config.lanes,
                 "estimate": asdict(guess),
-                "luts": point["luts"],
+                "luts": point["luts"] - point.get("former", 0),
                 "block_rams": point["block_rams"],
                 "fmax_mhz": point.get("fmax_mhz"),
             }

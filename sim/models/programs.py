@@ -38,10 +38,10 @@ SMALL = CoreConfig(
 SHAPES = [
     SMALL,
     SMALL.with_(lanes=4, word=8, summary=1, units=4, layer_paths=4, decay_bits=0, fraction_bits=0),
-    SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=128, channels=8, layer_paths=1),
+    SMALL.with_(word=32, summary=8, plane_words=256, weight_rows=120, channels=8, layer_paths=1),
     SMALL.with_(timesteps=1, window=1, layer_paths=1),
-    SMALL.with_(exponents=5, identities=0, stacks=0, resets=0),
-    SMALL.with_(layer_paths=1, exponents=2, identities=0, stacks=0, resets=0),
+    SMALL.with_(exponents=5, identities=0, resets=0),
+    SMALL.with_(layer_paths=1, exponents=2, identities=0, resets=0),
     SMALL.with_(**{rule.ability: 1 for rule in RULES}),
 ]
 
@@ -119,14 +119,12 @@ class Draw:
 
     def path(self) -> int:
         config, draw = self.config, self.random
-        stacked = int(draw.random() < 0.3) * config.stacks
-        runs = [self.run(stacked) for _ in range(draw.randint(1, 3))]
+        runs = [self.run() for _ in range(draw.randint(1, 3))]
         low, left = draw.randint(0, 4), draw.randint(0, 20)
         return self.add(
             "paths",
             {
-                "identity": int(not stacked and draw.random() < 0.3) * config.identities,
-                "stacked": stacked,
+                "identity": int(draw.random() < 0.3) * config.identities,
                 "row_init": draw.randint(-9, 9),
                 "row_window": draw.randint(-3, 9),
                 "row_step": draw.randint(-3, 9),
@@ -137,8 +135,6 @@ class Draw:
                 "column_step": draw.randint(-9, 20),
                 "column_low": left,
                 "column_high": max(0, left + draw.randint(-1, 60)),
-                "increment": config.stacks
-                * draw.choice((config.word_log2, draw.randint(0, isa.MAX_INCREMENT))),
                 "frame_words": draw.randint(0, 12),
                 "tile_rows": self.most("paths", "tile_rows", 99),
                 "lanes": self.most("paths", "lanes", 99),
@@ -147,7 +143,7 @@ class Draw:
             },
         )
 
-    def run(self, stacked: int) -> int:
+    def run(self) -> int:
         draw = self.random
         return self.add(
             "runs",
@@ -155,7 +151,6 @@ class Draw:
                 "row": draw.randint(-5, 9),
                 "column": draw.randint(-9, 30),
                 "length_last": draw.choice((0, draw.randint(0, 100))),
-                "rows_last": draw.randint(0, 5) * stacked,
                 "weight": self.most("runs", "weight", 99),
             },
         )

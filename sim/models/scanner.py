@@ -20,7 +20,7 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
         bits = words[request["span"] * sizes["summary"] + index]
         if not (request["want"] >> index & 1 and bits):
             continue
-        whole = request.get("stacked") or request["kind"] is ScanKind.IDENTITY
+        whole = request["kind"] is ScanKind.IDENTITY
         low = request["lo"] if whole or (request["lo_en"] and request["lo_at"] == index) else 0
         high = (
             request["hi"]
@@ -32,8 +32,7 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
             found.append([bit - low for bit in taken])
         else:
             span = 1 << (sizes["rows"] - 1).bit_length()
-            inc = request.get("inc", sizes["word"].bit_length() - 1)
-            start = request["row"] + index * 2**inc
+            start = request["row"] + index * sizes["word"]
             found.append([(start + bit) % span for bit in taken])
     return found
 
@@ -100,9 +99,7 @@ def conv(**members: Any) -> dict:
         "lo_at": 0,
         "hi_en": 0,
         "hi_at": 0,
-        "stacked": 0,
         "row": 0,
-        "inc": 0,
         "exponent": 0,
     }
     return request | members
@@ -137,14 +134,10 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
             lo_at=source.randrange(summary),
             hi_en=source.randrange(2),
             hi_at=source.randrange(summary),
-            stacked=source.random() < 0.3,
             row=source.randrange(1 << (sizes["rows"] - 1).bit_length()),
-            inc=source.randrange(16),
             exponent=exponent,
             end=int(number == count - 1 and not alone),
         )
-        if not sizes.get("stacks", True):
-            del request["stacked"], request["inc"]
         if source.random() < 0.3 and sizes.get("identities", True):
             request["kind"] = ScanKind.IDENTITY
             request["want"] = 1 << source.randrange(summary)

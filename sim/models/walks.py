@@ -196,7 +196,7 @@ class _Walker:
         found: list[dict] = []
         for number in range(path["run_first"], path["run_last"] + 1):
             run = self.tables["runs"][number]
-            if isa.RUN.violations(self.config, run) or (run["rows_last"] and not path["stacked"]):
+            if isa.RUN.violations(self.config, run):
                 raise Stopped(isa.Error.RUN, number)
             found = self.run_requests(index, step, segment, path, run)
             self.walk.costs[-1] += max(1, len(found))
@@ -212,31 +212,30 @@ class _Walker:
         top += step["wy"] * path["row_window"]
         left = path["column_init"] + step["column"] * path["column_step"] + run["column"]
         left += step["wx"] * path["column_window"]
-        first, low = max(top, path["row_low"]), max(left, path["column_low"])
-        last = min(top + run["rows_last"], path["row_high"])
+        low = max(left, path["column_low"])
         high = min(left + run["length_last"], path["column_high"])
         weight = segment["weight"] + step["tile"] * path["tile_rows"]
-        if path["identity"]:
-            if not (first == top <= path["row_high"] and low == left <= path["column_high"]):
-                return []
-            last, low = top, left + step["tile"] * config.lanes
-            high = low
-        if first > last or low > high:
+        if not path["row_low"] <= top <= path["row_high"]:
             return []
-        begin, end = base + first + low // word, base + last + high // word
+        if path["identity"]:
+            if not low == left <= path["column_high"]:
+                return []
+            low = high = left + step["tile"] * config.lanes
+        if low > high:
+            return []
+        begin, end = base + top + low // word, base + top + high // word
         if end >= config.plane_words:
             raise Stopped(isa.Error.PLANE, index)
         lo, hi = low % word, high % word
         if path["identity"]:
             hi = (lo + path["lanes"] - 1) % word
         size = config.summary
-        stacks = {"stacked": path["stacked"], "inc": path["increment"]} if config.stacks else {}
         found = []
         for span in range(begin // size, end // size + 1):
             row = weight
             if not path["identity"]:
                 row += run["weight"] - left
-                row += (span * size - (base + top)) * (1 << isa.increment(self.config, path))
+                row += (span * size - (base + top)) * word
             words = [a for a in range(span * size, (span + 1) * size) if begin <= a <= end]
             found.append(
                 {
@@ -253,6 +252,5 @@ class _Walker:
                     "row": row % (1 << config.weight_address_bits),
                     "exponent": segment["exponent"],
                 }
-                | stacks
             )
         return found

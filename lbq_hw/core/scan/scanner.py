@@ -49,8 +49,8 @@ class Scanner(wiring.Component):
         a smaller shifter.
     exponent_bits : int
         Bits of an exponent.
-    identities, stacks : bool
-        Whether there are IDENTITY requests, and stacked ones.
+    identities : bool
+        Whether there are IDENTITY requests.
     span_queue, word_queue : int
         Requests and words that wait for their turn, at least 2 and 3.
 
@@ -78,7 +78,6 @@ class Scanner(wiring.Component):
         granule: int = 1,
         exponent_bits: int = 5,
         identities: bool = True,
-        stacks: bool = True,
         span_queue: int = 2,
         word_queue: int = 17,
     ):
@@ -115,7 +114,6 @@ class Scanner(wiring.Component):
             span_bits=span_bits,
             row_bits=row_bits,
             exponent_bits=exponent_bits,
-            stacks=stacks,
         )
         self._event = self._make_event(lanes=lanes, row_bits=row_bits, masks=identities)
         self._word_port = memory.ReadPort.Signature(addr_width=address_bits(words), shape=word)

@@ -39,8 +39,6 @@ class PathKind(NamedTuple):
     """What the runs of a path are: values of `KIND_FIELDS` of its record."""
 
     identity: Value
-    stacked: Value
-    increment: Value
     lanes: Value
 
     @classmethod
@@ -48,8 +46,6 @@ class PathKind(NamedTuple):
         """Those of `path`, and constants where the core has one case."""
         return cls(
             identity=path.identity if config.identities else Const(0),
-            stacked=path.stacked if config.stacks else Const(0),
-            increment=path.increment if config.stacks else Const(config.word_log2),
             lanes=path.lanes,
         )
 
@@ -180,7 +176,7 @@ class PlacedRun(data.StructLayout):
         Nor has it this one: nothing else has a meaning.
     base : unsigned
         First word of the plane, of this timestep.
-    top, left, rows_last, length_last
+    top, left, length_last
         The run in its plane, as in `lbq_hw.isa`.
     number : unsigned
         Number of the tile.
@@ -198,7 +194,6 @@ class PlacedRun(data.StructLayout):
             "base": offset_bits(config) + 1,
             "top": signed(config.row_offset_bits + 1),
             "left": signed(config.column_bits + 1),
-            "rows_last": run["rows_last"].width,
             "length_last": run["length_last"].width,
             "number": address_bits(config.param_tiles),
             "weight": config.weight_address_bits,

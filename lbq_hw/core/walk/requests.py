@@ -56,7 +56,6 @@ class Requests(wiring.Component):
             span_bits=config.summary_address_bits,
             row_bits=config.weight_address_bits,
             exponent_bits=config.exponent_bits,
-            stacks=config.stacks > 0,
         )
         super().__init__(
             {
@@ -89,7 +88,7 @@ class Requests(wiring.Component):
     def _stages(self):
         """What each stage holds: a run clipped, its range of spans, and what is left to cut."""
         c, placed = self._config, self.i.payload
-        row_bits, word_bits = c.weight_address_bits, c.plane_address_bits
+        row_bits = c.weight_address_bits
         # An identity may look beyond the bounds of its path by the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
         token = {"valid": 1, "end": 1, "none": 1, "exponent": c.exponent_bits}
@@ -102,11 +101,7 @@ class Requests(wiring.Component):
             "row": row_bits,
         }
         clipped = {"low": bit_bits, "high": bit_bits, "row": row_bits}
-        if c.stacks:
-            clipped |= {"base": len(placed.base), "first": word_bits, "last": word_bits}
-            clipped |= {"top": row_bits}
-        else:
-            clipped |= {"place": len(placed.base) + 1}
+        clipped |= {"place": len(placed.base) + 1}
         stages = (
             token | clipped,
             token | spans | bits | {"offset": row_bits},
@@ -130,33 +125,30 @@ class Requests(wiring.Component):
         """
         c, placed = self._config, self.i.payload
         path, kind = path_of(placed, self.only), self._kind(placed)
-        bottom = Signal(signed(len(placed.top) + 1))
         right = Signal(signed(len(placed.left) + 1))
         above, below, beside = Signal(), Signal(), Signal()
         beyond, none = Signal(), Signal()
         astray = above | beside | (placed.left > path.column_high)
         lane_0 = placed.left + (placed.number << c.lane_log2)
         m.d.comb += [
-            bottom.eq(placed.top + placed.rows_last),
             right.eq(placed.left + placed.length_last),
             above.eq(placed.top < path.row_low),
-            below.eq(bottom > path.row_high),
+            below.eq(placed.top > path.row_high),
             beside.eq(placed.left < path.column_low),
             beyond.eq(
-                bottom[-1]
+                placed.top[-1]
                 | right[-1]
                 | (~above & placed.top[len(path.row_low) :].any())
                 | (~beside & placed.left[len(path.column_low) :].any())
             ),
             none.eq(placed.none | beyond | self.stop | (kind.identity & astray)),
         ]
-        if not c.stacks:
-            with m.If(above | below):
-                m.d.comb += none.eq(1)
+        with m.If(above | below):
+            m.d.comb += none.eq(1)
         with m.If(move):
             self._follow(m, clipped, placed)
-            self._place(m, clipped, above, below, bottom)
             m.d.sync += [
+                clipped.place.eq(placed.base + placed.top),
                 clipped.valid.eq(self.i.valid & (placed.end | ~none)),
                 clipped.none.eq(none),
                 clipped.low.eq(Mux(beside, path.column_low, placed.left)),
@@ -165,22 +157,6 @@ class Requests(wiring.Component):
             ]
             with m.If(kind.identity):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
-
-    def _place(self, m, clipped, above, below, bottom):
-        """The rows of a run that count, and where they are. Where it has one row, that is either
-        there or not, and its place is all that is needed.
-        """
-        placed, path = self.i.payload, path_of(self.i.payload, self.only)
-        place = placed.base + placed.top
-        if not self._config.stacks:
-            m.d.sync += clipped.place.eq(place)
-            return
-        m.d.sync += [
-            clipped.base.eq(placed.base),
-            clipped.first.eq(Mux(above, path.row_low, placed.top)),
-            clipped.last.eq(Mux(below, path.row_high, bottom)),
-            clipped.top.eq(place),
-        ]
 
     def _range(self, m, move, clipped, ranged):
         """Find the spans of a run: their number, and how far the first begins from its row."""
@@ -191,17 +167,10 @@ class Requests(wiring.Component):
         low_bit, low_word = clipped.low[: c.word_log2], clipped.low[c.word_log2 :]
         high_bit, high_word = clipped.high[: c.word_log2], clipped.high[c.word_log2 :]
         first_span, last_span = first[c.summary_log2 :], last[c.summary_log2 :]
-        if c.stacks:
-            no_row = clipped.first > clipped.last
-            first_row, last_row = clipped.base + clipped.first, clipped.base + clipped.last
-            offset = (first_span << c.summary_log2) - clipped.top
-        else:
-            no_row, first_row, last_row = 0, clipped.place, clipped.place
-            offset = low_word - first[: c.summary_log2]
         m.d.comb += [
-            empty.eq(no_row | (clipped.low > clipped.high)),
-            first.eq(first_row + low_word),
-            last.eq(last_row + high_word),
+            empty.eq(clipped.low > clipped.high),
+            first.eq(clipped.place + low_word),
+            last.eq(clipped.place + high_word),
             outside.eq(last >= c.plane_words),
             none.eq(clipped.none | empty | outside | self.outside | self.stop),
         ]
@@ -216,7 +185,7 @@ class Requests(wiring.Component):
                 ranged.more.eq(last_span - first_span),
                 ranged.lo_at.eq(first[: c.summary_log2]),
                 ranged.hi_at.eq(last[: c.summary_log2]),
-                ranged.offset.eq(offset),
+                ranged.offset.eq(low_word - first[: c.summary_log2]),
             ]
             with m.If(clipped.valid & ~clipped.none & ~empty & outside & ~self.stop):
                 m.d.sync += self.outside.eq(1)
@@ -230,7 +199,7 @@ class Requests(wiring.Component):
         comparison in the same cycle would delay all that depends on it.
         """
         kind = self._kind(ranged)
-        ahead = (ranged.offset << kind.increment)[: len(ranged.row)]
+        ahead = (ranged.offset << self._config.word_log2)[: len(ranged.row)]
         with m.If(move):
             names = ("none", "span", "more", "lo_at", "hi_at", "lo", "hi")
             self._follow(m, cut, ranged, *names)
@@ -246,7 +215,7 @@ class Requests(wiring.Component):
                 cut.goes_on.eq(cut.more != 1),
                 cut.span.eq(cut.span + 1),
                 cut.more.eq(cut.more - 1),
-                cut.row.eq(cut.row + (self._config.summary << self._kind(cut).increment)),
+                cut.row.eq(cut.row + (self._config.summary << self._config.word_log2)),
             ]
 
     def _offer(self, m, cut):
@@ -264,8 +233,6 @@ class Requests(wiring.Component):
             request.lo_en.eq(cut.fresh),
             request.hi_en.eq(~cut.goes_on),
         ]
-        if self._config.stacks:
-            m.d.comb += [request.stacked.eq(kind.stacked), request.inc.eq(kind.increment)]
         for name in ("span", "lo", "hi", "lo_at", "hi_at", "row", "exponent"):
             m.d.comb += request[name].eq(cut[name])
         with m.If(cut.none):

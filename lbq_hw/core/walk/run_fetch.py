@@ -27,9 +27,8 @@ class RunFetch(wiring.Component):
     Timing. One run per cycle; the first run of a segment is offered 2 cycles after it was
     taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
 
-    Errors. An illegal RUN, or one of several rows in a path that is not stacked, is dropped,
-    together with all that follow; every step still has its end. ``dropping`` says so until
-    ``clear``.
+    Errors. An illegal RUN is dropped, together with all that follow; every step still has its end.
+    ``dropping`` says so until ``clear``.
 
     Members
     -------
@@ -81,16 +80,14 @@ class RunFetch(wiring.Component):
         offer = Signal(placed)
         given_path, asked_path = path_of(self.i.payload, self.only), path_of(asked, self.only)
         identity = PathKind.of(c, asked_path).identity
-        stacked = PathKind.of(c, path_of(offer, self.only)).stacked
-        last, next_run, illegal, none = Signal(), Signal(run_bits), Signal(), Signal()
+        last, next_run, none = Signal(), Signal(run_bits), Signal()
         self._find_last(m, last, asked, given_path, asked_path)
-        look, bad = self._look_at(run, offered)
+        look, illegal = self._look_at(run, offered)
         m.d.comb += [
             self.i.ready.eq(move & last),
             next_run.eq(Mux(last, given_path.run_first, asked.run + 1)),
             self.runs.en.eq(move),
             self.runs.addr.eq(next_run),
-            illegal.eq(bad | (~stacked & (offer.rows_last != 0))),
             none.eq(offer.none | illegal | self.dropping),
             self.o.valid.eq(offered.valid & (offer.end | ~none)),
             self.o.payload.eq(offer),
@@ -107,7 +104,6 @@ class RunFetch(wiring.Component):
                 offer.none.eq(asked.none),
                 offer.top.eq(asked.row + run.row),
                 offer.left.eq(asked.col + run.column),
-                offer.rows_last.eq(run.rows_last),
                 offer.length_last.eq(run.length_last),
                 offer.weight.eq(asked.weight + Mux(identity, 0, run.weight)),
             ]

@@ -24,9 +24,8 @@ class Segments(wiring.Component):
 
     Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, but every
     step that was or will be opened has its end, as a run with ``none``; ``error`` tells the first
-    in program order, once all that is before it has been offered. A run of several rows in a path
-    that is not stacked is illegal, too, and so is a segment that `SegmentFetch` refuses. ``stop``
-    drops in the same way.
+    in program order, once all that is before it has been offered. A segment that `SegmentFetch`
+    refuses is illegal, too. ``stop`` drops in the same way.
 
     Members
     -------

@@ -50,9 +50,8 @@ class Walker(wiring.Component):
     PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
     StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
     write of a step that was cut short is meaningless, but in its place. Beyond
-    `Record.violations` it refuses what `LayerLoader` does, a SEGMENT of a path that the layer does
-    not have or with a larger exponent than the SEGMENT before it in the layer, and a RUN of several
-    rows in a path that is not stacked.
+    `Record.violations` it refuses what `LayerLoader` does, and a SEGMENT of a path that the layer
+    does not have or with a larger exponent than the SEGMENT before it in the layer.
 
     ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
 

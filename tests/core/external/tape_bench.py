@@ -17,7 +17,7 @@ from lbq_hw.isa.tape import TapeItem
 
 CORE = CoreConfig(
     lanes=8, word=8, summary=8, units=2, planes=2, timesteps=2, plane_words=64, weight_rows=24,
-    channels=16, logits=8, layers=4, paths=4, segments=8, runs=12, stacks=0, external=16,
+    channels=16, logits=8, layers=4, paths=4, segments=8, runs=12, external=16,
     profile=Profile.SPREAD, partial_words=16, partial_bits=12,
 )  # fmt: skip
 """A small core; not all of its memories have a power of two of entries."""

@@ -18,7 +18,7 @@ SIZES = [
     {"lanes": 8, "word": 16, "summary": 8, "words": 64, "rows": 100},
     {"lanes": 16, "word": 16, "summary": 1, "words": 24, "rows": 1 << 12},
     {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "exponent_bits": 2}
-    | {"identities": False, "stacks": False},
+    | {"identities": False},
 ]
 ALONE = {"bits": 0, "exponent": 1, "end": 1, "many": 0}
 """A `Word` that is the end of a step and no more."""
@@ -37,7 +37,6 @@ def layouts(
         span_bits=span_bits,
         row_bits=row_bits,
         exponent_bits=exponent_bits,
-        stacks=sizes.get("stacks", True),
     )
     entry = Word(
         word=word,
@@ -107,15 +106,13 @@ def entries(request: dict, words: list[int], sizes: dict) -> list[dict]:
         if not request["want"] >> index & 1:
             continue
         low, high = 0, sizes["word"] - 1
-        every = identity or request.get("stacked")
-        if every or (request["lo_en"] and request["lo_at"] == index):
+        if identity or (request["lo_en"] and request["lo_at"] == index):
             low = request["lo"]
-        if every or (request["hi_en"] and request["hi_at"] == index):
+        if identity or (request["hi_en"] and request["hi_at"] == index):
             high = request["hi"]
         word = words[request["span"] * sizes["summary"] + index]
         kept = sum(1 << bit for bit in range(low, high + 1) if word >> bit & 1)
-        inc = request.get("inc", sizes["word"].bit_length() - 1)
-        row = request["row"] + (0 if identity else index << inc)
+        row = request["row"] + (0 if identity else index * sizes["word"])
         lanes = {"lo": request["lo"], "identity": int(identity)}
         end = request["end"] and not request["want"] >> index + 1
         many = (not identity and kept.bit_count() > 1) or (kept and end and request["exponent"])

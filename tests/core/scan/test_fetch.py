@@ -69,7 +69,7 @@ def test_requests_keep_the_words_with_a_flag_and_those_without_are_dropped(
 def test_one_request_per_cycle_each_offered_in_the_next_or_told_to_be_empty(
     sizes: dict, late: bool
 ) -> None:
-    requests, _, flags = work(sizes, 2)
+    requests, _, flags = work(sizes, 4)
     kept = [item is not None for item in flagged(requests, flags)]
     block = flag_fetch(sizes, late=late)
     bench = Bench(block)

@@ -34,16 +34,16 @@ SIZES = [
     {"lanes": 64, "word": 64, "summary": 32, "words": 64, "rows": 1 << 16},
     {"lanes": 32, "word": 128, "summary": 8, "words": 64, "rows": 1 << 10, "word_queue": 5},
     {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "exponent_bits": 2}
-    | {"identities": False, "stacks": False},
+    | {"identities": False},
     {"lanes": 8, "word": 32, "summary": 4, "words": 64, "rows": 512, "identities": False},
-    {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512, "stacks": False},
+    {"lanes": 8, "word": 16, "summary": 4, "words": 64, "rows": 512},
     {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "far": True},
     {"lanes": 8, "word": 8, "summary": 4, "words": 32, "rows": 64, "far": True, "word_queue": 3},
     {"lanes": 16, "word": 16, "summary": 8, "words": 64, "rows": 512, "far": True, "pairs": True},
     {"lanes": 32, "word": 64, "summary": 4, "words": 64, "rows": 100, "far": True, "pairs": True}
     | {"word_queue": 4},
     {"lanes": 16, "word": 16, "summary": 4, "words": 32, "rows": 64, "far": True, "pairs": True}
-    | {"identities": False, "stacks": False},
+    | {"identities": False},
 ]
 
 
@@ -202,13 +202,13 @@ def last_cycle(requests: list[dict], words: list[int], *, far: bool = False) -> 
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 def test_a_dense_stream_takes_one_cycle_per_event(far: bool) -> None:
-    requests = [conv(span=span, want=15, inc=3) for span in range(4)] + [END]
+    requests = [conv(span=span, want=15) for span in range(4)] + [END]
     first = SpreadScanner.LATENCY if far else LATENCY
     assert last_cycle(requests, [0xFF] * 16, far=far) == first + 16 * 8 + 1 - 1
 
 
 def test_words_with_one_bit_each_take_one_cycle_per_event() -> None:
-    requests = [conv(span=span, want=15, inc=3) for span in range(16)] + [END]
+    requests = [conv(span=span, want=15) for span in range(16)] + [END]
     assert last_cycle(requests, [1 << i % 8 for i in range(64)]) == LATENCY + 64 + 1 - 1
 
 
@@ -238,8 +238,14 @@ def test_zero_spans_take_one_cycle_each_where_nothing_hides_them() -> None:
     assert last_cycle(requests, []) == LATENCY + 30
 
 
+def beyond_its_bit(word: int) -> dict:
+    """A request for a word, but for its lowest bit."""
+    span, index = divmod(word, SMALL["summary"])
+    return conv(span=span, want=1 << index, lo=1, lo_en=1, lo_at=index)
+
+
 def test_words_with_no_bit_in_range_take_one_cycle_each_where_nothing_hides_them() -> None:
-    requests = [conv(span=span, want=15, lo=1, hi=7, stacked=1) for span in range(10)] + [END]
+    requests = [*map(beyond_its_bit, range(40)), END]
     assert last_cycle(requests, [1] * 40) == LATENCY + 40
 
 
@@ -247,7 +253,7 @@ def test_zeros_behind_dense_words_cost_no_cycle() -> None:
     words = [0xFF, 0, 0, 0xFF, *([0] * 12), *([1] * 8)]
     dense = conv(span=0, want=15)
     zeros = [conv(span=span, want=15) for span in (1, 2, 3)]
-    dropped = [conv(span=span, want=15, lo=1, hi=7, stacked=1) for span in (4, 5)]
+    dropped = map(beyond_its_bit, range(16, 24))
     requests = [dense, dense, *zeros, *dropped] * 6 + [END]
     assert last_cycle(requests, words) == LATENCY + 6 * 32 + 1 - 1
 

@@ -95,7 +95,6 @@ def placed(
                 "base": segment["base"] + state["frame"],
                 "top": state["row"] + run["row"],
                 "left": state["col"] + run["column"],
-                "rows_last": run["rows_last"],
                 "length_last": run["length_last"],
                 "number": state["number"],
                 "weight": weight % (1 << config.weight_address_bits),

@@ -18,7 +18,7 @@ from lbq_hw.sim.models.programs import SHAPES, SMALL
 from lbq_hw.sim.models.walks import walk
 
 PARTS = isa.LAYER.slices(SMALL)
-OUTSIDE = SMALL.with_external(stacks=0)
+OUTSIDE = SMALL.with_external()
 CONFIGS = [*SHAPES, OUTSIDE]
 
 

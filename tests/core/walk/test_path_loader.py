@@ -12,7 +12,7 @@ from lbq_hw.core.walk.path_loader import PathLoader
 from lbq_hw.isa.record import SLICE
 from lbq_hw.sim.models.programs import SHAPES, SMALL, Draw
 
-OUTSIDE = SMALL.with_external(stacks=0)
+OUTSIDE = SMALL.with_external()
 CONFIGS = [*SHAPES, OUTSIDE]
 
 

@@ -28,7 +28,7 @@ from lbq_hw.sim.models.traffic import Stall, never, stalls
 
 CONFIGS = [
     *SHAPES,
-    SMALL.with_external(stacks=0),
+    SMALL.with_external(),
     SMALL.with_(profile=Profile.SPREAD),
 ]
 
@@ -92,8 +92,7 @@ def spoiled(config: CoreConfig, seed: int) -> tuple[list[int], list[dict], list[
     """Work with an illegal run in the last segment of a step, what comes out, and which it is."""
     runs, given, expected = work(config, seed)
     at = given[-1]["path"]["run_last"]
-    slots = isa.RUN.slots(config)
-    field = slots["rows_last"] if config.stacks else slots["weight"]
+    field = isa.RUN.slots(config)["weight"]
     number = next(
         i for i, item in enumerate(given)
         if item["path"]["run_first"] <= at <= item["path"]["run_last"]
@@ -117,19 +116,6 @@ def test_an_illegal_run_is_dropped_with_all_that_follow_but_ends(shape: int, rat
     [bad] = ones(seen["bad"])
     assert seen["bad_at"][bad] == at
     assert ones(seen["dropping"]) == list(range(bad + 1, len(seen["dropping"])))
-
-
-def test_a_run_of_several_rows_needs_a_stacked_path() -> None:
-    runs, given, _ = work(SMALL, 3)
-    path = dict(given[0]["path"], run_first=0, run_last=0, identity=0)
-    segment = dict(given[0], end=1, path=path | {"stacked": 0})
-    run_of_two = isa.RUN.decode(SMALL, runs[0]) | {"rows_last": 1}
-    word = isa.RUN.encode(SMALL, run_of_two)
-    _, taken, seen = run(SMALL, [word], [segment])
-    assert (only_ends(taken.payloads), len(ones(seen["bad"]))) == ([END], 1)
-    segment["path"] = path | {"stacked": 1}
-    _, taken, seen = run(SMALL, [word], [segment])
-    assert only_ends(taken.payloads) == placed(SMALL, segment, [run_of_two])
 
 
 def test_a_stop_keeps_an_error_quiet_and_a_clear_ends_the_dropping() -> None:

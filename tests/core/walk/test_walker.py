@@ -124,9 +124,9 @@ def simple(config: CoreConfig = SMALL, layers: int = 1, **changes: int) -> Table
         | {"out_base": 100, "out_row": 2, "out_plane": 4, "out_frame": 4, "out_pitch": 16}
         | {"window_row_step": 1, "window_column_step": 1, "segment_last": 1},
         "paths": dict.fromkeys(isa.PATH.slots(config), 0)
-        | {"row_step": 4, "row_high": 30, "column_step": 8, "column_high": 40, "increment": 4},
+        | {"row_step": 4, "row_high": 30, "column_step": 8, "column_high": 40},
         "segments": {"path": 0, "exponent": 1, "base": 20, "weight": 10},
-        "runs": {"row": 0, "column": 0, "length_last": 20, "rows_last": 0, "weight": 3},
+        "runs": {"row": 0, "column": 0, "length_last": 20, "weight": 3},
     }
     for name, value in changes.items():
         table, field = name.split("__")
@@ -186,7 +186,7 @@ def test_random_records_give_the_requests_and_steps_of_the_model(shape, seed):
 
 @pytest.mark.parametrize("shape", range(len(SHAPES)))
 def test_without_stalls_every_cycle_has_a_request_an_empty_run_or_a_short_step(shape):
-    tables = draw_tables(SHAPES[shape], 1 + 100 * shape, most=600)
+    tables = draw_tables(SHAPES[shape], 4 + 100 * shape, most=600)
     expected, host = check(SHAPES[shape], tables)
     longest = [max(pair) for pair in zip(expected.costs, expected.moves, strict=True)]
     assert host.ends[0][0] - host.started <= sum(longest) + expected.setup + 10
@@ -300,11 +300,7 @@ ILLEGAL = {
         {"segments__base": 200},
         {"segments__weight": 100},
     ],
-    isa.Error.RUN: [
-        {"runs__weight": 100},
-        {"runs__rows_last": 1},
-        {"runs__rows_last": 6, "paths__stacked": 1},
-    ],
+    isa.Error.RUN: [{"runs__weight": 100}],
     isa.Error.PLANE: [
         {"segments__base": 198},
         {"paths__frame_words": 170, "layers__time_last": 4},
@@ -347,7 +343,7 @@ def test_a_layer_may_begin_with_a_larger_exponent_than_the_one_before_ended_with
 
 
 def test_a_walk_after_an_error_is_not_troubled_by_it():
-    walks = check_errors(SMALL, simple(runs__rows_last=1), simple(layers=2), seed=1)
+    walks = check_errors(SMALL, simple(runs__weight=100), simple(layers=2), seed=1)
     assert [found.error for found in walks] == [isa.Error.RUN, isa.Error.NONE]
 
 

@@ -169,13 +169,13 @@ def test_the_records_of_a_small_network() -> None:
     assert (last["last"], last["readout"], last["static"]) == (1, 1, 0)
     assert [s["exponent"] for s in program.table("segments")] == [3, 2, 1, 0, 2, 1, 0]
     gathered, linear = program.table("paths")  # 18 taps of a window in 32 bits: one word
-    assert (gathered["stacked"], gathered["increment"], gathered["tile_rows"]) == (0, 0, 32)
+    assert gathered["tile_rows"] == 32
     assert (gathered["row_init"], gathered["row_step"], gathered["row_high"]) == (0, 5, 20)
     assert (gathered["column_init"], gathered["column_step"]) == (0, 32)
     assert gathered["column_high"] == 5 * 32 - 1
-    assert (linear["stacked"], linear["row_init"], linear["row_step"]) == (0, 0, 0)
+    assert (linear["row_init"], linear["row_step"]) == (0, 0)
     runs = program.table("runs")
-    assert (runs[0]["length_last"], runs[0]["rows_last"]) == (31, 0)
+    assert runs[0]["length_last"] == 31
     assert [run["weight"] for run in runs[1:]] == [0, 40, 80, 120, 160]
 
 
@@ -183,11 +183,15 @@ def test_the_records_of_a_window_that_no_word_holds() -> None:
     network = small_network()
     program = compile_network(network, smallest_for(network, lanes=4, word=16))
     window = program.table("paths")[0]  # a row of 5 pixels of 2 channels is a word
-    assert (window["stacked"], window["increment"], window["tile_rows"]) == (1, 3, 24)
+    assert window["tile_rows"] == 18
     assert (window["row_init"], window["row_step"], window["row_high"]) == (-1, 1, 4)
     assert (window["column_init"], window["column_step"], window["column_high"]) == (-2, 2, 9)
-    run = program.table("runs")[0]
-    assert (run["length_last"], run["rows_last"]) == (5, 2)
+    runs = program.table("runs")[window["run_first"] : window["run_last"] + 1]
+    assert [(run["row"], run["length_last"], run["weight"]) for run in runs] == [
+        (0, 5, 0),
+        (1, 5, 6),
+        (2, 5, 12),
+    ]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -445,8 +449,8 @@ def test_the_listing_says_how_the_input_is_gathered() -> None:
     program = compile_network(network, smallest_for(network, lanes=4, word=16))
     text = listing.text(program)
     assert "gathers" not in text
-    assert "  path 0: stacked at row -1 +1 of 0..4, bit -2 +2 of 0..9" in text
-    assert "    run at row +0 bit +0: 6 bits x 3 rows, weight +0" in text
+    assert "  path 0: field of view at row -1 +1 of 0..4, bit -2 +2 of 0..9" in text
+    assert "    run at row +2 bit +0: 6 bits, weight +12" in text
 
 
 def test_json_says_how_the_input_is_gathered() -> None:

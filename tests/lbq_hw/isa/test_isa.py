@@ -67,7 +67,7 @@ def test_the_first_field_takes_the_lowest_bits() -> None:
 
 
 def test_a_core_without_an_ability_has_no_bits_for_it() -> None:
-    config = CoreConfig(window=1, timesteps=1, layer_paths=1, identities=0, stacks=0)
+    config = CoreConfig(window=1, timesteps=1, layer_paths=1, identities=0)
     absent = {
         record.name: [name for name, slot in record.slots(config).items() if not slot.width]
         for record in isa.TABLES.values()
@@ -91,15 +91,13 @@ def test_a_core_without_an_ability_has_no_bits_for_it() -> None:
         ],
         "path": [
             "identity",
-            "stacked",
             "row_window",
             "column_window",
-            "increment",
             "frame_words",
             "lanes",
         ],
         "segment": ["path"],
-        "run": ["rows_last"],
+        "run": [],
     }
     with pytest.raises(ValueError, match=r"^path\.row_window must be 0\.\.0, not 1$"):
         isa.PATH.encode(config, dict.fromkeys(isa.PATH.slots(config), 0) | {"row_window": 1})
@@ -107,7 +105,7 @@ def test_a_core_without_an_ability_has_no_bits_for_it() -> None:
 
 def test_a_negative_value_is_kept_in_twos_complement() -> None:
     config = CoreConfig()
-    record = {"row": -1, "column": 0, "length_last": 0, "rows_last": 0, "weight": 0}
+    record = {"row": -1, "column": 0, "length_last": 0, "weight": 0}
     assert isa.RUN.encode(config, record) == (1 << config.row_offset_bits) - 1
 
 
