@@ -16,12 +16,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from lbq_hw import families
+from lbq_hw.boards.bridges import Bridge
 
 if TYPE_CHECKING:
     from lbq_hw.chips import Chip
 
 _HELPERS = (
-    "__main__", "checks", "clocks", "command", "pages", "pins", "platforms", "sources",
+    "__main__", "bridges", "checks", "clocks", "command", "pages", "pins", "platforms", "sources",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
@@ -52,9 +53,11 @@ class Board:
     `lbq_hw.chips` has, or a `Chip` of one's own; empty: there is none that a core can
     read.
 
-    Link: the resource `uart`, at `baud`; `led` lights while the core is busy; None: there is no
-    light, or its pin has another use. `hold` are resources that are driven to a constant value,
-    each as name, number and value: pins by which another chip would stop or take over the FPGA.
+    Link: the resource `uart`, at `baud` after a reset; `bridge`, the chip between it and USB, knows
+    the rates that the host may ask for; None: an adapter of the user's. `led` lights while the core
+    is busy; None: there is no light, or its pin has another use. `hold` are resources that are
+    driven to a constant value, each as name, number and value: pins by which another chip would
+    stop or take over the FPGA.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
     `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, in a
@@ -79,6 +82,7 @@ class Board:
     led: tuple[str, int] | None = ("led", 0)
     hold: tuple[tuple[str, int, int], ...] = ()
     baud: int
+    bridge: Bridge | None = None
     place: tuple[str, ...] = ()
     pack: tuple[str, ...] = ()
     program: str = ""
@@ -117,6 +121,8 @@ class Board:
             value = getattr(self, name)
             if not (isinstance(value, tuple) and all(isinstance(word, str) for word in value)):
                 raise ValueError(f"{name} must be a tuple of strings, not {value!r}")
+        if not (self.bridge is None or isinstance(self.bridge, Bridge)):
+            raise ValueError(f"bridge must be a Bridge, or None, not {self.bridge!r}")
         for name in ("uart", "led"):
             value = getattr(self, name)
             if not (_is_resource(value) or (name == "led" and value is None)):
@@ -218,6 +224,8 @@ class Board:
     def facts(self) -> dict[str, Any]:
         """Every field, for JSON."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.bridge is not None:
+            found["bridge"] = asdict(self.bridge)
         return found if isinstance(self.sdram, str) else found | {"sdram": asdict(self.sdram)}
 
 

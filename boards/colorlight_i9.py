@@ -1,6 +1,7 @@
 """Colorlight i9 on MuseLab's extension board."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import DAPLINK
 
 BOARD = Board(
     name="colorlight-i9",
@@ -16,6 +17,7 @@ BOARD = Board(
     target_hz=75_000_000,
     sdram="Colorlight",
     baud=115_200,
+    bridge=DAPLINK,
     place=("--45k", "--package", "CABGA381", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -b colorlight-i9 {}",

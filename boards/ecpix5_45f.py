@@ -1,6 +1,7 @@
 """LambdaConcept ECPIX-5 with an LFE5UM5G-45F."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT2232H
 
 BOARD = Board(
     name="ecpix5-45f",
@@ -15,6 +16,7 @@ BOARD = Board(
     pll="ehxplll",
     target_hz=80_000_000,
     baud=1_000_000,
+    bridge=FT2232H,
     place=("--um5g-45k", "--package", "CABGA554", "--speed", "8"),
     pack=("--compress",),
     program="openFPGALoader -b ecpix5 {}  # R03: -b ecpix5_r03",

@@ -1,6 +1,7 @@
 """Lattice iCE40-HX8K breakout board."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT2232H
 
 BOARD = Board(
     name="ice40-hx8k",
@@ -15,6 +16,7 @@ BOARD = Board(
     pll="sb_pll40_core",
     target_hz=48_000_000,
     baud=1_000_000,
+    bridge=FT2232H,
     place=("--hx8k", "--package", "ct256"),
     program="iceprog -S {}",
     usb="0403:6010, channel B",

@@ -1,6 +1,7 @@
 """1BitSquared iCEBreaker: UP5K with single-port memories that hold the weights."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT2232H
 
 BOARD = Board(
     name="icebreaker",
@@ -16,6 +17,7 @@ BOARD = Board(
     pll="sb_pll40_pad",
     target_hz=30_000_000,
     baud=1_000_000,
+    bridge=FT2232H,
     place=("--up5k", "--package", "sg48"),
     program="iceprog {}",
     usb="0403:6010, channel B",

@@ -1,6 +1,7 @@
 """MuseLab iCESugar: UP5K with single-port memories that hold the weights."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import DAPLINK
 
 BOARD = Board(
     name="icesugar",
@@ -16,6 +17,7 @@ BOARD = Board(
     pll="sb_pll40_pad",
     target_hz=30_000_000,
     baud=115_200,
+    bridge=DAPLINK,
     place=("--up5k", "--package", "sg48"),
     program="icesprog {}",
     usb="1d50:602b",

@@ -1,6 +1,7 @@
 """MuseLab iCESugar-pro."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import DAPLINK
 
 BOARD = Board(
     name="icesugar-pro",
@@ -16,6 +17,7 @@ BOARD = Board(
     target_hz=75_000_000,
     sdram="iCESugar-pro",
     baud=115_200,
+    bridge=DAPLINK,
     place=("--25k", "--package", "CABGA256", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -c cmsisdap --vid 0x1d50 --pid 0x602b {}",

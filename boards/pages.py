@@ -8,7 +8,7 @@ from lbq_hw import boards, families
 from lbq_hw.boards import Board, pins, sources
 from lbq_hw.markdown import table
 
-__all__ = ["first_light", "sizes", "write"]
+__all__ = ["bridges", "first_light", "sizes", "write"]
 
 
 def sizes(found: list[Board]) -> str:
@@ -36,18 +36,36 @@ def first_light(found: list[Board]) -> str:
             f"`{board.command('FILE')}`",
             board.usb,
             f"{board.baud:,}",
+            "" if board.bridge is None else f"{board.bridge.rates[0]:,}",
             _light(board),
         ]
         for board in found
         if board.family is not None
     ]
-    return table(["board", "command", "USB", "rate", "LED"], rows, words=(0, 1, 2, 4))
+    headings = ["board", "command", "USB", "rate", "highest", "LED"]
+    return table(headings, rows, words=(0, 1, 2, 5))
+
+
+def bridges(found: list[Board]) -> str:
+    """The USB bridges, what they can do, and who says so."""
+    kinds = {board.bridge.name: board.bridge for board in found if board.bridge is not None}
+    rows = [
+        [
+            name,
+            ", ".join(f"`{board.name}`" for board in found if board.bridge == bridge),
+            ", ".join(f"{rate:,}" for rate in bridge.rates),
+            bridge.source,
+        ]
+        for name, bridge in kinds.items()
+    ]
+    return table(["bridge", "boards", "rates, baud", "source"], rows, words=(0, 1, 2, 3))
 
 
 TABLES = (
     ("boards.md", "boards", sizes),
     ("boards.md", "second sources", sources.agreement),
     ("bring-up.md", "boards", first_light),
+    ("bring-up.md", "bridges", bridges),
 )
 """Pages, the words of the marks in them, and what makes the table between these."""
 

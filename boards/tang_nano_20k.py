@@ -1,6 +1,7 @@
 """Sipeed Tang Nano 20K."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import BL616
 
 BOARD = Board(
     name="tang-nano-20k",
@@ -16,6 +17,7 @@ BOARD = Board(
     target_hz=60_000_000,
     sdram="Tang Nano 20K",
     baud=115_200,
+    bridge=BL616,
     place=("--device", "GW2AR-LV18QN88C8/I7", "--vopt", "family=GW2A-18C"),
     pack=("-d", "GW2A-18C", "--sspi_as_gpio", "--mspi_as_gpio"),
     program="openFPGALoader -b tangnano20k {}",

@@ -1,6 +1,7 @@
 """Radiona ULX3S with an LFE5U-12F: the die of an LFE5U-25F, all of which the open tools use."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT231X
 
 BOARD = Board(
     name="ulx3s-12f",
@@ -17,6 +18,7 @@ BOARD = Board(
     sdram="ULX3S",
     hold=(("wifi_gpio0", 0, 1),),
     baud=1_000_000,
+    bridge=FT231X,
     place=("--12k", "--package", "CABGA381", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -b ulx3s {}",

@@ -1,6 +1,7 @@
 """Radiona ULX3S with an LFE5U-45F."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT231X
 
 BOARD = Board(
     name="ulx3s-45f",
@@ -17,6 +18,7 @@ BOARD = Board(
     sdram="ULX3S",
     hold=(("wifi_gpio0", 0, 1),),
     baud=1_000_000,
+    bridge=FT231X,
     place=("--45k", "--package", "CABGA381", "--speed", "6"),
     pack=("--compress",),
     program="openFPGALoader -b ulx3s {}",

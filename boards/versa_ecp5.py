@@ -1,6 +1,7 @@
 """Lattice Versa with an LFE5UM-45F."""
 
 from lbq_hw.boards import Board
+from lbq_hw.boards.bridges import FT2232H
 
 BOARD = Board(
     name="versa-ecp5",
@@ -15,6 +16,7 @@ BOARD = Board(
     pll="ehxplll",
     target_hz=80_000_000,
     baud=1_000_000,
+    bridge=FT2232H,
     place=("--um-45k", "--package", "CABGA381", "--speed", "8"),
     pack=("--compress",),
     program='openocd -c "adapter driver ftdi; ftdi vid_pid 0x0403 0x6010; '

@@ -44,6 +44,7 @@ MAX_MANIFEST = 1 << 20
 """Bytes of `package.json`."""
 MAX_CLOCK_HZ = 10**9
 MAX_BAUD = 10**8
+MAX_RATES = 16
 MAX_MEMORY_BITS = 1 << 28
 """Bits of weights and activations of a core: twice what the largest network of the zoo takes."""
 _AGAIN = "build it again"
@@ -80,10 +81,12 @@ class ExternalMemory:
 class Package:
     """A bitstream, the core in it, and the network for it.
 
-    `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `baked`: the network
-    is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few inputs with
-    their logits; None in a package that was written without. `tape` is empty for a core without
-    external memory; `memory` says which memory it is for, unless an older version packed it.
+    `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `rates` are those
+    that the board's USB bridge can do, highest first; none where no bridge is known. `baked`: the
+    network is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few
+    inputs with their logits; None in a package that was written without. `tape` is empty for a core
+    without external memory; `memory` says which memory it is for, unless an older version packed
+    it.
     """
 
     board: str
@@ -97,6 +100,7 @@ class Package:
     tape: bytes
     memory: ExternalMemory | None
     folder: Path
+    rates: tuple[int, ...] = ()
 
     @cached_property
     def program(self) -> Program:
@@ -124,6 +128,7 @@ class _Description:
     tape: str | None = None
     memory: ExternalMemory | None = None
     class_names: tuple[str, ...] = ()
+    rates: tuple[int, ...] = ()
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
@@ -169,6 +174,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         tape=_read_tape(folder, facts.tape, config),
         memory=facts.memory,
         folder=folder,
+        rates=facts.rates,
     )
 
 
@@ -185,11 +191,13 @@ def write(
     images: NDArray[np.uint8] | None = None,
     tape: bytes = b"",
     chip: Chip | None = None,
+    rates: tuple[int, ...] = (),
 ) -> Package:
     """Write a package, whole or not at all; one that is there is replaced at the end.
 
     `images` are raw inputs; the package gets a self-test of them and their logits. `tape` is that
-    of the program, for a core with external memory, and `chip` that memory.
+    of the program, for a core with external memory, and `chip` that memory. `rates` are those of
+    the board's USB bridge.
     """
     folder = Path(folder)
     token = secrets.token_hex(4)
@@ -209,6 +217,7 @@ def write(
         "tape": TAPE if tape else None,
         "memory": _memory(tape, chip),
         "class_names": [],
+        "rates": list(rates),
         "sha256": {},
     }
     try:
@@ -307,6 +316,9 @@ def _description(path: Path) -> _Description:
     for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
         if not 1 <= getattr(described, key) <= most:
             raise _cannot_be(path, key, getattr(described, key))
+    rates = described.rates
+    if not all(1 <= rate <= MAX_BAUD for rate in rates) or len(rates) > MAX_RATES:
+        raise _cannot_be(path, "rates", rates)
     if (memory := described.memory) is not None:
         try:
             memory.described()

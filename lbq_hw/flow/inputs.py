@@ -31,10 +31,15 @@ def key_of(
     sources: Sequence[str],
     libraries: Sequence[str],
 ) -> str:
-    """The digest for a step; the parameters are those of a `Step`, suffixes filled in."""
+    """The digest for a step; the parameters are those of a `Step`, suffixes filled in.
+
+    The board's bridge decides nothing that is built. The steps that name it depend on all sources,
+    and a board of one's own on its file.
+    """
+    board = {name: value for name, value in job.board.facts().items() if name != "bridge"}
     facts = {
         "step": name,
-        "board": job.board.facts(),
+        "board": board,
         "board file": digest(Path(job.board.file)) if job.board.file else None,
         "options": {option: _option(job, option) for option in options},
         "needs": {

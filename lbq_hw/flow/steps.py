@@ -299,6 +299,7 @@ def package(job: Job, work: Path) -> str:
         images=job.selftest.raw,
         tape=job.program.tape if job.config.external else b"",
         chip=board.chip,
+        rates=() if board.bridge is None else board.bridge.rates,
     )
     if has_fabric and (svf := commands.svf(board)):
         shutil.copyfile(job.folder / svf, work / "package" / f"{board.name}.svf")

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import numpy as np
@@ -18,7 +18,7 @@ from lbq_hw.commands.arguments import add_reading, command_parser, positive, rea
 from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
-from lbq_hw.host import ports
+from lbq_hw.host import ports, rates
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import LinkError, SerialTransport
 from lbq_hw.host.results import Measured, report, show, spoken_captures
@@ -107,29 +107,13 @@ def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Intege
 
 
 @contextmanager
-def _rate(line: SerialTransport, baud: int, packed: Package) -> Iterator[None]:
-    """The line at another rate; at the end it has the rate of the package again."""
-    if baud == packed.baud:
-        yield
-        return
-    line.set_rate(baud, clock_hz=packed.clock_hz)
-    try:
-        yield
-    finally:
-        with suppress(LinkError):  # of a line that is gone; the next host brings the core back
-            line.set_rate(packed.baud, clock_hz=packed.clock_hz)
-
-
-@contextmanager
 def _opened(args: argparse.Namespace, packed: Package) -> Iterator[SerialTransport]:
     """The line to the package's board, at the rate that was asked for."""
     port = args.port
     if port == ports.AUTO:
         port = ports.choose(ports.found(), lambda name: _answers(name, packed))
-    with (
-        SerialTransport.open(port, baud=packed.baud, timeout=args.timeout) as line,
-        _rate(line, args.baud or packed.baud, packed),
-    ):
+    baud = None if args.baud == rates.AUTO else args.baud
+    with rates.opened(packed, port, baud=baud, timeout=args.timeout) as line:
         yield line
 
 
@@ -145,7 +129,7 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
         began = line.now()
         tape, uploaded = None, False
         if program.config.external:
-            tape = _upload(args, packed, device, line, bar)
+            tape = _upload(args, device, line, bar)
             uploaded = tape.written > 0
         elif line.baked() != device.tag or args.reload:
             if args.no_load:
@@ -175,11 +159,12 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
             tape=tape,
             captures=device.captures(),
             repeats=line.repeats,
+            baud=line.baud,
         )
 
 
 def _upload(
-    args: argparse.Namespace, packed: Package, device: Device, line: SerialTransport, bar: Progress
+    args: argparse.Namespace, device: Device, line: SerialTransport, bar: Progress
 ) -> Upload:
     """What the external memory lacks, with its pieces in the first task of a bar."""
     task = bar.task_ids[0]
@@ -190,7 +175,7 @@ def _upload(
 
     return upload_tape(
         device,
-        baud=args.baud or packed.baud,
+        baud=line.baud,
         now=line.now,
         everything=args.reload,
         refuse=args.no_load,
@@ -294,7 +279,14 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     loading = parser.add_mutually_exclusive_group()
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
     loading.add_argument("--reload", action="store_true", help="upload even what is there")
-    parser.add_argument("--baud", type=positive, help="rate of the line (the package's)")
+    parser.add_argument(
+        "--baud",
+        type=_baud,
+        default=rates.AUTO,
+        metavar="N",
+        help="rate of the line; auto, the default: the highest that the board's USB bridge and its "
+        "core both can do, verified by data",
+    )
     parser.add_argument(
         "--timeout",
         type=_seconds,
@@ -303,6 +295,10 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         help="without an answer, until a frame is repeated (1)",
     )
     return parser
+
+
+def _baud(text: str) -> int | str:
+    return text if text == rates.AUTO else positive(text)
 
 
 def _seconds(text: str) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
 import serial
 
-from lbq_hw.host import clock
+from lbq_hw.host import clock, latency
 from lbq_hw.host.clock import Clock
 from lbq_hw.host.frames import Replies, Reply, Request, cuts
 from lbq_hw.host.transport import DeviceError
@@ -20,6 +20,7 @@ from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
 
 ATTEMPTS = 6
+QUICK = 0.25  # seconds that an answer may take where a rate is tried that may not work
 GREETINGS = 2  # attempts to begin a session before the core is brought back to its first rate
 WINDOW = 8
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
@@ -61,24 +62,37 @@ class SerialTransport:
     does not answer, an earlier host may have left it at another rate: a break brings it back. The
     break is a zero at the rate `SLOW`, and not one of the port, to which some USB bridges answer
     with a reset of the board or other settings of their own, and which a pseudo-terminal lacks.
+    Where a rate `first` is given, the core is asked once at that rate before all else; if it
+    answers, the session has that rate.
 
     Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
     repeat. `clock` tells these seconds: real ones, or those of a simulated board, which may be as
     slow as it likes (see `lbq_hw.host.clock`).
     """
 
-    def __init__(self, port: Port, *, timeout: float = 1.0, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        port: Port,
+        *,
+        timeout: float = 1.0,
+        clock: Clock = time.monotonic,
+        first: int | None = None,
+    ) -> None:
         self._port = port
         self._timeout = timeout
+        self._attempts = ATTEMPTS
         self._clock = clock
         self._replies = Replies()
         self._pending: list[Reply] = []
         self._sequence = secrets.randbelow(256)
         self.repeats = 0
-        self._begin()
+        if first is None or not self._answers_at(first):
+            self._begin()
 
     @classmethod
-    def open(cls, name: str, *, baud: int, timeout: float = 1.0) -> SerialTransport:
+    def open(
+        cls, name: str, *, baud: int, timeout: float = 1.0, first: int | None = None
+    ) -> SerialTransport:
         """Open a port by its name, 8N1 without flow control, at the rate of the core's reset."""
         try:
             port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
@@ -88,13 +102,8 @@ class SerialTransport:
             told = clock.of_simulation(port)
             if told is not None:
                 port.write_timeout = None  # the simulation reads on when its machine has time
-            # Else an FTDI chip keeps answers for up to 16 ms. pyserial raises ValueError for a port
-            # of Linux that has no such setting, NotImplementedError on other POSIX systems, and has
-            # no such method on Windows: the link works without.
-            if hasattr(port, "set_low_latency_mode"):
-                with contextlib.suppress(ValueError, NotImplementedError):
-                    port.set_low_latency_mode(True)
-            return cls(port, timeout=timeout, clock=told or time.monotonic)
+            latency.lower(port, name)
+            return cls(port, timeout=timeout, clock=told or time.monotonic, first=first)
         except BaseException:
             port.close()
             raise
@@ -159,12 +168,55 @@ class SerialTransport:
         """`regions.tag` of the program that the bitstream brought, if it is still whole; else 0."""
         return self.read(link.BAKED, 1)[0]
 
+    @property
+    def baud(self) -> int:
+        """The rate of the port."""
+        return self._port.baudrate
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulated board tells the time."""
+        return self._clock is not time.monotonic
+
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Within, a request is sent once, and waits for its answer for at most `QUICK` seconds."""
+        kept = self._timeout, self._attempts
+        self._timeout, self._attempts = min(self._timeout, QUICK), 1
+        try:
+            yield
+        finally:
+            self._timeout, self._attempts = kept
+
+    def begin_again(self, baud: int) -> None:
+        """Begin a new session at the rate of the core's reset, after one that did not work."""
+        kept = self._timeout
+        self._set_port(baud)
+        self._timeout = min(self._timeout, QUICK)
+        try:
+            self._drain()
+            self._begin()
+        finally:
+            self._timeout = kept
+
     def set_rate(self, baud: int, *, clock_hz: int) -> None:
         """Change the rate of both ends; ValueError where the core, at its clock, cannot have it."""
         divisor = link.divisor(clock_hz=clock_hz, baud=baud)
         request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
         self._exchange([request])
         self._set_port(baud)
+
+    def _answers_at(self, baud: int) -> bool:
+        """Begin a session at another rate; if there is no answer, the port has its own again."""
+        rate = self._port.baudrate
+        with contextlib.suppress(SilenceError, ValueError), self.hurried():  # no such rate, or core
+            self._set_port(baud)
+            self._send(bytes((link.FLAG,)))
+            self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
+            return True
+        self._set_port(rate)
+        self._replies = Replies()
+        return False
 
     def _begin(self) -> None:
         """Begin a session, if need be after a break."""
@@ -192,13 +244,14 @@ class SerialTransport:
         self._sequence = (self._sequence + 1) % 256
         return self._sequence
 
-    def _exchange(self, requests: Sequence[Request], attempts: int = ATTEMPTS) -> list[Reply]:
+    def _exchange(self, requests: Sequence[Request], attempts: int | None = None) -> list[Reply]:
         """Send requests with adjoining numbers until all are answered; the answers that came.
 
         An answer also stands for the requests before it: else the core would not have taken it.
         So does the answer to a repeated request that the core had executed last; those before it
         are then refused, which means nothing unless the last one sent is refused too.
         """
+        attempts = attempts or self._attempts
         done, sent, failures = 0, 0, 0
         answers: list[Reply] = []
         while done < len(requests):

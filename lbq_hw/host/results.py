@@ -33,6 +33,7 @@ class Measured:
     tape: Upload | None
     captures: Captures | None
     repeats: int
+    baud: int
 
 
 def report(
@@ -66,7 +67,9 @@ def report(
         "cycles_most": int(measured.cycles.max()),
         "wait_cycles": sum(waits) / len(waits) if waits else None,
         "latency_us": 1e6 * cycles / packed.clock_hz,
+        "baud": measured.baud,
         "images_per_second": len(samples.images) / measured.seconds,
+        "images_per_second_core": packed.clock_hz / cycles,
         "uploaded": measured.uploaded,
         "upload_seconds": measured.upload_seconds,
         "tape": None if measured.tape is None else measured.tape.facts(),
@@ -86,11 +89,13 @@ def show(facts: dict[str, Any]) -> None:
         wrong = len(facts["differing"])
         table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
     mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
-    table.add_row("latency", f"{time} ({facts['cycles']:,.0f} cycles at {mhz:.4g} MHz)")
+    seen, core = facts["images_per_second"], facts["images_per_second_core"]
     table.add_row(
         "throughput",
-        f"{units.three_digits(facts['images_per_second'])} images/s, the link included",
+        f"{units.three_digits(seen)} images/s over the link, at {facts['baud']:,} baud",
     )
+    table.add_row("core", f"{units.three_digits(core)} images/s without the link")
+    table.add_row("latency", f"{time} in the core ({facts['cycles']:,.0f} cycles at {mhz:.4g} MHz)")
     if facts["wait_cycles"] is not None:
         table.add_row("waits", f"{facts['wait_cycles']:,.0f} of these cycles, for the tape")
     tape, upload = facts["tape"], units.seconds(facts["upload_seconds"])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import golden
+from lbq_hw.host import rates
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.network import Network
@@ -80,5 +81,5 @@ class BoardMachine:
 @contextmanager
 def board(packed: Package, port: str) -> Iterator[BoardMachine]:
     """The board behind a port."""
-    with SerialTransport.open(port, baud=packed.baud) as line:
+    with rates.opened(packed, port) as line:
         yield BoardMachine(packed, line)

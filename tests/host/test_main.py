@@ -20,7 +20,7 @@ from lbq_hw.package import Package
 class Line(MemoryTransport):
     """A line to the model; its clock stands still."""
 
-    repeats = 0
+    repeats, baud, simulated = 0, 3_000_000, True
 
     def __enter__(self) -> Line:
         return self

@@ -29,6 +29,7 @@ def measured(_args: Any, packed: package.Package, samples: Samples) -> Measured:
         tape=None,
         captures=None,
         repeats=0,
+        baud=3_000_000,
     )
 
 
@@ -51,5 +52,8 @@ def test_images_are_drawn_and_the_accuracy_names_them(
     assert host.main([*words, "--images", "40"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"{facts['accuracy']:.2f} % of 40 of 359 images of undivided data (seed 0)" in shown
+    assert (facts["images_per_second"], facts["images_per_second_core"]) == (40, 12_000)
+    assert "throughput │ 40.0 images/s over the link, at 3,000,000 baud" in shown
+    assert "core │ 12,000 images/s without the link" in shown
     assert host.main(["--package", str(folder)]) == 0
     assert "99.44 % of 359 test images" in " ".join(capsys.readouterr().out.split())
