@@ -38,6 +38,7 @@ from lbq_hw.host import Device, LinkError, SerialTransport, clock
 from lbq_hw.host.__main__ import main
 from lbq_hw.host.frames import Request
 from lbq_hw.host.line import PAUSE as BREAK
+from lbq_hw.host.rates import agree, possible
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import Command
 from lbq_hw.isa.regions import Region
@@ -221,6 +222,19 @@ def test_the_walk_of_first_light_ends_with_all_logits_equal(
     # 2 KB each way per KB of words, and the frames around them: not more than the line carries.
     assert BAUD / 10 / 2 < rate["bytes_per_second"] < BAUD / 10
     assert report.read_text("utf-8").startswith("# First light of sim\n")
+
+
+def test_the_core_is_brought_to_the_highest_rate_that_works(
+    running: Board, packed: Package
+) -> None:
+    """As if a reset had left it at 1 Mbaud."""
+    slow = replace(packed, baud=1_000_000, rates=(3_000_000, 2_000_000))
+    rates = possible(slow.rates, clock_hz=CLOCK_HZ, baud=slow.baud)
+    with SerialTransport.open(running.name, baud=BAUD) as line:
+        line.set_rate(slow.baud, clock_hz=CLOCK_HZ)
+        agree(line, slow, rates)
+        assert (line.baud, line.repeats, line.simulated) == (3_000_000, 0, True)
+        assert line.read(0, 1) == [regions.MAGIC]
 
 
 def test_another_bitstream_is_refused(
