@@ -100,8 +100,12 @@ class _Writer:
         return "\n".join(lines)
 
     def _source(self, wire: str) -> str:
-        """The Verilog name of what drives a wire; 1 if nothing does."""
-        return self._find(self._wires.root(wire), set()) or "1'b1"
+        """The Verilog name of what drives a wire; 1 if the fuses join it to nothing."""
+        root = self._wires.root(wire)
+        name = self._find(root, set())
+        if name is None and root in self._wires.joined:
+            raise BitsError(f"the fuses join the wire {root} to a wire that nothing drives")
+        return name or "1'b1"
 
     def _find(self, wire: str, seen: set[str]) -> str | None:
         if wire in CONSTANTS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from lbq_hw.bitstream.gowin_file import Fuses
 CONSTANTS = {"VCC": "1'b1", "VSS": "1'b0"}
 LOGIC = re.compile(r"R(\d+)C(\d+)_(F|OF|Q|CIN|COUT)(\d)")
 """Outputs of logic: row and column from 1, kind and number."""
+_SEGMENT_PAIRS = 4
 # Wires of length 1 that end in the tiles on both sides of where they begin.
 _CROSSING = ((0, 1, "N", "SN"), (2, 1, "S", "SN"), (1, 0, "W", "EW"), (1, 2, "E", "EW"))
 
@@ -36,6 +38,9 @@ class Wires:
             names = sorted((len(wire), f"R{row + 1}C{column + 1}_{wire}")
                            for row, column, wire in members)  # fmt: skip
             found |= {name: names[0][1] for _, name in names[1:]}
+        for kept, wires in self._segments():
+            found |= {wire2global(row + 1, column + 1, chip, wire): kept
+                      for row, column, wire in wires}  # fmt: skip
         for row in range(chip.rows):
             for column in range(chip.cols):
                 for down, right, wire, kept in _CROSSING:
@@ -43,6 +48,22 @@ class Wires:
                         name = wire2global(row + down, column + right, chip, f"{wire}1{i}1")
                         found[name] = f"R{row + 1}C{column + 1}_{kept}{i}0"
         return found
+
+    def _segments(self) -> Iterator[tuple[str, list[tuple[int, int, str]]]]:
+        """Wires along a column, with a multiplexer at either end, and their branches to the tiles
+        beside it: the name that is kept, and all others by row and column.
+        """
+        for (_, column, number), segment in self._chip.segments.items():
+            down, across = ("LT01", "LBO0") if number < _SEGMENT_PAIRS else ("LT04", "LBO1")
+            rows = range(segment["min_y"], segment["max_y"] + 1)
+            ends = [(segment["top_row"], column, segment["top_wire"]),
+                    (segment["bottom_row"], column, segment["bottom_wire"])]  # fmt: skip
+            kept = f"R{segment['min_y'] + 1}C{column + 1}_SEGMENT{number}"
+            yield kept, [*ends, *((row, column, down) for row in rows)]
+            for row in rows:
+                beside = range(segment["min_x"], segment["max_x"] + 1)
+                branches = [(row, other, f"LB{number}1") for other in beside]
+                yield f"R{row + 1}C{column + 1}_BRANCH{number}", [(row, column, across), *branches]
 
     def root(self, wire: str) -> str:
         """The name that stands for a wire."""
