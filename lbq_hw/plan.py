@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import boards, cycles, file, flow, interpreter, units
+from lbq_hw import boards, cycles, file, flow, golden, units
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import command_parser
@@ -165,8 +165,8 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         timing = reader_timing(board.chip, clock_hz)
     program = compile_network(job.network, config, timing=timing)
     found = []
-    for raw in job.images.raw:
-        levels = interpreter.run(program, raw).levels
+    for raw in job.images.raw:  # golden has the levels in a fraction of what executing would take
+        levels = golden.run(job.network, raw[None], keep="levels").emitted(0)
         found.append(cycles.predict(program, raw, levels, timing=timing))
     slowest = max(sum(layer.cycles for layer in image) for image in found)
     return {

@@ -242,12 +242,7 @@ def _predicted(
     """What a core counts that has all counters: for one that has only some, or reads a tape."""
     if program.config.counters == len(COUNTERS) and not program.config.external:
         return ()
-    levels = {
-        name: trace.output[:, 0]
-        for name, trace in expected.traces.items()
-        if trace.output is not None
-    }
-    return predict(program, image, levels, timing=timing)
+    return predict(program, image, expected.emitted(0), timing=timing)
 
 
 def _finish(

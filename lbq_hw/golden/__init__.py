@@ -62,6 +62,16 @@ class Result:
         """Predicted class of each image: the largest logit, the first one on a tie."""
         return self.logits.argmax(axis=1)
 
+    def emitted(self, image: int) -> dict[str, NDArray[np.uint8]]:
+        """What every layer of neurons emits for one image, behind its max-pool: levels
+        ``(T, C, H, W)`` by its name. Traces must have been kept.
+        """
+        return {
+            name: np.asarray(trace.output[:, image], np.uint8)
+            for name, trace in self.traces.items()
+            if name != INPUT and trace.output is not None
+        }
+
 
 def run(
     network: Network,

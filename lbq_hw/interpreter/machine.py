@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.interpreter.units import Lanes, Neurons, Params, PathState, Values
@@ -53,20 +54,17 @@ class Machine:
         layer, segments, self.weights = records.layer, records.segments, weights
         states = [PathState(*pair) for pair in zip(records.paths, records.runs, strict=True)]
         _check_exponents(segments, layer["segment_first"])
-        lanes = Lanes(self.config.acc_bits, self.config.lanes)
-        neurons = Neurons(self.config, layer, params)
         times = 1 if layer["static"] else layer["time_last"] + 1
+        lanes = Lanes(self.config.acc_bits, self.config.lanes, times)
+        neurons = Neurons(self.config, layer, params)
         steps = 0
         for row, column, tile, first, last in self._positions(layer, states):
-            for t in range(times):
-                if t:
-                    for state in states:
-                        state.advance("time")
-                lanes.start()
-                rides = False
-                for segment in segments:
-                    rides = self._scan(segment, states[segment["path"]], tile, lanes)
-                acc = self._partial(layer, lanes.end(rides=rides), steps)
+            lanes.start()
+            rides = np.zeros(times, np.bool_)
+            for segment in segments:
+                rides = self._scan(segment, states[segment["path"]], tile, lanes)
+            for t, sums in enumerate(lanes.end(rides)):
+                acc = self._partial(layer, sums, steps)
                 steps += 1
                 updates = range(layer["time_last"] + 1) if layer["static"] else (t,)
                 for time in () if layer["partial_out"] else updates:
@@ -137,15 +135,17 @@ class Machine:
                             )
                             yield row, column, tile, first, last
 
-    def _scan(self, segment: Values, state: PathState, tile: int, lanes: Lanes) -> bool:
-        """The events of a segment; whether the end of the step could go with the last of them: in
-        the last span of the last run, the last word with a flag has one.
+    def _scan(
+        self, segment: Values, state: PathState, tile: int, lanes: Lanes
+    ) -> NDArray[np.bool_]:
+        """The events of a segment at every timestep; where the end of the step could go with the
+        last of them: in the last span of the last run, the last word with a flag has one.
         """
-        path, word, summary = state.path, self.config.word, self.config.summary
-        weights, base = self.weights, segment["base"] + state.frame
-        rides = False
+        path, exponent = state.path, segment["exponent"]
+        base = segment["base"] + np.arange(lanes.steps) * path["frame_words"]
+        rides = np.zeros(lanes.steps, np.bool_)
         for run in state.runs:
-            rides = False
+            rides = np.zeros(lanes.steps, np.bool_)
             top, left = state.row + run["row"], state.col + run["column"]
             if path["identity"]:
                 if not (
@@ -153,34 +153,50 @@ class Machine:
                     and path["column_low"] <= left <= path["column_high"]
                 ):
                     continue
-                at, bit = divmod(left + tile * self.config.lanes, word)
-                mask = np.zeros(self.config.lanes, np.int64)
-                if self.flags[base + top + at]:
-                    mask[: path["lanes"]] = self.planes[base + top + at, bit : bit + path["lanes"]]
-                if rides := bool(mask.any()):
-                    lanes.add(
-                        segment["exponent"], (mask * weights[segment["weight"] + state.tile])[None]
-                    )
+                mask = self._mask(base + top, left + tile * self.config.lanes, path["lanes"])
+                rides = np.asarray(mask.any(axis=1))
+                weights = self.weights[segment["weight"] + state.tile]
+                lanes.add(exponent, np.flatnonzero(rides), mask[rides] * weights)
                 continue
             low = max(left, path["column_low"])
             high = min(left + run["length_last"], path["column_high"])
             if not path["row_low"] <= top <= path["row_high"] or low > high:
                 continue
-            begin, end = base + top + low // word, base + top + high // word + 1
-            bits = self.planes[begin:end] & self.flags[begin:end, None]
-            places = np.arange(word)
-            keep = np.ones(bits.shape, np.bool_)
-            keep[0] &= places >= low % word
-            keep[-1] &= places <= high % word
-            words, ones = np.nonzero(bits & keep)
+            steps, words, ones, rides = self._bits(base + top, low, high)
             rows = segment["weight"] + state.tile + run["weight"] - left + ones
-            rows += (words + low // word) * word
+            rows += words * self.config.word
             rows &= (1 << self.config.weight_address_bits) - 1
-            lanes.add(segment["exponent"], weights[rows])
-            span = max(begin, (end - 1) // summary * summary)
-            flagged = span - begin + np.flatnonzero(self.flags[span:end])
-            rides = len(flagged) > 0 and bool(flagged[-1] in words)
+            lanes.add(exponent, steps, self.weights[rows])
         return rides
+
+    def _mask(self, row: Integers, left: int, lanes: int) -> Integers:
+        """The lane masks of an identity whose rows begin at the words `row`."""
+        at, bit = divmod(left, self.config.word)
+        mask = np.zeros((len(row), self.config.lanes), np.int64)
+        mask[:, :lanes] = self.planes[row + at, bit : bit + lanes] & self.flags[row + at, None]
+        return mask
+
+    def _bits(
+        self, row: Integers, low: int, high: int
+    ) -> tuple[Integers, Integers, Integers, NDArray[np.bool_]]:
+        """The set bits from `low` to `high` of rows that begin at the words `row`, one row per
+        timestep: the timestep, word and place of each; and where the last word with a flag of the
+        last span has one.
+        """
+        word, summary = self.config.word, self.config.summary
+        begin, end = low // word, high // word + 1
+        here = row[:, None] + np.arange(begin, end)
+        flags, places = self.flags[here], np.arange(word)
+        keep = np.ones((end - begin, word), np.bool_)
+        keep[0] &= places >= low % word
+        keep[-1] &= places <= high % word
+        bits = self.planes[here] & flags[..., None] & keep
+        steps, words, ones = np.nonzero(bits)
+        spans = here // summary
+        flagged = flags & (spans == spans[:, -1:])
+        final = end - begin - 1 - np.argmax(flagged[:, ::-1], axis=1)
+        rides = flagged.any(axis=1) & bits[np.arange(len(row)), final].any(axis=1)
+        return steps, words + begin, ones, rides
 
     def _write(
         self, layer: Values, levels: Integers, t: int, row: int, column: int, tile: int

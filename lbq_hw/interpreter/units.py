@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
@@ -16,20 +16,16 @@ Values = dict[str, int]
 
 
 class PathState:
-    """Registers of one path, see `lbq_hw.isa`."""
+    """Registers of one path but `frame`, see `lbq_hw.isa`: all timesteps are scanned at once."""
 
     def __init__(self, path: Values, runs: Sequence[Values]) -> None:
         self.path, self.runs = path, runs
         self.row = self.row0 = path["row_init"]
         self.col = self.col0 = path["column_init"]
-        self.frame = self.tile = 0
+        self.tile = 0
 
     def advance(self, kind: str) -> None:
         path = self.path
-        if kind == "time":
-            self.frame += path["frame_words"]
-            return
-        self.frame = 0
         if kind == "window column":
             self.col += path["column_window"]
             return
@@ -46,40 +42,46 @@ class PathState:
         self.row, self.col = self.row0, self.col0
 
 
-@dataclass
 class Lanes:
-    """P accumulators and the exponent they have reached; counts what they are given."""
+    """P accumulators at each of some `steps`, which don't depend on each other, and the exponent
+    that they have reached; counts what they are given.
+    """
 
-    width: int
-    lanes: int
-    events: int = 0
-    nulls: int = 0
+    def __init__(self, width: int, lanes: int, steps: int) -> None:
+        self.width, self.lanes, self.steps = width, lanes, steps
+        self.events = self.nulls = 0
 
     def start(self) -> None:
-        self.acc = np.zeros(self.lanes, np.int64)
-        self.exponent: int | None = None
+        self._acc = np.zeros((self.steps, self.lanes), np.int64)
+        self._exponents = np.full(self.steps, -1)  # -1: no event so far
 
-    def add(self, exponent: int, rows: Integers) -> None:
-        """Events of one exponent, each with the weights that it adds to each lane."""
+    def add(self, exponent: int, steps: Integers, rows: Integers) -> None:
+        """Events of one exponent, in the order of their `steps`, each with the weights that it adds
+        to each lane.
+        """
         if not len(rows):
             return
-        if self.exponent is not None and exponent < self.exponent:
-            down = self.exponent - exponent
-            self.nulls += down - 1
-            self.acc = self.acc << down
-        self.exponent = exponent
-        sums = self.acc + np.cumsum(rows, axis=0)
+        here, starts, counts = np.unique(steps, return_index=True, return_counts=True)
+        down = np.maximum(self._exponents[here] - exponent, 0)
+        self.nulls += int(np.maximum(down - 1, 0).sum())
+        self._exponents[here] = exponent
+        # Sums over all events, of which those of the steps before are taken away again.
+        sums = np.cumsum(rows, axis=0)
+        before = (self._acc[here] << down[:, None]) - sums[starts] + rows[starts]
+        sums += np.repeat(before, counts, axis=0)
         limit = 1 << (self.width - 1)
         if sums.min() < -limit or sums.max() >= limit:
             raise OverflowError(f"an accumulator leaves its {self.width} bits")
-        self.acc = sums[-1]
+        self._acc[here] = sums[starts + counts - 1]
         self.events += len(rows)
 
-    def end(self, *, rides: bool) -> Integers:
-        """The sums of a step, whose end `rides` on its last event if that has exponent 0."""
-        down = self.exponent or 0
-        self.nulls += max(down, 0 if rides else 1)
-        return self.acc << down
+    def end(self, rides: NDArray[np.bool_]) -> Integers:
+        """The sums of the steps; the end of a step `rides` on its last event if that has exponent
+        0.
+        """
+        down = np.maximum(self._exponents, 0)
+        self.nulls += int(np.maximum(down, ~rides).sum())
+        return self._acc << down[:, None]
 
 
 class Params:

@@ -37,8 +37,7 @@ def differences(
 ) -> list[str]:
     """Where RTL and model differ: layers alone, and the program, which is the sum of them."""
     program = compile_network(network, config)
-    traces = golden.run(network, image[None], keep="levels").traces
-    levels = {name: t.output[:, 0] for name, t in traces.items() if t.output is not None}
+    levels = golden.run(network, image[None], keep="levels").emitted(0)
     predicted = predict(program, image, levels)
     device = Device(core, program)
     device.load()

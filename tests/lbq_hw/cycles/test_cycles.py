@@ -252,9 +252,13 @@ def test_words_at_once_are_as_event_by_event(seed: int) -> None:
     assert lanes.stalls == sum(delays[: len(lanes.sums)])
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_events_are_those_of_the_interpreter_and_acs_those_of_the_counts(seed: int) -> None:
-    network = random_network(seed)
+@pytest.mark.parametrize(
+    ("seed", "timesteps"), [*((seed, None) for seed in range(20)), (20, 100), (21, 300)]
+)
+def test_events_are_those_of_the_interpreter_and_acs_those_of_the_counts(
+    seed: int, timesteps: int | None
+) -> None:
+    network = random_network(seed, timesteps=timesteps)
     program = compile_network(network, random_core(network, seed))
     (image,) = random_images(network, 1, seed)
     counter = Counter(network)

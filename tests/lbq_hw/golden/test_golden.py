@@ -142,6 +142,17 @@ def test_a_layer_on_the_traces_of_its_sources_has_the_trace_that_it_has_in_the_n
             assert_array_equal(getattr(alone, name), getattr(expected, name), strict=True)
 
 
+def test_what_is_emitted_for_one_image_is_the_output_of_its_layers_of_neurons() -> None:
+    network = random_network(4)
+    result = golden.run(network, random_images(network, 3), keep="levels")
+    emitted = result.emitted(1)
+    assert list(emitted) == [layer.name for layer in network.layers[:-1]]
+    for name, levels in emitted.items():
+        output = result.traces[name].output
+        assert output is not None
+        assert_array_equal(levels, output[:, 1], strict=True)
+
+
 def test_one_neuron_by_hand() -> None:
     traces = run_pixel(one_layer(bias=1), pixel=6)
     hidden = traces["hidden"]

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.golden import counts
 from lbq_hw.interpreter import Execution
+from lbq_hw.interpreter.machine import Machine
 from lbq_hw.isa import regions
 from lbq_hw.isa.tape import TapeItem
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
@@ -70,6 +73,28 @@ def test_exponents_that_rise_within_a_layer_are_refused() -> None:
 def test_one_network_at_every_number_of_lanes(lanes: int) -> None:
     network = random_network(7, timesteps=3)
     execute_and_compare(network, random_core(network, lanes, lanes=lanes), lanes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_is_read_once_for_all_timesteps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are: a recording of hundreds of them is executed in seconds."""
+    reads: list[int] = []
+    for name in ("_bits", "_mask"):
+        plain = getattr(Machine, name)
+
+        def counted(*args: object, plain: Callable[..., Any] = plain) -> Any:
+            reads.append(1)
+            return plain(*args)
+
+        monkeypatch.setattr(Machine, name, counted)
+    network = random_network(seed, static=False, timesteps=2)
+    counts = []
+    for timesteps in (2, 120):
+        reads.clear()
+        longer = replace(network, timesteps=timesteps)
+        execute_and_compare(longer, random_core(longer, seed), seed)
+        counts.append(len(reads))
+    assert counts[0] == counts[1] > 0
 
 
 @pytest.mark.parametrize(("static", "timesteps"), [(True, 8), (False, 8), (True, 1), (False, 1)])

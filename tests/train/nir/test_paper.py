@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from simulators import bench, needs_verilator
 
+from lbq_hw import golden
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.cycles import predict
 from lbq_hw.network import Network
 from lbq_hw.sim.check import check
 from lbq_hw.sim.verilator import Verilated
@@ -96,3 +98,6 @@ def test_it_is_bit_exact_on_the_rtl_over_300_steps(network: Network) -> None:
         outcome = check(network, compile_network(network, config), core, raw)
     assert outcome.difference is None, outcome.difference
     assert outcome.images == 1
+    levels = golden.run(network, raw, keep="levels").emitted(0)
+    predicted = predict(compile_network(network, config), raw[0], levels)
+    assert outcome.layer_cycles.tolist() == [layer.cycles for layer in predicted]
