@@ -53,6 +53,22 @@ def netlist(files: Files, board: Board, folder: Path) -> Chip:
     return Chip(verilog=writer.text())
 
 
+def _chosen(table: int, inputs: list[str]) -> str:
+    """A LUT as choices by its inputs, the last one first: an unknown input matters only where its
+    two choices differ, as in the LUT.
+    """
+    if not inputs:
+        return f"1'b{table}"
+    *rest, select = inputs
+    size = 1 << len(rest)
+    low, high = table & (1 << size) - 1, table >> size
+    if low == high:
+        return _chosen(low, rest)
+    if (low, high) == (0, (1 << size) - 1):
+        return select
+    return f"({select} ? {_chosen(high, rest)} : {_chosen(low, rest)})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Pad:
     """A pad in use: the port on it, whether it is driven, and its wire into or out of the logic."""
@@ -169,11 +185,7 @@ class _Writer:
                     continue
                 table = sum((table >> bit & 1) << at for at, bit in enumerate(low))
                 del wires[index]
-        if not wires:
-            return f"1'b{table}"
-        inputs = ", ".join(self._source(wire) for wire in reversed(wires))
-        size = 1 << len(wires)
-        return f"{size}'h{table:x} >> {{{inputs}}}"
+        return _chosen(table, [self._source(wire) for wire in wires])
 
     def _is_carry(self, row: int, column: int, index: int) -> bool:
         from apycula import attrids
