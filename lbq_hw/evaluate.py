@@ -6,7 +6,8 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import file, golden, zoo
-from lbq_hw.commands import ending
+from lbq_hw import early_figure, file, golden, zoo
+from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import add_dataset, command_parser, positive, reading
 from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError, meaning
-from lbq_hw.datasets.fitting import Samples, described, load_samples
-from lbq_hw.golden import Trace, counts, energy
+from lbq_hw.datasets.fitting import Samples, described, load_dataset, load_samples
+from lbq_hw.golden import Trace, counts, early, energy
 from lbq_hw.golden.counts import Counts, LayerCounts
 from lbq_hw.network import INPUT, Network
 from lbq_hw.units import si, three_digits
@@ -37,6 +38,10 @@ examples:
       PNG and JPEG files of your own, in pictures/CLASS or pictures/test/CLASS, resized
   python -m lbq_hw.evaluate --model net.lbq --dataset npz --data mine.npz
       arrays of your own: images (uint8) and labels, or test_images and test_labels
+
+  python -m lbq_hw.evaluate --model nmnist --data folder/of/nmnist --early 200 --picture early.svg
+      the accuracy after each timestep, and what is gained by stopping once a class leads by a
+      margin that is chosen on 200 training recordings
 
 what is counted, as a mean per image:
   unary ACs        accumulations if a level of k were k unit events
@@ -138,6 +143,13 @@ def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.ev
         )
         evaluation = _with_progress(network, samples, options.batch)
         result = report(options.model, network, samples, evaluation)
+        if options.early:
+            result["early"] = _early(network, samples, options)
+        if options.picture:
+            early_figure.save(result, options.picture)
+    except ModuleNotFoundError as error:
+        print(f"error: {extras.remedy(error)}", file=sys.stderr)
+        return 2
     except (ValueError, DatasetError, OverflowError, MemoryError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -172,9 +184,38 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         help="images at a time, which changes memory and speed and nothing else",
     )
     parser.add_argument(
+        "--early",
+        type=positive,
+        metavar="N",
+        help="also the accuracy after each timestep, and of answers that are given as soon as a "
+        "class leads by a margin; it is chosen on N training inputs",
+    )
+    parser.add_argument(
+        "--picture", type=Path, metavar="F", help="with --early: draw both into an .svg or .png"
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
     )
     return parser
+
+
+def _early(network: Network, samples: Samples, options: argparse.Namespace) -> dict[str, Any]:
+    """Accuracy after each timestep, and with a margin that was chosen on training inputs."""
+    if samples.labels is None:
+        raise ValueError("--early needs labels: give a dataset")
+    training = load_dataset(
+        network, options.dataset, options.data, options.early, reading(options), split="train"
+    )
+    if training.split != "train":
+        raise ValueError("--early needs training inputs: give data that has a training split")
+    seen = early.logits_by_step(network, training.images, batch=options.batch)
+    logits = early.logits_by_step(network, samples.images, batch=options.batch)
+    chosen = early.choose(seen, training.labels)
+    return {
+        "accuracy_by_step": early.accuracy_by_step(logits, samples.labels),
+        "training": asdict(chosen),
+        "test": asdict(early.stop(logits, samples.labels, chosen.margin)),
+    }
 
 
 def _with_progress(network: Network, samples: Samples, batch: int | None) -> Evaluation:
@@ -221,6 +262,8 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
         f"is {si(cost.padded.bit_sparse)}"
     )
     console.print(_energy_table(result["energy"]))
+    if "early" in result:
+        _show_early(result["early"], console)
     if result["accuracy"] is None:
         found = f"classes {escape(meaning.named(result['classes'], result['class_names']))}"
     else:
@@ -229,6 +272,23 @@ def _show(result: dict[str, Any], cost: Counts) -> None:
         f"{escape(result['model'])} on {escape(result['dataset'])}: {found}, "
         f"T = {result['timesteps']}, N = {result['capacity']}, "
         f"{result['weight_bits']}-bit weights, {result['parameters']:,} parameters",
+        highlight=False,
+    )
+
+
+def _show_early(found: dict[str, Any], console: Console) -> None:
+    curve = found["accuracy_by_step"]
+    table = Table(title="right after so many timesteps")
+    shown = sorted({round(step) for step in np.linspace(1, len(curve), min(len(curve), 12))})
+    for step in shown:
+        table.add_column(str(step), justify="right")
+    table.add_row(*(f"{curve[step - 1]:.2f} %" for step in shown))
+    console.print(table)
+    test, chosen = found["test"], found["training"]
+    console.print(
+        f"stopped at a lead of {chosen['margin']:,}, chosen on {chosen['images']:,} training "
+        f"inputs ({chosen['accuracy']:.2f} % of them right): {test['accuracy']:.2f} % right after "
+        f"{test['mean_steps']:.1f} of {len(curve)} timesteps",
         highlight=False,
     )
 

@@ -124,12 +124,15 @@ def load_dataset(
     root: str | None,
     limit: int | None = None,
     reading: Reading | None = None,
+    *,
+    split: str = "test",
 ) -> Dataset:
     """Images to test on in the form the network takes, at most `limit` of them, drawn from all; of
     the network's own dataset if none is named.
 
-    They are the test split, or of undivided data those that were held out in training. Values are
-    in the network's range and labels in the order of its classes (`lbq_hw.datasets.mapping`).
+    They are the test split, or another, or of undivided data those that were held out in training.
+    Values are in the network's range and labels in the order of its classes
+    (`lbq_hw.datasets.mapping`).
     """
     name = name or network.meta.get("dataset")
     if name is None:
@@ -137,11 +140,11 @@ def load_dataset(
         raise ValueError(f"the model does not say what it was trained on: give --dataset ({known})")
     form = "images" if network.input.static else "recordings"
     if name in own.NAMES:
-        dataset = _load_own(network, name, root, form, _reading(network, name, reading))
+        dataset = _load_own(network, name, root, form, _reading(network, name, reading), split)
         trained = network.meta.get("dataset") == name
         dataset = to_test_on(dataset, network.held_out, trained=trained)
     else:
-        dataset = _load_known(network, name, root, form, reading)
+        dataset = _load_known(network, name, root, form, reading, split)
     place = str(root) if name in own.NAMES else f"the dataset {name!r}"
     return draw_from(mapping.fitted(network, dataset, place), limit)
 
@@ -182,7 +185,7 @@ def _reading(network: Network, name: str, told: Reading | None) -> Reading | Non
 
 
 def _load_known(
-    network: Network, name: str, root: str | None, form: str, reading: Reading | None
+    network: Network, name: str, root: str | None, form: str, reading: Reading | None, split: str
 ) -> Dataset:
     info = datasets.info(name)
     if info.temporal == network.input.static:
@@ -202,27 +205,27 @@ def _load_known(
         return datasets.load(
             name,
             root,
-            split="test",
+            split=split,
             timesteps=network.timesteps,
             size=height,
             reading=reading,
         )
-    return datasets.load(name, root, split="test", reading=reading)
+    return datasets.load(name, root, split=split, reading=reading)
 
 
 def _load_own(
-    network: Network, name: str, root: str | None, form: str, reading: Reading | None
+    network: Network, name: str, root: str | None, form: str, reading: Reading | None, split: str
 ) -> Dataset:
     if name == own.IMAGES and not network.input.static:
         raise ValueError(f"the model takes {form}, which the dataset {name!r} does not have")
     shape, timesteps = network.input.shape, network.timesteps
     if name == own.IMAGES:
-        dataset = datasets.load(name, root, split="test", shape=shape, reading=reading)
+        dataset = datasets.load(name, root, split=split, shape=shape, reading=reading)
     else:
         dataset = datasets.load(
             name,
             root,
-            split="test",
+            split=split,
             timesteps=None if network.input.static else timesteps,
             shape=shape,
             reading=reading,

@@ -239,3 +239,44 @@ def test_help_says_what_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for word in ("bit-sparse ACs", "formation ops", "padding taps", "examples:"):
         assert word in text
+
+
+def test_early_answers_have_the_accuracy_of_each_timestep_and_a_margin_of_training_images(
+    model: str, tmp_path: FilePath, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "early.svg"
+    arguments = ["--model", model, "--dataset", "digits", "--limit", "40", "--early", "50"]
+    assert main([*arguments, "--picture", str(picture), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    found = result["early"]
+    assert len(found["accuracy_by_step"]) == result["timesteps"]
+    assert found["accuracy_by_step"][-1] == result["accuracy"]
+    assert (found["training"]["images"], found["test"]["images"]) == (50, 40)
+    assert found["training"]["margin"] == found["test"]["margin"]
+    assert picture.read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    assert main(arguments) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    whole = f"{found['test']['mean_steps']:.1f} of {result['timesteps']} timesteps"
+    assert f"{found['test']['accuracy']:.2f} % right after {whole}" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--picture", "x.svg"], "--picture draws what --early finds: give both"),
+        (["--early", "5", "--raw", "RAW"], "--early needs labels: give a dataset"),
+    ],
+)
+def test_early_answers_that_cannot_be_found_are_one_sentence(
+    arguments: list[str],
+    text: str,
+    model: str,
+    tmp_path: FilePath,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    raw = tmp_path / "raw.npy"
+    np.save(raw, datasets.load("digits", split="test").images[:2])
+    chosen = [str(raw) if word == "RAW" else word for word in arguments]
+    more = [] if "--raw" in arguments else ["--dataset", "digits", "--limit", "2"]
+    assert main(["--model", model, *more, *chosen]) == 2
+    assert capsys.readouterr().err == f"error: {text}\n"
