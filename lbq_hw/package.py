@@ -30,6 +30,7 @@ from lbq_hw.datasets import meaning
 from lbq_hw.decode import DecodeError, shown
 from lbq_hw.isa import regions
 from lbq_hw.isa import tape as tapes
+from lbq_hw.isa.door import Opening
 from lbq_hw.isa.tape import TapeError
 from lbq_hw.network import Network
 from lbq_hw.selftest import SelfTest
@@ -82,11 +83,11 @@ class Package:
     """A bitstream, the core in it, and the network for it.
 
     `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `rates` are those
-    that the board's USB bridge can do, highest first; none where no bridge is known. `baked`: the
-    network is in the bitstream. `bitstream` is None for the board `sim`. `selftest` has a few
-    inputs with their logits; None in a package that was written without. `tape` is empty for a core
-    without external memory; `memory` says which memory it is for, unless an older version packed
-    it.
+    that the board's USB bridge can do, highest first; none where no bridge is known. `opening` is
+    that of the core's door, if it has one. `baked`: the network is in the bitstream. `bitstream` is
+    None for the board `sim`. `selftest` has a few inputs with their logits; None in a package that
+    was written without. `tape` is empty for a core without external memory; `memory` says which
+    memory it is for, unless an older version packed it.
     """
 
     board: str
@@ -101,6 +102,7 @@ class Package:
     memory: ExternalMemory | None
     folder: Path
     rates: tuple[int, ...] = ()
+    opening: Opening | None = None
 
     @cached_property
     def program(self) -> Program:
@@ -129,6 +131,7 @@ class _Description:
     memory: ExternalMemory | None = None
     class_names: tuple[str, ...] = ()
     rates: tuple[int, ...] = ()
+    opening: Opening | None = None
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
@@ -175,6 +178,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         memory=facts.memory,
         folder=folder,
         rates=facts.rates,
+        opening=facts.opening,
     )
 
 
@@ -192,12 +196,13 @@ def write(
     tape: bytes = b"",
     chip: Chip | None = None,
     rates: tuple[int, ...] = (),
+    opening: Opening | None = None,
 ) -> Package:
     """Write a package, whole or not at all; one that is there is replaced at the end.
 
     `images` are raw inputs; the package gets a self-test of them and their logits. `tape` is that
     of the program, for a core with external memory, and `chip` that memory. `rates` are those of
-    the board's USB bridge.
+    the board's USB bridge, `opening` is that of the core's door.
     """
     folder = Path(folder)
     token = secrets.token_hex(4)
@@ -218,6 +223,7 @@ def write(
         "memory": _memory(tape, chip),
         "class_names": [],
         "rates": list(rates),
+        "opening": None if opening is None else asdict(opening),
         "sha256": {},
     }
     try:

@@ -54,11 +54,17 @@ def build(packed: Package, *, waves: bool = False, cache: Path = CACHE) -> Path:
     if packed.config.external:
         chip = _chip(packed)
         memory = Memory(chip=chip, clock_hz=packed.clock_hz)
-        system = SystemWithMemory(packed.config, memory, baud=packed.baud)
+        system = SystemWithMemory(packed.config, memory, baud=packed.baud, opening=packed.opening)
         text = convert_large(system, name="system") + MODEL.read_text(encoding="utf-8")
         return build_bench(text, BENCH, **made)
     image = packed.program.image() if packed.baked else None
-    system = System(packed.config, clock_hz=packed.clock_hz, baud=packed.baud, image=image)
+    system = System(
+        packed.config,
+        clock_hz=packed.clock_hz,
+        baud=packed.baud,
+        image=image,
+        opening=packed.opening,
+    )
     return build_bench(convert_large(system, name="system"), BENCH, **made)
 
 

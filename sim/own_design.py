@@ -17,23 +17,13 @@ from lbq_hw.rtl.design import NAME, Design
 from lbq_hw.sim.benches import own_design
 from lbq_hw.sim.runner import Run, compile_design, simulate
 
-_BITS = 32
-
 
 def pixels(design: Design, raw: NDArray[np.uint8]) -> list[int]:
     """One raw input as pixels, each as one number."""
-    layout, source = design.layout, design.program.input
+    layout, source = design.program.pixels, design.program.input
     levels = np.minimum(np.moveaxis(raw, -3, -1) >> source.shift, source.capacity)
     rows = levels.reshape(-1, layout.channels).tolist()
     return [sum(level << layout.bits * c for c, level in enumerate(pixel)) for pixel in rows]
-
-
-def words(design: Design, numbers: list[int]) -> list[int]:
-    """Pixels as the register `pixels` wants them."""
-    bits = design.layout.pixel_bits
-    whole = sum(number << bits * at for at, number in enumerate(numbers))
-    count = -(-len(numbers) * bits // _BITS)
-    return [whole >> _BITS * at & (1 << _BITS) - 1 for at in range(count)]
 
 
 def task(design: Design, network: Network, raw: NDArray[np.uint8]) -> dict[str, object]:
@@ -42,7 +32,7 @@ def task(design: Design, network: Network, raw: NDArray[np.uint8]) -> dict[str, 
     each = [pixels(design, one) for one in raw]
     return {
         "addresses": {name: bus.register_address(config, name) for name in bus.REGISTERS},
-        "words": [words(design, one) for one in each],
+        "words": [design.program.pixel_words(one).tolist() for one in raw],
         "pixels": each,
         "logits": golden.run(network, raw).logits.tolist(),
         "logits_at": [

@@ -14,6 +14,7 @@ from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import accelerator
 from lbq_hw.core.system import System
+from lbq_hw.isa.door import Opening
 from lbq_hw.sim.sdram import SimulatedChip, SimulatedMemory
 
 __all__ = ["Memory", "SystemWithMemory", "WithMemory"]
@@ -83,9 +84,11 @@ class SystemWithMemory(wiring.Component):
     tx: Any
     busy: Any
 
-    def __init__(self, config: CoreConfig, memory: Memory, *, baud: int):
+    def __init__(
+        self, config: CoreConfig, memory: Memory, *, baud: int, opening: Opening | None = None
+    ):
         pins = {"chip": memory.chip, "clock_hz": memory.clock_hz}
-        self._system = System(config, baud=baud, **pins)
+        self._system = System(config, baud=baud, opening=opening, **pins)
         self._chip = SimulatedChip(**pins)
         members = self._system.signature.members
         super().__init__({name: members[name] for name in ("rx", "tx", "busy")})

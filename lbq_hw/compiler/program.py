@@ -16,6 +16,7 @@ from lbq_hw.compiler.tensors import Tensor, pack_slices
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, written
+from lbq_hw.isa.pixels import PixelLayout
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region, weight_slice_lanes
 from lbq_hw.network import INPUT, Input, Shape
@@ -119,19 +120,52 @@ class Program:
             budget=budget,
         )
 
+    @cached_property
+    def pixels(self) -> PixelLayout:
+        """How pixels become what the first layer reads."""
+        raw, tensor, patches = self.input, self.tensors[INPUT], self.patches
+        channels, height, width = raw.shape
+        return PixelLayout(
+            channels=channels,
+            height=height,
+            width=width,
+            bits=raw.bits,
+            frames=tensor.frames,
+            border=raw.border,
+            border_value=tuple(raw.border_value),
+            kernel=(1, 1) if patches is None else patches.kernel,
+            stride=(1, 1) if patches is None else patches.stride,
+            padding=(0, 0) if patches is None else patches.padding,
+            base=tensor.base,
+            pitch=tensor.pitch,
+            row_words=tensor.row_words,
+            word=tensor.word,
+        )
+
     def table(self, name: str) -> list[dict[str, int]]:
         """Decoded records of one table: layers, paths, segments or runs."""
         record, words = isa.TABLES[name], self._words(Region[name.upper()])
         return [record.decode(self.config, word) for word in words]
 
-    def input_bits(self, raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as plane words of bits."""
+    def levels(self, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as levels of each frame."""
         levels = self.input.quantize(np.asarray(raw)[np.newaxis])[:, 0]
         if not self.input.static and len(levels) != self.timesteps:
             raise ValueError(f"raw input must have {self.timesteps} frames, not {len(levels)}")
+        return levels
+
+    def input_bits(self, raw: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """One raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``, as plane words of bits."""
+        levels = self.levels(raw)
         if self.patches is not None:
             levels = self.patches.gather(levels)
         return self.tensors[INPUT].pack(levels)
+
+    def pixel_words(self, raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """One raw image, or its frames, as 32-bit words of pixels, see `lbq_hw.isa.door`."""
+        levels, border = self.levels(raw), self.input.border
+        inside = slice(border, -border if border else None)
+        return self.pixels.packed(levels[..., inside, inside])
 
     def load_image(self, raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
         """One raw image as 32-bit slices ``(words, slices)``, lowest bits first.

@@ -13,8 +13,10 @@ from lbq_hw.core.external.external_memory import ExternalMemory
 from lbq_hw.core.external.pins import PinBus
 from lbq_hw.core.host import uart
 from lbq_hw.core.host.addresses import used_bits
+from lbq_hw.core.host.door import Door
 from lbq_hw.core.host.link import Link
 from lbq_hw.core.timing import timing
+from lbq_hw.isa.door import Opening
 from lbq_hw.isa.link import divisor
 from lbq_hw.isa.regions import Region, tag
 
@@ -34,6 +36,8 @@ class System(wiring.Component):
         What the memories hold after configuration; None: zeros.
     chip : `Chip` or None
         The external memory of a core that has one, and of no other.
+    opening : `Opening` or None
+        Of the door through which pixels come in; None: the host writes planes.
 
     Members
     -------
@@ -54,6 +58,7 @@ class System(wiring.Component):
         baud: int,
         image: Mapping[Region, Sequence[int]] | None = None,
         chip: Chip | None = None,
+        opening: Opening | None = None,
     ):
         bits, wanted = 0 if chip is None else chip.data_bits, config.external
         if bits != wanted:
@@ -66,6 +71,7 @@ class System(wiring.Component):
         self._clock_hz = clock_hz
         self._divisor = divisor(clock_hz=clock_hz, baud=baud)
         self._image = image
+        self._opening = opening
         super().__init__(
             {"rx": In(1, init=1), "tx": Out(1, init=1), "busy": Out(1)}
             | ({} if chip is None else {"bus": Out(PinBus(chip))})
@@ -84,12 +90,21 @@ class System(wiring.Component):
             tag=baked,
             address_bits=used_bits(self._config),
             registers=timing(self._config).reply,
+            door=self._opening is not None,
         )
         m.submodules.receiver = receiver = uart.UartReceiver()
         m.submodules.transmitter = transmitter = uart.UartTransmitter()
         connect(m, receiver.o, link.i)
         connect(m, link.o, transmitter.i)
-        connect(m, link.port, core.port)
+        active = core.busy
+        if self._opening is None:
+            connect(m, link.port, core.port)
+        else:
+            m.submodules.door = door = Door(self._opening)
+            connect(m, link.port, door.link)
+            connect(m, door.port, core.port)
+            m.d.comb += door.busy.eq(core.busy)
+            active = door.active
         m.d.comb += [
             receiver.divisor.eq(link.divisor),
             transmitter.divisor.eq(link.divisor),
@@ -98,12 +113,12 @@ class System(wiring.Component):
             self.tx.eq(transmitter.tx),
         ]
         if self._chip is None:
-            m.d.comb += self.busy.eq(core.busy)
+            m.d.comb += self.busy.eq(active)
         else:
             memory = ExternalMemory(chip=self._chip, clock_hz=self._clock_hz)
             m.submodules.memory = memory
             connect(m, core.memory, memory.tape)
             connect(m, core.host_memory, memory.host)
             connect(m, memory.bus, flipped(self.bus))
-            m.d.comb += self.busy.eq(core.busy | ~memory.tape.calibrated)
+            m.d.comb += self.busy.eq(active | ~memory.tape.calibrated)
         return m

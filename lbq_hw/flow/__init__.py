@@ -68,8 +68,9 @@ STEPS = (
     Step(
         name="rtl",
         run=steps.rtl,
-        needs=("net.lbq", "config.json", "clock.json"),
+        needs=("net.lbq", "core.json", "config.json", "clock.json"),
         makes=("top.v", "top.{constraints}", "rtl.json"),
+        options=("door",),
         fabric=True,
         seconds=10,
         external=4,

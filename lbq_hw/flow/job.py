@@ -20,6 +20,10 @@ from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading
 from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
+from lbq_hw.host.rates import possible
+from lbq_hw.isa import link, regions
+from lbq_hw.isa.door import MOST_RESULTS, Opening
+from lbq_hw.isa.regions import Region
 from lbq_hw.network import Network
 from lbq_hw.sizing import SizedCore, Weights, size
 from lbq_hw.sizing.activity import Activity, activity
@@ -38,6 +42,7 @@ class Outcome:
 
 SAMPLE = 64  # images whose mean is right within a few percent
 SELFTEST = 3  # images that a package carries
+FRAME_BITS = 4 * link.FRAME_WORDS * link.BYTE_BITS  # of the longest frame on the line, at least
 
 
 class FlowError(RuntimeError):
@@ -50,6 +55,7 @@ class Options:
 
     `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
     chooses.
+    With `door`, pixels travel once over the line, and the next ones while an image runs.
     `seed` is the first of the `tries` seeds that place and route may use: the one with which the
     same netlist met its clock in a build that was measured, or else 1. The build is checked with
     `images` drawn from the test split of `dataset`, in `data`, which `reading` says how to read, or
@@ -61,6 +67,7 @@ class Options:
     weight_bits: int | None = None
     memory: Weights | None = None
     freq: float | None = None
+    door: bool = False
     seed: int | None = None
     tries: int = 4
     dataset: str | None = None
@@ -168,6 +175,21 @@ class Job:
     @cached_property
     def program(self) -> Program:
         return compile_network(self.network, self.config, timing=self.timing)
+
+    @cached_property
+    def opening(self) -> Opening | None:
+        """Of the core's door, if one was asked for and the logits are few enough."""
+        entries = self.program.logits(np.arange(self.program.logit_words)).max() + 1
+        slices = regions.slices(self.config)[Region.LOGITS] * int(entries)
+        if not self.options.door or slices > MOST_RESULTS:
+            return None
+        pixels = self.program.pixels
+        rates = () if self.board.bridge is None else self.board.bridge.rates
+        rate = possible(rates, clock_hz=self.clock_hz, baud=self.board.baud)[0]
+        frame = FRAME_BITS / rate * self.clock_hz
+        # While a shorter run is under way, the frame after its last pixel is still on the line.
+        waits = self.json("core.json")["cycles"] > frame
+        return Opening(pixels=pixels, results=slices, queue=pixels.words + 1 if waits else 0)
 
     @cached_property
     def images(self) -> Images:

@@ -103,6 +103,7 @@ def rtl(job: Job, work: Path) -> str:
         baud=board.baud,
         image=job.program.image() if baked else None,
         chip=board.chip if tape else None,
+        opening=job.opening,
     )
     setting = clocks.solve(board.pll, board.clock_hz, job.clock_hz)
     plan = platform.prepare(
@@ -298,6 +299,7 @@ def package(job: Job, work: Path) -> str:
         tape=job.program.tape if job.config.external else b"",
         chip=board.chip,
         rates=() if board.bridge is None else board.bridge.rates,
+        opening=job.opening,
     )
     if has_fabric and (svf := commands.svf(board)):
         shutil.copyfile(job.folder / svf, work / "package" / f"{board.name}.svf")

@@ -123,7 +123,7 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
         raise ValueError("the dataset must have an image")
     with _opened(args, packed) as line, image_bar() as bar:
         task = bar.add_task("upload", total=None)
-        device = Device(line, program)
+        device = Device(line, program, opening=packed.opening)
         if args.recalibrate:
             device.recalibrate()
         began = line.now()
@@ -144,16 +144,17 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
             total=len(samples.images),
         )
         logits, cycles, waits = [], [], []
-        for image in samples.images:
-            logits.append(device.run(image))
-            cycles.append(device.counters().cycles)
-            waits.append(device.wait_cycles())
+        for ran in device.stream(samples.images, clock_hz=packed.clock_hz):
+            logits.append(ran.logits)
+            cycles.append(ran.cycles)
+            waits.append(ran.wait_cycles)
             bar.advance(task)
+        seconds = line.now() - ready
         return Measured(
             logits=np.array(logits),
             cycles=np.array(cycles),
             waits=waits,
-            seconds=line.now() - ready,
+            seconds=seconds,
             uploaded=uploaded,
             upload_seconds=ready - began,
             tape=tape,

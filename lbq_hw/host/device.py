@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,9 +12,12 @@ from numpy.typing import NDArray
 from lbq_hw import isa
 from lbq_hw.compiler import Program
 from lbq_hw.cycles import most_cycles
+from lbq_hw.host.door import FailedError, Stream
+from lbq_hw.host.line import SerialTransport
 from lbq_hw.host.memory import Captures, ExternalMemory, Tick, nothing, pieces, recalibrated
 from lbq_hw.host.transport import DeviceError, Transport
 from lbq_hw.isa import Error, regions
+from lbq_hw.isa.door import Opening
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import COUNTERS, Counters, Region
 from lbq_hw.network import INPUT
@@ -34,12 +39,25 @@ _ADVICE = {
 }
 
 
-class Device:
-    """One core and the program in it."""
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """One input that was run; `wait_cycles` as in `Device.wait_cycles`, None through a door."""
 
-    def __init__(self, transport: Transport, program: Program) -> None:
+    logits: Integers
+    cycles: int
+    wait_cycles: int | None = None
+
+
+class Device:
+    """One core and the program in it; `opening` is that of the core's door, if it has one."""
+
+    def __init__(
+        self, transport: Transport, program: Program, *, opening: Opening | None = None
+    ) -> None:
         self.transport = transport
         self.program = program
+        fits = opening is not None and opening.pixels == program.pixels
+        self.opening = opening if fits else None
         self.config = program.config
         digest = int(self.config.digest[:8], 16)
         found = transport.read(0, 2)
@@ -114,6 +132,33 @@ class Device:
         self.start()
         return self.read_logits()
 
+    def stream(self, images: Iterable[NDArray[np.uint8]], *, clock_hz: int) -> Iterator[Ran]:
+        """Run raw images; through a door, the next ones come in while one runs."""
+        if self.opening is None or not isinstance(self.transport, SerialTransport):
+            for raw in images:
+                logits = self.run(raw)
+                cycles = self.counters().cycles
+                yield Ran(logits=logits, cycles=cycles, wait_cycles=self.wait_cycles())
+            return
+        stream = Stream(
+            self.transport,
+            self.opening,
+            clock_hz=clock_hz,
+            spread=self.opening.pixels.spread_cycles,
+        )
+        control = regions.REGISTERS["control"].address
+
+        def begin() -> None:
+            self.transport.wait(sum(self._most))
+            self.transport.write(control, [CLEAR])
+
+        words = (self.program.pixel_words(raw) for raw in images)
+        try:
+            for result in stream.run(words, begin=begin):
+                yield Ran(logits=self._logits(result.slices), cycles=result.cycles)
+        except FailedError:
+            self.check()
+
     def predict(self, raw: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Class of each raw image, as `golden.predict`."""
         return np.array([self.run(image).argmax() for image in raw], np.int64)
@@ -131,10 +176,19 @@ class Device:
 
     def read_logits(self) -> Integers:
         """The logits of the last run."""
-        bits = SLICE * regions.slices(self.config)[Region.LOGITS]  # sign-extended
-        words = self._read_entries(Region.LOGITS, 0, self.program.logit_words)
-        values = [word - (1 << bits) if word >> (bits - 1) else word for word in words]
-        return self.program.logits(np.array(values, np.int64))
+        parts = regions.slices(self.config)[Region.LOGITS]
+        address = regions.address(self.config, Region.LOGITS, 0)
+        return self._logits(self.transport.read(address, parts * self.program.logit_words))
+
+    def _logits(self, slices: Sequence[int]) -> Integers:
+        """Logits out of the slices of their memory, which are sign-extended."""
+        parts = regions.slices(self.config)[Region.LOGITS]
+        bits, words = SLICE * parts, _joined(slices, parts)
+        values = np.zeros(self.program.logit_words, np.int64)
+        values[: len(words)] = [
+            word - (1 << bits) if word >> (bits - 1) else word for word in words
+        ]
+        return self.program.logits(values)
 
     def read_levels(self, name: str) -> NDArray[np.uint8]:
         """A tensor ``(T, C, H, W)`` from the plane memory, as its layer left it."""
@@ -197,7 +251,12 @@ class Device:
     def _read_entries(self, region: Region, first: int, count: int) -> list[int]:
         parts = regions.slices(self.config)[region]  # a power of two where the host reads
         words = self.transport.read(regions.address(self.config, region, first), count * parts)
-        return [
-            sum(word << (SLICE * part) for part, word in enumerate(words[at : at + parts]))
-            for at in range(0, len(words), parts)
-        ]
+        return _joined(words, parts)
+
+
+def _joined(slices: Sequence[int], parts: int) -> list[int]:
+    """Entries of so many slices each, as numbers."""
+    return [
+        sum(word << (SLICE * part) for part, word in enumerate(slices[at : at + parts]))
+        for at in range(0, len(slices), parts)
+    ]

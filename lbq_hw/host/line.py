@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Protocol
 
@@ -23,10 +24,31 @@ ATTEMPTS = 6
 QUICK = 0.25  # seconds that an answer may take where a rate is tried that may not work
 GREETINGS = 2  # attempts to begin a session before the core is brought back to its first rate
 WINDOW = 8
+STREAM = 96  # requests of a stream in flight, below the 128 that sequence numbers can tell apart
 SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
 SLOW = 2400  # baud, at which a zero is a break for a core at any rate above
 PAUSE = 0.05  # seconds in which that zero has left, whatever bridge is on its way
 BABBLE = 1 << 14  # bytes: more than all answers that can be on their way
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request of a `stream`, sent once so many reads before it were answered, behind `idle` bytes
+    that mean nothing: if it were complete before the core is done with the request before it, it
+    would be dropped.
+    """
+
+    request: Request
+    needs: int = 0
+    idle: int = 0
+
+    def numbered(self, sequence: int) -> Asked:
+        """The same with a sequence number."""
+        return replace(self, request=replace(self.request, sequence=sequence))
+
+    def encode(self) -> bytes:
+        """On the wire."""
+        return bytes((link.FLAG,)) * self.idle + self.request.encode()
 
 
 class LinkError(DeviceError):
@@ -153,6 +175,42 @@ class SerialTransport:
             )
             words += self._exchange([request])[-1].data
         return words
+
+    def stream(self, asked: Iterable[Asked]) -> Iterator[tuple[int, ...] | None]:
+        """Ask without waiting for each answer; what the reads gave, None where that was lost."""
+        source = iter(asked)
+        following = next(source, None)
+        flight: list[Asked] = []
+        given, failures = 0, 0
+        while flight or following is not None:
+            while following is not None and following.needs <= given and len(flight) < STREAM:
+                flight.append(following.numbered(self._next()))
+                self._send(flight[-1].encode())
+                following = next(source, None)
+            patience = self._timeout * min(failures + 1, 3)
+            first = flight[0].request.sequence
+            reply = self._receive(first, len(flight), patience)
+            ahead = 0 if reply is None else (reply.sequence - first) % 256
+            good = reply is not None and reply.status == Status.OK
+            if reply is not None and good and _fits(reply, flight[ahead].request):
+                failures = 0
+                answered, flight = flight[: ahead + 1], flight[ahead + 1 :]
+                for one in answered:
+                    if one.request.command == Command.READ:
+                        given += 1
+                        yield reply.data if one is answered[-1] else None
+                continue
+            failures += 1
+            if failures == self._attempts:
+                raise SilenceError(
+                    f"the core does not answer ({failures} attempts): see that it is powered, has "
+                    "its bitstream, and that port and baud are right"
+                )
+            self.repeats += len(flight)
+            self._drain()
+            self._send(bytes((link.FLAG,)))
+            for one in flight:
+                self._send(one.encode())
 
     def wait(self, limit: int) -> bool:
         """Wait until the core is idle, for `limit` cycles of its own counter at most."""

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa import link, regions
+from lbq_hw.isa import door, link, regions
 from lbq_hw.isa.codes import Code
 from lbq_hw.isa.record import SLICE, Record
 from lbq_hw.isa.regions import Register
@@ -75,6 +75,15 @@ def _lines(config: CoreConfig) -> Iterator[str]:
     yield ""
     for record in (link.REQUEST, link.REPLY):
         yield from _record(record, config)
+    yield "### Door"
+    yield ""
+    yield from _prose(door, "A WRITE to")
+    yield ""
+    yield (
+        f"`DOOR` is `0x{door.DOOR:08X}`, `CYCLES` {door.CYCLES}, `NUMBER` {door.NUMBER} and "
+        f"`NUMBER_BITS` {door.NUMBER_BITS}. Only cores that were built with `--door` have it."
+    )
+    yield ""
     yield "### Commands"
     yield ""
     yield from _codes("command", link.Command)

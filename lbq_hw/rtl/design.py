@@ -13,8 +13,6 @@ from amaranth.back import verilog
 
 from lbq_hw.compiler import Program
 from lbq_hw.core.bus.top import BUSES
-from lbq_hw.core.pixels.layout import PixelLayout
-from lbq_hw.network import INPUT
 
 NAME = "lbq_core"
 """Of the module and of the files."""
@@ -42,29 +40,6 @@ class Design:
             raise ValueError(f"bus must be one of {', '.join(BUSES)}, not {self.bus!r}")
 
     @cached_property
-    def layout(self) -> PixelLayout:
-        """Of the input."""
-        program, raw = self.program, self.program.input
-        tensor, patches = program.tensors[INPUT], program.patches
-        channels, height, width = raw.shape
-        return PixelLayout(
-            channels=channels,
-            height=height,
-            width=width,
-            bits=raw.bits,
-            frames=tensor.frames,
-            border=raw.border,
-            border_value=tuple(raw.border_value),
-            kernel=(1, 1) if patches is None else patches.kernel,
-            stride=(1, 1) if patches is None else patches.stride,
-            padding=(0, 0) if patches is None else patches.padding,
-            base=tensor.base,
-            pitch=tensor.pitch,
-            row_words=tensor.row_words,
-            word=tensor.word,
-        )
-
-    @cached_property
     def logits(self) -> list[int]:
         """Entries of the logits memory, in the order of the classes."""
         return self.program.logits(np.arange(self.program.logit_words)).tolist()
@@ -73,7 +48,7 @@ class Design:
         """The module."""
         image = None if self.program.config.external else self.program.image()
         return BUSES[self.bus](
-            self.program.config, layout=self.layout, logits=self.logits, image=image
+            self.program.config, layout=self.program.pixels, logits=self.logits, image=image
         )
 
     def verilog(self) -> str:

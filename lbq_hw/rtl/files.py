@@ -47,7 +47,7 @@ def files(design: Design) -> Iterator[tuple[str, bytes]]:
 
 def _facts(design: Design) -> dict[str, Any]:
     """What the templates see."""
-    program, layout = design.program, design.layout
+    program, layout = design.program, design.program.pixels
     config = program.config
     return {
         "name": program.name,

@@ -81,12 +81,15 @@ def test_every_board_has_a_bridge() -> None:
     assert max(map(len, found)) == 1
 
 
-def test_the_table_has_every_board_with_its_command_and_rate() -> None:
+def test_the_table_has_every_board_with_its_command_and_rates() -> None:
     table = {row[0].strip("`"): row[1:] for row in rows("board")}
     assert sorted(table) == BOARDS
-    for name, (command, _, rate, _) in table.items():
-        assert command.strip("`") == boards.find(name).command("FILE")
-        assert int(rate.replace(",", "")) == boards.find(name).baud
+    for name, (command, _, rate, highest, _) in table.items():
+        board = boards.find(name)
+        assert command.strip("`") == board.command("FILE")
+        assert rate == f"{board.baud:,}"
+        rates = () if board.bridge is None else board.bridge.rates
+        assert highest == (f"{max(rates):,}" if rates else "")
 
 
 @pytest.mark.parametrize("name", BOARDS)
@@ -94,7 +97,7 @@ def test_the_light_is_the_pin_that_the_top_drives(name: str) -> None:
     pytest.importorskip("amaranth_boards")
     platform: Any = boards.find(name).make_platform()
     led = boards.find(name).led
-    (cell,) = [row[4] for row in rows("board") if row[0] == f"`{name}`"]
+    (cell,) = [row[5] for row in rows("board") if row[0] == f"`{name}`"]
     if led is None:
         assert cell == "none"
         return

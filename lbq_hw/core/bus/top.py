@@ -13,12 +13,12 @@ from lbq_hw.core.bus.axi4lite import Axi4LiteSlave, axi4lite_members
 from lbq_hw.core.bus.entrance import Entrance
 from lbq_hw.core.bus.feeder import Feeder
 from lbq_hw.core.bus.request import RequestSignature
-from lbq_hw.core.bus.switch import PortSwitch
 from lbq_hw.core.bus.tape_fetch import TapeFetch
 from lbq_hw.core.bus.wishbone import WishboneSlave, wishbone_members
-from lbq_hw.core.pixels.layout import PixelLayout
+from lbq_hw.core.host.switch import PortSwitch
 from lbq_hw.core.pixels.pixel_input import PixelInput
 from lbq_hw.isa import bus
+from lbq_hw.isa.pixels import PixelLayout
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 

@@ -10,6 +10,7 @@ from lbq_hw.core.host.frames import HEAD_INDEX, FrameEscapes, FrameReceiver, Ser
 from lbq_hw.core.host.port import PortSignature
 from lbq_hw.core.host.uart import Received
 from lbq_hw.isa import regions
+from lbq_hw.isa.door import DOOR
 from lbq_hw.isa.link import BAKED, DIVISOR_BITS, LEAST_DIVISOR, Command, Status
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
@@ -46,6 +47,8 @@ class Link(wiring.Component):
         below the region's is 1, all of them are at ``port``.
     registers : int
         That are halfway from the state of a reply to its bytes.
+    door : bool
+        Whether there is a `Door` behind ``port``, through which pixels come.
 
     Members
     -------
@@ -65,6 +68,7 @@ class Link(wiring.Component):
         tag: int = 0,
         address_bits: int = regions.SHIFT,
         registers: int = 0,
+        door: bool = False,
     ):
         if not isinstance(divisor, int) or isinstance(divisor, bool):
             raise TypeError(f"divisor must be an integer, not {divisor!r}")
@@ -73,6 +77,7 @@ class Link(wiring.Component):
             raise ValueError(f"divisor must be {LEAST_DIVISOR}..{most}, not {divisor!r}")
         self._tag = tag
         self._registers = registers
+        self._door = door
         self._low_bits = max(address_bits, DIVISOR_BITS)
         super().__init__(
             {
@@ -105,6 +110,8 @@ class Link(wiring.Component):
         """Do what the states ask for: bytes into `word`, their index, the address, the port."""
         port = self.port
         alters = w.writes & (w.region != Region.REGISTERS) & (w.region != Region.PLANES)
+        if self._door:
+            alters &= w.region != DOOR >> regions.SHIFT
         m.d.comb += [
             w.receiver.index.eq(w.index),
             w.receiver.kept.eq(w.kept),

@@ -5,9 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from lbq_hw.core.pixels.gearbox import Gearbox
-from lbq_hw.core.pixels.layout import PixelLayout
 from lbq_hw.core.pixels.planes import PixelPlanes, PlaneSlice
 from lbq_hw.core.pixels.windows import Pixel, PixelWindows
+from lbq_hw.isa.pixels import PixelLayout
 
 __all__ = ["PixelInput"]
 
@@ -33,6 +33,10 @@ class PixelInput(wiring.Component):
         Pixels come from ``words``, not from ``pixels``; changes only with ``clear``.
     clear : in
         Begin anew with the first pixel of a run: what came before is dropped, also from ``o``.
+    last : out
+        The last pixel of a run is taken in this cycle.
+    working : out
+        A pixel of a word that was taken is not taken yet.
     pixels : stream of `Pixel`
     words : stream of words
         Pixels packed without gaps, lowest bits first. The first pixel of a run begins a word: of a
@@ -47,6 +51,8 @@ class PixelInput(wiring.Component):
             {
                 "by_words": In(1),
                 "clear": In(1),
+                "last": Out(1),
+                "working": Out(1),
                 "pixels": In(stream.Signature(Pixel(layout))),
                 "words": In(stream.Signature(word_bits)),
                 "o": Out(stream.Signature(PlaneSlice())),
@@ -65,6 +71,8 @@ class PixelInput(wiring.Component):
         connect(m, planes.o, flipped(self.o))
         m.d.comb += [
             begins.eq(self.clear | windows.restart),
+            self.last.eq(windows.last),
+            self.working.eq(gearbox.o.valid | ~gearbox.i.ready),
             gearbox.i.payload.eq(self.words.payload),
             gearbox.i.valid.eq(self.words.valid),
             self.words.ready.eq(gearbox.i.ready & ~self.clear & ~windows.last),

@@ -4,9 +4,9 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.pixels.layout import PixelLayout
 from lbq_hw.core.pixels.windows import Window
 from lbq_hw.isa import regions
+from lbq_hw.isa.pixels import PixelLayout
 from lbq_hw.isa.record import SLICE
 
 __all__ = ["PixelPlanes", "PlaneSlice"]

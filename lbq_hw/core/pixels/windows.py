@@ -4,7 +4,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw.core.pixels.layout import PixelLayout
+from lbq_hw.isa.pixels import PixelLayout
 
 __all__ = ["Pixel", "PixelWindows", "Window"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lbq_hw.compiler.patches import Patches
 from lbq_hw.compiler.tensors import Tensor, pack_slices
-from lbq_hw.core.pixels.layout import PixelLayout
+from lbq_hw.isa.pixels import PixelLayout
 
 PLAIN = PixelLayout(
     channels=1, height=4, width=5, bits=2, frames=1, border=0, border_value=(), kernel=(1, 1),

@@ -12,7 +12,7 @@ import pytest
 from core.bus.fake import FakePort, Request
 from core.harness import Bench
 
-from lbq_hw.core.bus.switch import PortSwitch
+from lbq_hw.core.host.switch import PortSwitch
 from lbq_hw.sim.models.traffic import Stall, stalls
 
 

@@ -1,12 +1,12 @@
 """Which pixels come, and where their bits lie in the plane memory."""
 
 from dataclasses import dataclass
-from math import gcd
+from math import ceil, gcd
 
-from lbq_hw.core.sizes import check_power, check_size
+import numpy as np
+from numpy.typing import NDArray
+
 from lbq_hw.isa.record import SLICE
-
-__all__ = ["PixelLayout"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,10 @@ class PixelLayout:
 
     def __post_init__(self) -> None:
         for name in ("channels", "height", "width", "bits", "frames", "row_words"):
-            check_size(name, getattr(self, name))
-        check_power("word", self.word, least=8)
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+        if self.word < 8 or self.word & (self.word - 1):
+            raise ValueError(f"word must be a power of two from 8 on, not {self.word!r}")
         if self.pitch < self.taps * self.channels:
             raise ValueError(
                 f"pitch must be at least {self.taps * self.channels}, the channels of a field of "
@@ -63,18 +65,17 @@ class PixelLayout:
     @property
     def padded(self) -> tuple[int, int]:
         """Rows and columns of the picture with its border and the padding of the kernel."""
-        return tuple(
-            side + 2 * (self.border + padding)
-            for side, padding in zip((self.height, self.width), self.padding, strict=True)
-        )
+        (rows, columns), border = self.padding, self.border
+        return self.height + 2 * (border + rows), self.width + 2 * (border + columns)
 
     @property
     def outputs(self) -> tuple[int, int]:
         """Rows and columns of the tensor."""
-        return tuple(
+        rows, columns = (
             (side - kernel) // stride + 1
             for side, kernel, stride in zip(self.padded, self.kernel, self.stride, strict=True)
         )
+        return rows, columns
 
     @property
     def slice_bits(self) -> int:
@@ -92,6 +93,29 @@ class PixelLayout:
         slice.
         """
         return gcd(self.pitch, self.slice_bits)
+
+    @property
+    def spread_cycles(self) -> int:
+        """About how many cycles a core takes to spread the pixels of a 32-bit word, a quarter more
+        than in the mean of a picture.
+        """
+        slices = -(-self.pitch // self.slice_bits) * self.bits
+        windows = self.outputs[0] * self.outputs[1] / (self.height * self.width)
+        each = 1 + windows * (2 + self.pitch // self.granule + 5 * slices)
+        return ceil(1.25 * each * SLICE / self.pixel_bits)
+
+    @property
+    def words(self) -> int:
+        """32-bit words that hold the pixels of a run."""
+        return -(-self.frames * self.height * self.width * self.pixel_bits // SLICE)
+
+    def packed(self, levels: NDArray[np.uint8]) -> NDArray[np.uint32]:
+        """Levels ``(frames, C, H, W)`` as words without gaps, lowest bits first."""
+        pixels = np.moveaxis(levels, 1, -1).reshape(-1, 1)
+        bits = np.unpackbits(pixels, axis=1, count=self.bits, bitorder="little").ravel()
+        whole = np.zeros(self.words * SLICE, np.uint8)
+        whole[: len(bits)] = bits
+        return np.packbits(whole, bitorder="little").view("<u4").astype(np.uint32)
 
     @property
     def row_slices(self) -> int:

@@ -1,0 +1,170 @@
+"""Where a serial line's pixels come in, and its results go out."""
+
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from lbq_hw.core.fabric.contracts import must
+from lbq_hw.core.host.port import PortSignature
+from lbq_hw.core.host.switch import PortSwitch
+from lbq_hw.core.pixels.input_runner import InputRunner
+from lbq_hw.core.pixels.pixel_input import PixelInput
+from lbq_hw.core.stream.queue import Queue
+from lbq_hw.isa import regions
+from lbq_hw.isa.door import CYCLES, DOOR, NUMBER, NUMBER_BITS, Opening
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import REGISTERS, Region
+
+__all__ = ["Door"]
+
+_CLEAR = 1  # bit of the register `control`
+_INPUT_BITS = 3  # for one in each stage of the pixel input, and one that runs
+
+
+class Door(wiring.Component):
+    """Passes requests on to the core, but for those of `lbq_hw.isa.door`: words of pixels are
+    spread and run, and a result is read once it is there.
+
+    A result stays until its last slice was read. Until then no further run begins, unless pixels
+    come that have no place: then the result is dropped, and the next one's number tells it. So no
+    request waits for another one, but only for runs and for pixels that are at work.
+
+    Timing. A request of the core takes a cycle more than there, and another one where the
+    `InputRunner` has its turn. A word of pixels is taken when the queue has room, or else when the
+    `PixelInput` takes it. The read of a result's cycles or number waits until its run has ended.
+
+    Parameters
+    ----------
+    opening : `Opening`
+
+    Members
+    -------
+    link : `PortSignature`, flipped
+    port : `PortSignature`
+    busy : in
+        A run is under way.
+    active : out
+        A run is under way, or begins without a further request.
+    """
+
+    def __init__(self, opening: Opening):
+        self._opening = opening
+        super().__init__(
+            {
+                "link": In(PortSignature()),
+                "port": Out(PortSignature()),
+                "busy": In(1),
+                "active": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.switch = switch = PortSwitch()
+        m.submodules.pixels = pixels = PixelInput(self._opening.pixels, word_bits=SLICE)
+        m.submodules.runner = runner = InputRunner()
+        connect(m, runner.port, switch.second)
+        connect(m, switch.port, flipped(self.port))
+        w = _Work(self.link)
+        words, waiting = self._words(m, pixels, w.clear)
+        self._take_pixels(m, w, words)
+        self._pass_on(m, w, switch.first)
+        self._answer(m, w, switch.first, waiting, failed=runner.failed)
+        m.d.comb += [
+            pixels.by_words.eq(1),
+            pixels.clear.eq(w.clear),
+            runner.busy.eq(self.busy),
+            runner.i.payload.eq(pixels.o.payload),
+            runner.i.valid.eq(pixels.o.valid & ~w.result),
+            pixels.o.ready.eq(runner.i.ready & ~w.result),
+        ]
+        self._count(m, w, pixels.last, runner.done)
+        must(m, platform, ~(w.result & runner.active), "a run begins while a result waits")
+        return m
+
+    def _words(self, m, pixels, clear):
+        """Where words of pixels go, a queue or the pixel input itself, and whether any waits."""
+        if not self._opening.queue:
+            return pixels.words, pixels.working
+        m.submodules.queue = queue = ResetInserter(clear)(Queue(SLICE, depth=self._opening.queue))
+        connect(m, queue.o, pixels.words)
+        return queue.i, queue.o.valid | pixels.working
+
+    def _take_pixels(self, m, w, words):
+        """Words of pixels. If there is no place for one, a result must give way."""
+        puts = self.link.valid & w.puts & ~w.clear
+        m.d.comb += [
+            words.valid.eq(puts),
+            words.payload.eq(self.link.w_data),
+            w.put.eq(words.ready & ~w.clear),
+        ]
+        with m.If(puts & ~words.ready):
+            m.d.sync += w.result.eq(0)
+
+    def _pass_on(self, m, w, core):
+        """Requests of the core, and reads of a result from its memory and its counter."""
+        link, asks = self.link, Signal()
+        low, region = link.addr[: regions.SHIFT], link.addr[regions.SHIFT :]
+        control = ~w.own & link.write & (link.addr == REGISTERS["control"].address)
+        m.d.comb += [
+            core.valid.eq(asks),
+            core.write.eq(link.write),
+            core.addr.eq(Cat(low, Mux(w.own, Region.LOGITS, region))),
+            core.w_data.eq(link.w_data),
+            w.passed.eq(asks & core.ready),
+        ]
+        with m.If(w.cycles):
+            m.d.comb += core.addr.eq(REGISTERS["cycles"].address)
+        # A register parts the link's states from the core.
+        passes = ~w.puts & ~w.number & (w.may | ~w.cycles)
+        m.d.sync += [
+            asks.eq(link.valid & passes & ~link.ready),
+            w.clear.eq(w.passed & control & link.w_data[_CLEAR]),
+        ]
+        with m.If(w.passed & w.own & (low == self._opening.results - 1)):
+            m.d.sync += w.result.eq(0)
+
+    def _answer(self, m, w, core, waiting, *, failed):
+        """Let a read wait until a run has ended, and answer requests."""
+        link, waits, told = self.link, Signal(), Signal()
+        m.d.comb += [
+            # A run that is under way ends, and pixels that came are taken, without the host.
+            self.active.eq((w.inputs != 0) | self.busy),
+            waits.eq(~w.result & (self.active | waiting)),
+            link.ready.eq(Mux(w.puts, w.put, Mux(w.number, w.may, w.passed))),
+            link.r_valid.eq(told | core.r_valid),
+            link.r_data.eq(Mux(told, Cat(w.runs, failed), core.r_data)),
+        ]
+        # What a read waits for comes through the link itself: once there is nothing, it stays so.
+        m.d.sync += [
+            w.may.eq(link.valid & (w.cycles | w.number) & ~waits & ~link.ready),
+            told.eq(w.number & w.may),
+        ]
+
+    def _count(self, m, w, last, done):
+        """Inputs whose runs have not ended, and runs."""
+        m.d.sync += w.inputs.eq(w.inputs + last - done)
+        with m.If(done):
+            m.d.sync += [w.result.eq(1), w.runs.eq(w.runs + 1)]
+        with m.If(w.clear):
+            m.d.sync += [w.result.eq(0), w.inputs.eq(0), w.runs.eq(0)]
+
+
+class _Work:
+    """What the parts of a `Door` share: the request at hand, and what is under way."""
+
+    def __init__(self, link):
+        low, region = link.addr[:NUMBER_BITS], link.addr[regions.SHIFT :]
+        self.own = region == DOOR >> regions.SHIFT
+        self.puts = self.own & link.write
+        self.cycles = self.own & ~link.write & (low == CYCLES)
+        self.number = self.own & ~link.write & (low == NUMBER)
+        # A word of pixels is taken, a request has passed, a read need not wait any longer.
+        self.put = Signal()
+        self.passed = Signal()
+        self.may = Signal()
+        # All that came is forgotten, a result is there, inputs with all their pixels, and runs.
+        self.clear = Signal()
+        self.result = Signal()
+        self.inputs = Signal(_INPUT_BITS)
+        self.runs = Signal(NUMBER_BITS)

@@ -1,0 +1,49 @@
+"""The door: pixels in, results out, for a host behind the link.
+
+A WRITE to `DOOR` appends its words to the pixels of the inputs that are to be run; the address
+below the region means nothing. Words hold pixels without gaps, lowest bits first, row by row, the
+channels of a pixel side by side; every input begins a word. Once its last pixel has come, the core
+runs, and the input after it may come meanwhile.
+
+A READ that begins at ``DOOR + CYCLES`` waits until a run has ended, if one is under way or is about
+to begin. It gives the low half of the register `cycles`; then, at `NUMBER`, the number of runs
+since the last clear, modulo 2**`NUMBER_BITS`, with bit `NUMBER_BITS` set if the last one ended with
+an error; and then the slices of the logits, from address `DOOR` on, since a READ counts up in its
+lowest 8 bits alone. The result is kept until its last slice was read, or until pixels come that
+have no place.
+
+Bit 1 of the register `control` drops pixels and results, and begins anew with number 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lbq_hw.isa import regions
+from lbq_hw.isa.pixels import PixelLayout
+
+DOOR = 14 << regions.SHIFT
+CYCLES, NUMBER = 254, 255
+NUMBER_BITS = 8
+MOST_RESULTS = CYCLES
+"""Slices of a result, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What a core's door is made for: the pixels of an input, the slices of a result, and how many
+    words of pixels can wait while a run is under way.
+    """
+
+    pixels: PixelLayout
+    results: int
+    queue: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.results <= MOST_RESULTS:
+            raise ValueError(f"results must be 1..{MOST_RESULTS}, not {self.results!r}")
+        if self.queue and self.queue < self.pixels.words + 1:
+            raise ValueError(
+                f"queue must be 0 or hold the {self.pixels.words} words of an input and one more, "
+                f"not {self.queue!r}"
+            )
