@@ -82,9 +82,9 @@ class LayerCycles(Counters):
         }
 
 
-def layer_cycles(name: str, work: LayerWork) -> LayerCycles:
-    """The cycles of one layer or pass."""
-    walk = _Walk(work)
+def layer_cycles(name: str, work: LayerWork, *, timing: NeuronTiming | None = None) -> LayerCycles:
+    """The cycles of one layer or pass; `timing` of the neuron units, if it is not the core's."""
+    walk = _Walk(work, timing or NeuronTiming.of(work.config))
     totals = dict.fromkeys(("events", "nulls", "words", "ends", "asked", "empty", "acs"), 0)
     for block in work.blocks():
         walk.run(block)
@@ -120,12 +120,12 @@ class _Walk:
     the last stage after it; `_starts` has of each segment or bubble the move of its first run.
     """
 
-    def __init__(self, work: LayerWork) -> None:
+    def __init__(self, work: LayerWork, timing: NeuronTiming) -> None:
         layer, config = work.layer, work.config
         times = layer["time_last"] + 1
         self._sizes = work.sizes
         self.neurons = Neurons(
-            NeuronTiming.of(config),
+            timing,
             updates=times if layer["static"] else 1,
             planes=layer["planes_last"] + 1,
             readout=bool(layer["readout"]),
@@ -137,7 +137,7 @@ class _Walk:
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []
         self._left: list[int] = []  # cycles in which the slots of steps became free
-        self._free = _layer_start(work)
+        self._free = layer_start(work)
         self._moves: list[int] = []
         self._starts: list[int] = []
 
@@ -151,15 +151,15 @@ class _Walk:
         """The steps of a block, which follow those before."""
         steps = block.steps
         requests = iter(block.requests)
-        for skipped, t, last in zip(
-            steps.skipped.tolist(), steps.t.tolist(), steps.last.tolist(), strict=True
+        for skipped, first, last in zip(
+            steps.skipped.tolist(), steps.first.tolist(), steps.last.tolist(), strict=True
         ):
             self._open(skipped)
             for size in self._sizes:
                 self._starts.append(len(self._moves) - 1)
                 for _ in range(size):
                     self._cut(next(requests))
-            self.lanes.end(first=t == 0, emits=last)
+            self.lanes.end(first=first, emits=last)
             # A slot becomes free when the last segment of its step has moved on.
             self._left.append(self._moves[self._starts[-1] - RUNS_AHEAD])
 
@@ -195,7 +195,7 @@ class _Walk:
         self._moves.append(cycle)
 
 
-def _layer_start(work: LayerWork) -> int:
+def layer_start(work: LayerWork) -> int:
     """Cycle in which the walker begins to move fields of view: it has read the layer's records,
     slice by slice, and added up planes and frames. With external memory each read takes a cycle
     more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,9 @@ class Steps:
     """The steps of a layer in their order, one array entry each.
 
     `row`, `column`, `tile`, `wy`, `wx`, `t`: the loops of `lbq_hw.isa`. `skipped`: positions
-    outside the layer that the walker visits before. `last`: in its pool window. `anew`: no step
-    before it had the same pixel, tile and timestep, as where max-pool windows overlap.
+    outside the layer that the walker visits before. `first`: of its pixel and tile, so that the
+    membrane of the step before is not needed. `last`: in its pool window. `anew`: no step before it
+    had the same pixel, tile and timestep, as where max-pool windows overlap.
     """
 
     row: Integers
@@ -38,6 +40,7 @@ class Steps:
     wx: Integers
     t: Integers
     skipped: Integers
+    first: NDArray[np.bool_]
     last: NDArray[np.bool_]
     anew: NDArray[np.bool_]
 
@@ -76,6 +79,7 @@ class Steps:
             wx=wx,
             t=t,
             skipped=np.where(t == 0, np.repeat(skipped, times), 0),
+            first=t == 0,
             last=np.repeat(last[here], times),
             anew=np.repeat(anew, times),
         )
@@ -85,8 +89,11 @@ class Steps:
 
     def part(self, start: int) -> Steps:
         """`BLOCK` of these steps, from `start` on."""
-        here = slice(start, start + BLOCK)
-        return Steps(**{name: values[here] for name, values in vars(self).items()})
+        return self.at(slice(start, start + BLOCK))
+
+    def at(self, chosen: slice | Integers) -> Steps:
+        """Some of these steps, in the given order."""
+        return Steps(**{name: values[chosen] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +157,8 @@ class Memory:
 class LayerWork:
     """Works out the requests, words and events of one layer or pass.
 
-    `channels` from its first tile on; `continued`: see `Steps`.
+    `channels` from its first tile on; `continued`: see `Steps`. `event_cycles`: cycles to read a
+    weight row, which are 1 in every core there is.
     """
 
     def __init__(
@@ -161,8 +169,9 @@ class LayerWork:
         channels: int,
         *,
         continued: bool = False,
+        event_cycles: int = 1,
     ):
-        self.config = config
+        self.config, self._event_cycles = config, event_cycles
         self.layer, self.paths = records.layer, records.paths
         self.steps = Steps.of(records.layer, pools=config.window > 1, continued=continued)
         self._channels, self._memory = channels, memory
@@ -173,6 +182,12 @@ class LayerWork:
             path, here = self.paths[segment["path"]], records.runs[segment["path"]]
             self._runs += [(segment, path, run) for run in here]
             self.sizes.append(len(here))
+
+    def only(self, steps: Steps) -> LayerWork:
+        """The same layer, of which only some steps are executed."""
+        other = copy(self)
+        other.steps = steps
+        return other
 
     def blocks(self) -> Iterator[Block]:
         """All steps, block by block."""
@@ -221,7 +236,7 @@ class LayerWork:
         acs *= steps.anew[step] & ~again[column] & ~is_end
 
         # The end goes with the last word of its request; at exponent 0, with its last event.
-        counts, ends = events + nulls, np.flatnonzero(is_end)
+        counts, ends = events * self._event_cycles + nulls, np.flatnonzero(is_end)
         joins = np.diff(request, prepend=-1)[ends] == 0
         joining, before = ends[joins], ends[joins] - 1
         free = (bits[before] > 0) & (exponent[column[before]] == 0)
