@@ -44,12 +44,12 @@ docs: $(STAMP) ## write the generated pages anew: records, block diagram, tables
 	$(VENV)/python -m lbq_hw.diagram docs
 
 bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder for all rows)
-	$(VENV)/python -m train.bench --json build/bench/golden.json
+	$(VENV)/python -m tools.bench --json build/bench/golden.json
 	$(VENV)/python -m sim.bench --json build/bench/core.json \
 	  $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-gpu: $(STAMP) ## training steps and neuron kernels on the GPU
-	$(VENV)/python -m train.bench_gpu $(ARGS)
+	$(VENV)/python -m tools.bench_gpu $(ARGS)
 
 ablation: $(STAMP) ## train each row of the ablation table for 60 epochs (a GPU; DATA=folder with cifar10/)
 	@test -d "$(DATA)" || { echo "give DATA=folder, with the subfolder cifar10" >&2; exit 2; }

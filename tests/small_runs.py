@@ -7,9 +7,10 @@ from pathlib import Path
 
 import torch
 
-from lbq_hw.train import config, fitting
-from lbq_hw.train.config import Config
+from lbq_hw.train import fitting
 from lbq_hw.train.optim import learning_rate
+from lbq_hw.train.settings import config
+from lbq_hw.train.settings.config import Config
 
 SMALL = (
     "train.epochs=3",

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = {"lbq_hw": "lbq_hw"} | {name: f"lbq_hw.{name}" for name in ("train", "sim", "boards")}
+PARTS = ("train", "sim", "boards")
+FOLDERS = {"lbq_hw": "lbq_hw", "tools": "tools"} | {name: f"lbq_hw.{name}" for name in PARTS}
 """The folders at the top, and the names that they are imported by."""
 
 
@@ -28,7 +29,7 @@ class Rule:
     only: tuple[str, ...] | None = None
 
 
-# A library, and the one package whose files may import it.
+# A library, and the one package whose files may import it; tools are no part of what is installed.
 LIBRARIES = {
     "torch": "lbq_hw.train",
     "torchvision": "lbq_hw.train",
@@ -38,6 +39,7 @@ LIBRARIES = {
     "cocotbext": "lbq_hw.sim",
 }
 RULES = (
+    Rule(module="lbq_hw", never=("tools",)),
     Rule(module="lbq_hw", apart=("lbq_hw.train", "lbq_hw.sim"), never=("lbq_hw.train",)),
     Rule(module="lbq_hw.numeric", only=()),
     Rule(module="lbq_hw.decode", only=()),
@@ -87,7 +89,7 @@ RULES = (
     Rule(
         module="lbq_hw.train.data",
         never=(
-            "lbq_hw.train.config",
+            "lbq_hw.train.settings",
             "lbq_hw.train.deploy",
             "lbq_hw.train.graph",
             "lbq_hw.train.kernels",
@@ -96,11 +98,11 @@ RULES = (
     ),
     Rule(
         module="lbq_hw.train.graph",
-        never=("lbq_hw.train.config", "lbq_hw.train.deploy", "lbq_hw.train.quantize"),
+        never=("lbq_hw.train.settings", "lbq_hw.train.deploy", "lbq_hw.train.quantize"),
     ),
     Rule(
         module="lbq_hw.train.deploy",
-        never=("lbq_hw.train.config", "lbq_hw.train.loop", "lbq_hw.train.preparation"),
+        never=("lbq_hw.train.settings", "lbq_hw.train.loop", "lbq_hw.train.preparation"),
     ),
 )
 
@@ -190,13 +192,13 @@ def violations(root: Path) -> list[str]:
         for module, names in imports.items()
         for name in names
         for library, home in LIBRARIES.items()
-        if within(name, library) and not within(module, home)
+        if within(name, library) and not (within(module, home) or within(module, "tools"))
     ]
     found += [
         f"{module} -> {name}: say lbq_hw.{name}"
         for module, names in imports.items()
         for name in names
-        if name.split(".")[0] in FOLDERS.keys() - {"lbq_hw"}
+        if name.split(".")[0] in PARTS
     ]
     for rule in RULES:
         meant = [module for module in imports if within(module, rule.module)]
@@ -270,6 +272,10 @@ def test_the_checker_reads_the_project() -> None:
         (
             {"lbq_hw/core/top.py": "import lbq_hw.compiler", "lbq_hw/compiler/__init__.py": ""},
             ["lbq_hw.core.top -> lbq_hw.compiler: lbq_hw.core must not import it"],
+        ),
+        (
+            {"train/export.py": "from tools import results", "tools/results.py": "import torch"},
+            ["lbq_hw.train.export -> tools.results: lbq_hw must not import it"],
         ),
         (
             {"sim/check.py": "from boards import Board", "boards/__init__.py": ""},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lbq_hw.train.layers import MergeTime, Repeat, TimeMean
     from lbq_hw.train.neurons import LBQ, BinaryLIF, QuantReLU, Ternary
     from lbq_hw.train.preparation import prepare
-    from lbq_hw.train.recipe import Recipe
+    from lbq_hw.train.settings.recipe import Recipe
     from lbq_hw.train.streaming import detach_state, keep_state, reset_state, set_timesteps
 
 __all__ = [
@@ -57,7 +57,7 @@ _HOMES = {
     "Log": "callbacks",
     "MergeTime": "layers",
     "QuantReLU": "neurons",
-    "Recipe": "recipe",
+    "Recipe": "settings.recipe",
     "Repeat": "layers",
     "TensorBoard": "callbacks",
     "Ternary": "neurons",

@@ -28,7 +28,7 @@ from lbq_hw.train.data import InputSpec
 from lbq_hw.train.graph import Levels, Synapse
 from lbq_hw.train.graph.trace import analyze
 from lbq_hw.train.neurons import Neuron
-from lbq_hw.train.schema import ConfigError
+from lbq_hw.train.settings.schema import ConfigError
 
 
 class MeanLevel(nn.Module):

@@ -12,7 +12,6 @@ import torch
 from lbq_hw import datasets
 from lbq_hw.datasets import Dataset
 from lbq_hw.network import HeldOut
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import (
     DeviceLoader,
     InputSpec,
@@ -25,6 +24,7 @@ from lbq_hw.train.data import (
 )
 from lbq_hw.train.data.augment import AugmentConfig, Pipeline
 from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.settings.config import Config
 from lbq_hw.train.world import World
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from lbq_hw.train.data import InputSpec
-from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.settings.recipe import Recipe
 
 
 @dataclass(kw_only=True)

@@ -26,10 +26,10 @@ from torch import Tensor, fx, nn
 
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import models
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.preparation import prepare
-from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.settings.config import Config
+from lbq_hw.train.settings.recipe import Recipe
 from lbq_hw.train.start import continued, is_network
 
 FORMAT = 1

@@ -14,10 +14,11 @@ from pathlib import Path
 from lbq_hw import datasets
 from lbq_hw.commands.arguments import spoken
 from lbq_hw.datasets import DatasetError
-from lbq_hw.train import checkpoint, config, keys
-from lbq_hw.train.config import Config
+from lbq_hw.train import checkpoint
 from lbq_hw.train.loop import train
-from lbq_hw.train.schema import ConfigError
+from lbq_hw.train.settings import config, keys
+from lbq_hw.train.settings.config import Config
+from lbq_hw.train.settings.schema import ConfigError
 
 EXAMPLES = """\
 examples:

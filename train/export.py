@@ -31,12 +31,12 @@ except ModuleNotFoundError as error:
         raise
     extras.leave(error, command="export")
 from lbq_hw.train import checkpoint
-from lbq_hw.train import config as configurations
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import InputSpec, Origin, in_range
 from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.deploy import accuracies, agreement, assemble
 from lbq_hw.train.deploy.assemble import Export
+from lbq_hw.train.settings import config as configurations
+from lbq_hw.train.settings.config import Config
 
 _TESTED = 200  # test images, unless told otherwise
 _EXAMPLES = """\

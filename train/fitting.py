@@ -35,9 +35,9 @@ from lbq_hw.train.norms import settle
 from lbq_hw.train.optim import activity_weight, learning_rate
 from lbq_hw.train.progress import Progress
 from lbq_hw.train.quantize import Deployed
-from lbq_hw.train.recipe import Recipe
 from lbq_hw.train.run_folder import Record, RunError, RunFolder, previous
-from lbq_hw.train.schema import plain
+from lbq_hw.train.settings.recipe import Recipe
+from lbq_hw.train.settings.schema import plain
 from lbq_hw.train.world import World
 
 SETTLING_BATCHES = 16  # to measure what reaches each norm

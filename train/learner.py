@@ -16,9 +16,9 @@ from lbq_hw.train.activity import find_shares, with_activity
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.kernels.fuse import fuse
 from lbq_hw.train.optim import build_optimizer, follower
-from lbq_hw.train.recipe import Recipe
 from lbq_hw.train.run_folder import RunError
 from lbq_hw.train.sam import uphill
+from lbq_hw.train.settings.recipe import Recipe
 from lbq_hw.train.world import World
 
 

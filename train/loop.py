@@ -13,9 +13,9 @@ from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import checkpoint, start
 from lbq_hw.train.batches import Batches
 from lbq_hw.train.callbacks import Callback
-from lbq_hw.train.config import Config
 from lbq_hw.train.fitting import fit
 from lbq_hw.train.run_folder import Record, RunError, check
+from lbq_hw.train.settings.config import Config
 from lbq_hw.train.world import World
 
 

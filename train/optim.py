@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lbq_hw.train import models
-from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.settings.recipe import Recipe
 
 
 def build_optimizer(model: nn.Module, train: Recipe) -> torch.optim.Optimizer:

@@ -18,11 +18,11 @@ from torch import nn
 
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import checkpoint
-from lbq_hw.train.config import Config, differences
 from lbq_hw.train.data import InputSpec, Origin
 from lbq_hw.train.metrics import Metrics
-from lbq_hw.train.recipe import Recipe
-from lbq_hw.train.schema import plain
+from lbq_hw.train.settings.config import Config, differences
+from lbq_hw.train.settings.recipe import Recipe
+from lbq_hw.train.settings.schema import plain
 from lbq_hw.train.world import World
 
 

@@ -12,7 +12,7 @@ from lbq_hw.network import Network
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.take_up import TakeUpError, take_up, take_up_steps
 from lbq_hw.train.preparation import prepare
-from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.settings.recipe import Recipe
 
 
 class StartError(ValueError):

@@ -20,9 +20,9 @@ from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.evaluate import main as evaluate
 from lbq_hw.network import Network
 from lbq_hw.report import collect
-from lbq_hw.train import config
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.nir.__main__ import main as read_nir
+from lbq_hw.train.settings import config
 from tests.digit_pictures import DIGITS, WORDS, write
 
 DOCS = Path(__file__).parents[2] / "docs"

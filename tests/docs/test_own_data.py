@@ -25,10 +25,11 @@ from lbq_hw.datasets.fitting import load_dataset, load_samples
 from lbq_hw.evaluate import main as evaluate
 from lbq_hw.flow import Job, Options
 from lbq_hw.network import HeldOut
-from lbq_hw.train import command, config
+from lbq_hw.train import command
 from lbq_hw.train.data import Origin, held_out, unseen
 from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.run_folder import check_data
+from lbq_hw.train.settings import config
 from tests.lbq_hw.test_evaluate import small
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"

@@ -13,13 +13,13 @@ from lbq_hw import golden
 from lbq_hw.golden.counts import Counter
 from lbq_hw.train import loop
 from lbq_hw.train.activity import MeanLevel, find_shares, with_activity
-from lbq_hw.train.config import ConfigError
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.kernels.fuse import fuse
 from lbq_hw.train.neurons import LBQ
 from lbq_hw.train.optim import activity_weight
 from lbq_hw.train.preparation import prepare
-from lbq_hw.train.recipe import Recipe
+from lbq_hw.train.settings.config import ConfigError
+from lbq_hw.train.settings.recipe import Recipe
 
 
 @pytest.mark.parametrize("absorb", [True, False])

@@ -11,8 +11,8 @@ from small_runs import metrics, small
 from lbq_hw import datasets
 from lbq_hw.train import checkpoint, fitting, loop
 from lbq_hw.train.checkpoint import CheckpointError, load_run
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import DeviceLoader
+from lbq_hw.train.settings.config import Config
 
 
 @pytest.mark.parametrize("changes", [(), ("train.weight_bits=4",), ("train.ema=0.5",)])

@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from lbq_hw import datasets
-from lbq_hw.train import config, models
-from lbq_hw.train.config import Config
+from lbq_hw.train import models
 from lbq_hw.train.data.augment import Pipeline
-from lbq_hw.train.schema import ConfigError
+from lbq_hw.train.settings import config, files
+from lbq_hw.train.settings.config import Config
+from lbq_hw.train.settings.schema import ConfigError
 
-SHIPPED = [path.stem for path in sorted(config.SHIPPED.glob("*.toml"))]
+SHIPPED = list(files.shipped())
 
 
 def write(path: Path, text: str) -> str:
@@ -71,6 +72,22 @@ def test_the_list_of_shipped_configurations_has_a_line_for_each():
     listed = config.shipped()
     assert sorted(listed) == sorted(SHIPPED)
     assert all(text and "\n" not in text for text in listed.values())
+
+
+def test_a_sweep_is_a_configuration_per_variant_and_none_itself():
+    names = [path.stem for path in files.SHIPPED.glob("*.toml")]
+    assert "cifar10-resnet20" in names
+    assert "cifar10-resnet20" not in SHIPPED
+    base, variant = config.load("cifar10-resnet20-t2"), config.load("cifar10-resnet20-v1")
+    assert variant.name == "cifar10-resnet20-v1"
+    assert config.differences(base.to_dict(), variant.to_dict()) == [
+        "neuron.kind = 'lbq', not 'burst'",
+        "neuron.surrogate = 'relsg', not 'box'",
+        "neuron.learn_gamma = True, not False",
+    ]
+    sweep = files.SHIPPED / "cifar10-resnet20.toml"
+    with refused(f"{sweep} is a sweep: name one of its variants, such as cifar10-resnet20-t1"):
+        config.load(str(sweep))
 
 
 def test_a_base_is_taken_over_and_changed_in_part():

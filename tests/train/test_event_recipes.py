@@ -11,7 +11,8 @@ from recordings import write_cifar10_dvs, write_gestures
 
 from lbq_hw import evaluate, file
 from lbq_hw.datasets import events
-from lbq_hw.train import command, config, export
+from lbq_hw.train import command, export
+from lbq_hw.train.settings import config
 
 SCALE = (
     "train.epochs=1",

@@ -12,7 +12,6 @@ from torch import nn
 from lbq_hw import datasets, file, golden
 from lbq_hw.network import INPUT, Network
 from lbq_hw.train import checkpoint, neurons
-from lbq_hw.train import config as configurations
 from lbq_hw.train.__main__ import main as train_main
 from lbq_hw.train.checkpoint import load_run
 from lbq_hw.train.data import InputSpec
@@ -23,6 +22,7 @@ from lbq_hw.train.graph import GraphError
 from lbq_hw.train.layers import Repeat, TimeMean
 from lbq_hw.train.preparation import prepare
 from lbq_hw.train.quantize import Conv2d, Linear, codes
+from lbq_hw.train.settings import config as configurations
 
 
 def float_levels(model: nn.Module, x: torch.Tensor) -> dict[str, np.ndarray]:

@@ -31,9 +31,9 @@ from lbq_hw.train import (
     prepare,
 )
 from lbq_hw.train.checkpoint import CheckpointError
-from lbq_hw.train.config import ConfigError
 from lbq_hw.train.data import Feed, LoaderError
 from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.settings.config import ConfigError
 
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16)
 RECIPE = {"epochs": 3, "optimizer": "adamw", "lr": 0.01, "device": "cpu"}

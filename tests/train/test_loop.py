@@ -15,14 +15,15 @@ from small_runs import SMALL, interrupted_at, lines, metrics, small, tensors
 from torch import fx, nn
 
 from lbq_hw import datasets
-from lbq_hw.train import batches, checkpoint, command, config, fitting, loop
+from lbq_hw.train import batches, checkpoint, command, fitting, loop
 from lbq_hw.train.batches import Batches
 from lbq_hw.train.checkpoint import load_run
-from lbq_hw.train.config import Config
 from lbq_hw.train.data import DeviceLoader, hold_out, mean_levels
 from lbq_hw.train.data.augment import Pipeline
 from lbq_hw.train.metrics import ranges
 from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.settings import config
+from lbq_hw.train.settings.config import Config
 from lbq_hw.train.world import World
 
 ROOT = Path(__file__).parents[2]

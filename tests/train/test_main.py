@@ -6,8 +6,9 @@ import pytest
 from python_batches import batch, publish
 from small_runs import SMALL, metrics
 
-from lbq_hw.train import command, config, keys, models, neurons
-from lbq_hw.train.schema import flat
+from lbq_hw.train import command, models, neurons
+from lbq_hw.train.settings import config, keys
+from lbq_hw.train.settings.schema import flat
 
 COMMAND = "python -m train --resume --out"
 

@@ -13,11 +13,11 @@ from small_runs import SMALL
 from lbq_hw import datasets, file, golden
 from lbq_hw.datasets import Reading
 from lbq_hw.evaluate import main as evaluate
-from lbq_hw.train import config
 from lbq_hw.train.analyze import main as analyze
 from lbq_hw.train.command import main as train
 from lbq_hw.train.export import main as export
-from lbq_hw.train.schema import ConfigError
+from lbq_hw.train.settings import config
+from lbq_hw.train.settings.schema import ConfigError
 
 PIXELS = ("data.bits=4", "data.shift=4", "data.full_scale=0")
 SPREAD = 15  # digits are 0 to 16, pictures 0 to 255

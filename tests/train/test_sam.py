@@ -5,9 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lbq_hw.train import checkpoint, config
+from lbq_hw.train import checkpoint
 from lbq_hw.train.optim import scales
 from lbq_hw.train.sam import uphill
+from lbq_hw.train.settings import config
 
 
 def network() -> nn.Module:

@@ -7,9 +7,10 @@ import shutil
 import pytest
 
 from lbq_hw import zoo
-from lbq_hw.train import checkpoint, config, loop, start
+from lbq_hw.train import checkpoint, loop, start
 from lbq_hw.train.neurons import LBQ
 from lbq_hw.train.run_folder import RunError
+from lbq_hw.train.settings import config
 from lbq_hw.train.start import StartError
 
 

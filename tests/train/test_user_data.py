@@ -14,8 +14,8 @@ from lbq_hw import datasets, file, zoo
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import HeldOut, Network
-from lbq_hw.train import config
 from lbq_hw.train.batches import Batches
+from lbq_hw.train.settings import config
 from lbq_hw.train.world import World
 
 CASES, BATCH = 250, 25

@@ -179,7 +179,7 @@ def test_no_image_no_counts() -> None:
 
 
 def test_resnet20_has_the_papers_macs() -> None:
-    network = pytest.importorskip("lbq_hw.train.bench").resnet20()
+    network = pytest.importorskip("tools.bench").resnet20()
     assert counts.macs(network) == 2_587_235_328
     stem = network.layers[0]
     assert counts.path_macs(stem, stem.paths[0]) == 3_538_944

@@ -11,11 +11,12 @@ import torch
 from small_models import model_input, raw_images, small_model
 from torch import Tensor, nn
 
-from lbq_hw.train import checkpoint, config, loop, neurons
+from lbq_hw.train import checkpoint, loop, neurons
 from lbq_hw.train.graph.trace import trace
 from lbq_hw.train.kernels import normed
 from lbq_hw.train.kernels.fuse import NormedNeuron, fuse
 from lbq_hw.train.preparation import prepare
+from lbq_hw.train.settings import config
 
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"

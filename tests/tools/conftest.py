@@ -1,0 +1,5 @@
+"""See `repeatable`."""
+
+from repeatable import repeatable
+
+__all__ = ["repeatable"]

@@ -1,0 +1,8 @@
+"""Programs beside the library, for those who work on it; no part of the package that is installed.
+
+| program | what it does |
+| --- | --- |
+| ``python -m tools.results docs/results`` | the results page and its figures, from JSON |
+| ``python -m tools.bench`` | the golden model against PyTorch |
+| ``python -m tools.bench_gpu`` | training steps and neuron kernels on a GPU |
+"""

@@ -1,0 +1,54 @@
+"""What the neurons of the ablation cost: additions and activity, from runs that were analyzed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import mean
+from typing import Any
+
+from lbq_hw.markdown import table
+from tools.results import ablation
+from tools.results.store import Results
+from tools.results.text import millions
+
+FIGURE = "activity.svg"
+
+
+def rows(results: Results) -> list[tuple[ablation.Row, list[Mapping[str, Any]]]]:
+    """The rows of the ablation that have analyzed runs, with what was found of each run."""
+    names = {id(run): name for runs in results.ablations.values() for name, run in runs.items()}
+    found = []
+    for row in ablation.dots_of(results):
+        known = [results.levels[n] for n in (names[id(r)] for r in row.runs) if n in results.levels]
+        if known:
+            found.append((row, known))
+    return found
+
+
+def section(results: Results) -> str:
+    """Means over the analyzed runs of a row, padding taps counted."""
+    lines = []
+    for row, found in rows(results):
+        unary, sparse = (mean(f[key] for f in found) for key in ("acs_unary", "acs_bit_sparse"))
+        active = mean(f["summary"]["active_ratio"] for f in found)
+        facts = f"{row.mean:.2f}", f"{active:.3f}", millions(unary), millions(sparse)
+        lines.append((row.label, f"{row.first_step:g}" if row.first_step else "", *facts))
+    headings = ("", "first step", "accuracy, %", "active", "unary ACs, M", "bit-sparse ACs, M")
+    return table(headings, lines)
+
+
+def facts(results: Results) -> list[dict[str, Any]]:
+    """What the figure shows: the active ratio of each layer, by row."""
+    return [
+        {
+            "row": row.label,
+            "layers": [layer["name"] for layer in found[0]["layers"]],
+            "active": [
+                mean(values)
+                for values in zip(
+                    *([layer["active_ratio"] for layer in f["layers"]] for f in found), strict=True
+                )
+            ],
+        }
+        for row, found in rows(results)
+    ]

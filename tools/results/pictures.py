@@ -1,0 +1,85 @@
+"""Figures of the first page: additions, activity by layer, training curves, surrogates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+
+from lbq_hw.train.figures import STYLE
+
+_CLOSE = 20.0  # millions: names of neighbours stand above and below
+MARKS = {"paper": ("*", "#333333", 90), "ours": ("o", None, 34)}
+
+
+def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
+    """A dot per network, and a bar from the least to the largest accuracy of its seeds; dots of one
+    group that have weights of events are joined."""
+    with _figure(path, note, size=(8.4, 4.6)) as axes:
+        for group in dict.fromkeys(fact["group"] for fact in facts):
+            mark, color, size = MARKS.get(group, MARKS["ours"])
+            same = sorted((f for f in facts if f["group"] == group), key=lambda f: f["acs"])
+            xs, ys = [fact["acs"] / 1e6 for fact in same], [fact["accuracy"] for fact in same]
+            dots = axes.scatter(xs, ys, s=size, marker=mark, color=color, label=group, zorder=3)
+            shade = dots.get_facecolor()[0]
+            if "events" in group:
+                axes.plot(xs, ys, color=shade, linewidth=0.8, alpha=0.6)
+            where = "left" if group == "paper" else "center"
+            low, before = "4 bit" in group or group == "paper", 0.0
+            for x, y, fact in zip(xs, ys, same, strict=True):
+                axes.vlines(x, fact["least"], fact["most"], color=shade, linewidth=1.2)
+                below = low or x - before < _CLOSE
+                place = {"xytext": (0, -11 if below else 5), "textcoords": "offset points"}
+                axes.annotate(fact["name"], (x, y), fontsize=7, ha=where, color=shade, **place)
+                before = x
+        axes.set(xlabel="bit-sparse additions per image, millions", ylabel="accuracy, %")
+        axes.legend(frameon=False, fontsize=8, loc="lower center")
+
+
+def draw_activity(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
+    """The active ratio of every layer, a line per neuron."""
+    with _figure(path, note, size=(9.4, 3.6)) as axes:
+        for fact in facts:
+            axes.plot(fact["active"], marker="o", markersize=3, linewidth=1, label=fact["row"])
+        names = facts[0]["layers"]
+        axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=6)
+        axes.set(ylabel="active ratio", ylim=(0, None))
+        axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def draw_curves(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
+    """The training loss by epoch, a panel per budget and first step."""
+    with _figure(path, note, size=(11, 3.4), columns=len(facts)) as row:
+        for axes, fact in zip(row, facts, strict=True):
+            for name, losses in fact["lines"].items():
+                axes.plot(range(1, len(losses) + 1), losses, linewidth=1, label=name)
+            axes.set(xlabel="epoch", title=fact["panel"], ylim=(0, 2.3))
+            axes.legend(frameon=False, fontsize=6.5)
+        row[0].set(ylabel="training loss, augmented images")
+
+
+def draw_surrogates(facts: Mapping[str, Any], path: Path, *, note: str) -> None:
+    """The slope of each surrogate over the membrane in steps."""
+    with _figure(path, note, size=(7, 2.8)) as axes:
+        for name, slopes in facts.items():
+            if name != "u":
+                axes.plot(facts["u"], slopes, linewidth=1.2, label=name)
+        axes.set(xlabel="membrane U / step", ylabel="surrogate of d out / dU", ylim=(0, 1.08))
+        axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+@contextmanager
+def _figure(path: Path, note: str, *, size: tuple[float, float], columns: int = 1) -> Iterator[Any]:
+    """Axes, or a row of them, that become an SVG file, which carries `note` as its description."""
+    matplotlib.use("Agg")
+    with plt.rc_context(STYLE):
+        canvas, axes = plt.subplots(
+            1, columns, figsize=size, layout="constrained", squeeze=columns == 1
+        )
+        yield axes if columns == 1 else axes[0]
+        canvas.savefig(path, metadata={"Date": None, "Description": note})
+        plt.close(canvas)

@@ -1,0 +1,12 @@
+"""What a run is told: configurations and recipes, checked key by key.
+
+| file | what it holds |
+| --- | --- |
+| config.py | a whole run: data, model, neuron, training, augmentation; each key with its meaning |
+| files.py | the TOML files: bases, and sweeps of variants |
+| recipe.py | the section ``train``, which `fit` takes too |
+| schema.py | dictionaries to dataclasses; knows nothing of training |
+| keys.py | the keys as ``--help`` lists them, with defaults and meanings |
+
+The files that ship are in ``train/configs``.
+"""
