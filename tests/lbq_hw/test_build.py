@@ -171,7 +171,7 @@ def test_a_model_that_is_no_network_is_bad_input(
             "build: no model 'digit': give the path of an .lbq file or a name of the zoo "
             "(cifar10-onchip, cifar10-resnet20, cifar10-resnet20-4bit, "
             "cifar10-resnet20-4bit-sparse, cifar10-small, digits, digits-vgg, mnist, mnist-4bit, "
-            "nmnist); did you mean 'digits'?",
+            "nmnist, nmnist-stream); did you mean 'digits'?",
         ),
         (
             ["--board", "sim", "--model", "digits", "--lanes", "5"],

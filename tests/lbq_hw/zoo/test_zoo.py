@@ -61,7 +61,7 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
 
 
 LARGE = "cifar10-resnet20"
-SMALL = ("digits", "digits-vgg", "mnist", "mnist-4bit", "nmnist")
+SMALL = ("digits", "digits-vgg", "mnist", "mnist-4bit", "nmnist", "nmnist-stream")
 PACKED = {  # at most so many bytes
     "cifar10-resnet20-4bit": 8_800_000,
     "cifar10-resnet20-4bit-sparse": 8_800_000,
@@ -84,6 +84,7 @@ DIGESTS = {
     "mnist": "a77e6b624f483fb0c60a57cff0daa22607e68046d7007c678fe0bc661dfa9e6b",
     "mnist-4bit": "340de1ad799d86c97226f595201d6ee478dda0838c94bdd0a582d89d717133df",
     "nmnist": "912626214c5127d314115d4bbc2b8f7d49b4733b6cdd8b035654b33ac8b2a607",
+    "nmnist-stream": "ff0df2f11eb740b39efb17aabbf9d2b56468b2ca0612992ec4c1c0b49f1d2334",
 }
 # fmt: on
 
