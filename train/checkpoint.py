@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, fx, nn
 
 from lbq_hw.commands.progress import show_notes
-from lbq_hw.train import models
+from lbq_hw.train import models, weights
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.preparation import prepare
 from lbq_hw.train.settings.config import Config
@@ -66,7 +66,9 @@ def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 
 
 
 def index(folder: Path, name: str) -> dict[str, Any]:
-    """What a checkpoint says of itself, without its tensors."""
+    """What a checkpoint says of itself, without its tensors; also of a file of float weights."""
+    if weights.is_weights(folder):
+        return weights.facts(_last(folder, name))
     path = folder / f"{name}.json"
     if not path.is_file():
         raise CheckpointError(f"{folder} holds no checkpoint {name!r}: {path} is missing")
@@ -81,7 +83,9 @@ def index(folder: Path, name: str) -> dict[str, Any]:
 
 
 def load(folder: Path, name: str) -> dict[str, Any]:
-    """Read a checkpoint to the CPU, all its parts checked."""
+    """Read a checkpoint to the CPU, all its parts checked, or a file of float weights."""
+    if weights.is_weights(folder):
+        return weights.load(_last(folder, name))
     path = folder / f"{name}.json"
     buffer = io.BytesIO()
     for part in index(folder, name)["parts"]:
@@ -94,6 +98,13 @@ def load(folder: Path, name: str) -> dict[str, Any]:
         buffer.write(data)
     buffer.seek(0)
     return torch.load(buffer, map_location="cpu", weights_only=True)
+
+
+def _last(file: Path, name: str) -> Path:
+    """A file of float weights, which is a run's last checkpoint."""
+    if name != "last":
+        raise CheckpointError(f"{file} holds the last epoch's weights alone, not {name!r}")
+    return file
 
 
 def remove(folder: Path, name: str) -> None:
@@ -118,7 +129,8 @@ def model_of(config: Config, spec: InputSpec, classes: int) -> nn.Module:
 
 def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
     """The network of a configuration in the form that is trained, with random weights or those of
-    ``init``: of a run's last checkpoint, or of an integer network (see `train.start`).
+    ``init``: of a run's last checkpoint, of a file of float weights (see `train.weights`), or of an
+    integer network (see `train.start`).
 
     An integer network leaves norms without statistics, which `train.norms.settle` measures.
     """
@@ -135,20 +147,20 @@ def formed(
     """
     if is_network(init):
         return continued(model, recipe, spec, init, trained_only=trained_only)
-    weights: dict[str, Tensor] = {}
+    taken: dict[str, Tensor] = {}
     same_bits, kept = False, None
     if init:
         state = load(Path(init), "last")
-        weights = state["ema"] or state["model"]
-        kept = _other_readout(weights, state["classes"], model)
+        taken = state["ema"] or state["model"]
+        kept = _other_readout(taken, state["classes"], model)
         if kept is not None:
             show_notes([f"train.init = {init!r} has other classes: its layer {kept} is left out"])
         old = state["config"]["train"]
         same_bits = old["weight_bits"] == recipe.weight_bits
         same_bits &= old.get("layer_bits", {}) == recipe.layer_bits
-    if weights and not same_bits:  # the first quantizer steps are then chosen from these weights
+    if taken and not same_bits:  # the first quantizer steps are then chosen from these
         own = model.state_dict()
-        _adopt(model, {name: weights[name] for name in weights if name in own}, init, kept)
+        _adopt(model, {name: taken[name] for name in taken if name in own}, init, kept)
     model = prepare(
         model,
         spec,
@@ -156,8 +168,8 @@ def formed(
         weight_bits=recipe.bits,
         trained_only=trained_only,
     )
-    if weights and same_bits:
-        _adopt(model, weights, init, kept)
+    if taken and same_bits:
+        _adopt(model, taken, init, kept)
     return model
 
 

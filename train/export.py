@@ -30,7 +30,7 @@ except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
     extras.leave(error, command="export")
-from lbq_hw.train import checkpoint
+from lbq_hw.train import checkpoint, weights
 from lbq_hw.train.data import InputSpec, Origin, in_range
 from lbq_hw.train.data.origin import read as read_origin
 from lbq_hw.train.deploy import accuracies, agreement, assemble
@@ -194,7 +194,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
     parser.add_argument(
         "run",
         type=Path,
-        help=f"a run folder of {spoken('python -m train', prog)}, or an .npz of arrays by name",
+        help=f"a run folder of {spoken('python -m train', prog)}, the .safetensors of its weights, "
+        "or an .npz of arrays by name",
     )
     parser.add_argument("--config", metavar="NAME", help="what an .npz holds the weights of")
     parser.add_argument(
@@ -219,6 +220,13 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         default="last",
         help="which checkpoint to take, the last epoch's or that of the best epoch, chosen on the "
         "images that it was tested on; default: last",
+    )
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="FILE",
+        help="write the run's float weights too, in half precision: NAME.safetensors, which "
+        "train.init takes",
     )
     parser.add_argument("--name", help="the network's name; default: the configuration's")
     parser.add_argument("--out", type=Path, help="file to write; default: RUN/net.lbq")
@@ -271,8 +279,14 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
 
 def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | None]:
     bare = args.run.suffix == ".npz"
+    if args.weights and (bare or not weights.is_weights(args.weights)):
+        raise ValueError("--weights takes the .safetensors file to write, and a run to write it of")
     model, config, spec, origin = _load_npz(args) if bare else _load_run(args)
-    data = _data_of(args, config) if bare else read_origin(args.run)
+    alone = bare or weights.is_weights(args.run)
+    of_run = weights.origin if alone else read_origin
+    data = _data_of(args, config) if bare else of_run(args.run)
+    if args.weights:
+        weights.save(checkpoint.load(args.run, args.which), args.weights, origin=data)
     export = assemble.build(
         model,
         spec,
@@ -287,7 +301,7 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | No
     )
     network = dataclasses.replace(export.network, held_out=data.held_out)
     export = dataclasses.replace(export, network=network)
-    path = args.out or (args.run.with_suffix(".lbq") if bare else args.run / "net.lbq")
+    path = args.out or (args.run.with_suffix(".lbq") if alone else args.run / "net.lbq")
     path.parent.mkdir(parents=True, exist_ok=True)
     file.save(export.network, path)
     return export, path, _accuracies(args, model, config, spec, network)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lbq_hw.network import HeldOut
 
@@ -26,12 +28,22 @@ class Origin:
     class_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def write(self, folder: Path) -> None:
-        """Leave digest, held-out images and names of classes in a run's folder."""
+    def to_dict(self) -> dict[str, Any]:
+        """Digest, held-out images and names of classes, as JSON has them."""
         held = None if self.held_out is None else dataclasses.asdict(self.held_out)
-        facts = {"digest": self.digest, "held_out": held, "class_names": self.class_names}
-        text = json.dumps(facts)
-        (folder / FILE).write_text(text + "\n", encoding="utf-8")
+        return {"digest": self.digest, "held_out": held, "class_names": self.class_names}
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Origin:
+        held = facts["held_out"]
+        if held is not None:
+            held = HeldOut(**(held | {"indices": tuple(held["indices"])}))
+        names = tuple(facts.get("class_names", ()))
+        return cls(digest=facts["digest"], held_out=held, class_names=names)
+
+    def write(self, folder: Path) -> None:
+        """Leave what `to_dict` says in a run's folder."""
+        (folder / FILE).write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
 
 
 def read(folder: Path) -> Origin:
@@ -40,11 +52,6 @@ def read(folder: Path) -> Origin:
     if not path.is_file():
         return Origin(digest="", held_out=None)
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        held = facts["held_out"]
-        if held is not None:
-            held = HeldOut(**(held | {"indices": tuple(held["indices"])}))
-        names = tuple(facts.get("class_names", ()))
-        return Origin(digest=facts["digest"], held_out=held, class_names=names)
+        return Origin.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{path} is not what a run writes: train it again") from None
