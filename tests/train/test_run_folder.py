@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import torch
 from small_runs import SMALL, interrupted_at, metrics, small
 
 from lbq_hw.train import checkpoint, command, loop
@@ -47,3 +48,18 @@ def test_a_run_interrupted_in_its_first_epoch_leaves_nothing_to_lose(tmp_path, m
     with interrupted_at(2, monkeypatch), pytest.raises(KeyboardInterrupt):
         loop.train(small(), tmp_path)
     assert loop.train(small("train.epochs=1"), tmp_path)["finished"]
+
+
+def test_a_run_that_is_resumed_under_another_torch_says_that_it_may_not_repeat(tmp_path, capsys):
+    loop.train(small("train.epochs=1"), tmp_path)
+    state = checkpoint.load(tmp_path, "last")
+    capsys.readouterr()
+    loop.train(small("train.epochs=1"), tmp_path, resume=True)
+    assert "may differ" not in "".join(capsys.readouterr())
+    checkpoint.save(tmp_path, "last", state | {"torch": "2.0.0"})
+    loop.train(small("train.epochs=1"), tmp_path, resume=True)
+    shown = " ".join("".join(capsys.readouterr()).split())
+    assert shown == (
+        f"warning: {tmp_path} was trained with torch 2.0.0, and this is {torch.__version__}: its next "
+        "epochs may differ in their last bits"
+    )
