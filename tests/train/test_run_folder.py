@@ -60,6 +60,6 @@ def test_a_run_that_is_resumed_under_another_torch_says_that_it_may_not_repeat(t
     loop.train(small("train.epochs=1"), tmp_path, resume=True)
     shown = " ".join("".join(capsys.readouterr()).split())
     assert shown == (
-        f"warning: {tmp_path} was trained with torch 2.0.0, and this is {torch.__version__}: its next "
-        "epochs may differ in their last bits"
+        f"warning: {tmp_path} was trained with torch 2.0.0, and this is {torch.__version__}: its "
+        "next epochs may differ in their last bits"
     )
