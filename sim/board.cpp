@@ -1,10 +1,17 @@
-// A board's pins behind a pseudo-terminal: the UART is bit-banged, clock by clock.
+// A board's pins behind a pseudo-terminal, or in step with a host: the UART is bit-banged, clock by
+// clock.
 //
 //   bench FD CLOCK_HZ ONCE [+sdram_file=F] [+waves=W] [+record=R]
 //       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v; W: waves
 //       R: a line for every cycle in which rx or tx changes: its number, rx before it, tx after it
 //
-// Ends at SIGTERM, and closes the waves.
+//   bench pipe CLOCK_HZ LATENCY PACKET [+sdram_file=F]
+//       time passes only while the host waits for an answer, so that what it sees depends on nothing
+//       else: commands come through standard input, answers go to standard output (sim/in_step.py).
+//       The bridge keeps what it receives until it has PACKET bytes, or for LATENCY microseconds
+//       after the first of them.
+//
+// Ends at SIGTERM, or with the standard input, and closes the waves.
 //
 // The bit rate is the one that the host has set on the terminal, as with a real port.
 //
@@ -19,10 +26,13 @@
 
 #include <asm/termbits.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <vector>
 
 #include "Vsystem.h"
 #include "verilated.h"
@@ -151,11 +161,75 @@ struct Receiver {
     }
 };
 
+// What the host has not been given yet, and since when.
+struct Bridge {
+    std::vector<uint8_t> held, given;
+    uint64_t latency, packet, since = 0;
+
+    void take(Receiver& receiver) {
+        if (held.empty() && receiver.size) since = cycles;
+        held.insert(held.end(), receiver.queue, receiver.queue + receiver.size);
+        receiver.size = 0;
+        if (!held.empty() && (held.size() >= packet || cycles >= due())) {
+            given.insert(given.end(), held.begin(), held.end());
+            held.clear();
+        }
+    }
+
+    uint64_t due() const { return since + latency; }
+};
+
+static bool get(void* data, size_t size) { return fread(data, 1, size, stdin) == size; }
+static void put(const void* data, size_t size) { fwrite(data, 1, size, stdout); }
+
+// Commands of sim/in_step.py, until there are no more: w, bytes to send; b, another rate; r, run
+// until there is an answer, or for so many cycles.
+static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
+    std::vector<uint8_t> outgoing;
+    uint64_t quiet = 0;
+    for (char command; !ended && get(&command, 1);) {
+        uint64_t number;
+        if (!get(&number, sizeof number)) return;
+        if (command == 'b') {
+            bit = double(clock_hz) / number;
+        } else if (command == 'w') {
+            const size_t before = outgoing.size();
+            outgoing.resize(before + number);
+            if (!get(outgoing.data() + before, number)) return;
+        } else {
+            const uint64_t end = cycles + number;
+            for (bridge.take(receiver); bridge.given.empty() && cycles < end; bridge.take(receiver)) {
+                if (sender.idle() && !outgoing.empty()) {
+                    sender.at = 0;
+                    sender.size = std::min(outgoing.size(), sizeof sender.queue);
+                    memcpy(sender.queue, outgoing.data(), sender.size);
+                    outgoing.erase(outgoing.begin(), outgoing.begin() + sender.size);
+                }
+                sender.step();
+                cycle();
+                receiver.step();
+                quiet = sender.idle() && !receiver.left && !top->busy ? quiet + 1 : 0;
+                // As with a terminal: nothing can happen any more but the end of a wait.
+                if (quiet <= 4096 + uint64_t(64 * bit) || !outgoing.empty()) continue;
+                if (receiver.size == 0)
+                    cycles = bridge.held.empty() ? end : std::min(end, std::max(cycles, bridge.due()));
+            }
+            const uint64_t size = bridge.given.size();
+            put(&cycles, sizeof cycles);
+            put(&size, sizeof size);
+            put(bridge.given.data(), size);
+            fflush(stdout);
+            bridge.given.clear();
+        }
+    }
+}
+
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     context.commandArgs(argc, argv);
     top = new Vsystem(&context);  // after the arguments, which may say what unknown values are
-    line = atoi(argv[1]);
+    const bool piped = !strcmp(argv[1], "pipe");
+    line = piped ? -1 : atoi(argv[1]);
     clock_hz = strtoull(argv[2], nullptr, 10);
     const bool once = atoi(argv[3]);
     static Sender sender;
@@ -179,6 +253,13 @@ int main(int argc, char** argv) {
     cycle();
     cycle();
     top->rst = 0;
+    if (piped) {
+        static Bridge bridge;
+        bridge.latency = strtoull(argv[3], nullptr, 10) * clock_hz / 1000000;
+        bridge.packet = argc > 4 ? strtoull(argv[4], nullptr, 10) : 1;
+        in_step(sender, receiver, bridge);
+        ended = 1;
+    }
     for (uint64_t quiet = 0; !ended; ++quiet) {
         sender.step();
         cycle();

@@ -83,6 +83,23 @@ def preloaded(packed: Package) -> bytes:
     return tape_contents(packed.tape, packed.config.external) if packed.tape else b""
 
 
+class Preload:
+    """A file with what the external memory holds at the start, as long as it is open."""
+
+    def __init__(self, memory: bytes) -> None:
+        self._file = None
+        self.options: list[str] = []
+        if memory:
+            self._file = tempfile.NamedTemporaryFile(suffix=".bin")  # noqa: SIM115
+            self._file.write(memory)
+            self._file.flush()
+            self.options = [f"+sdram_file={self._file.name}"]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
 class Board:
     """A running simulation; `name` is the terminal to open as a serial port.
 
@@ -110,12 +127,8 @@ class Board:
         finally:
             os.close(slave)  # so that the simulation sees the host hang up
         command = [str(program.resolve()), str(master), str(clock_hz), str(int(once))]
-        self._file = None
-        if memory:
-            self._file = tempfile.NamedTemporaryFile(suffix=".bin")  # noqa: SIM115
-            self._file.write(memory)
-            self._file.flush()
-            command.append(f"+sdram_file={self._file.name}")
+        self._memory = Preload(memory)
+        command += self._memory.options
         command += [] if waves is None else [f"+waves={waves.resolve()}"]
         command += options
         self._process = subprocess.Popen(command, pass_fds=(master,), stdin=subprocess.DEVNULL)
@@ -138,8 +151,7 @@ class Board:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        if self._file is not None:
-            self._file.close()
+        self._memory.close()
 
 
 @contextlib.contextmanager

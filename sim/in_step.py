@@ -1,0 +1,118 @@
+"""A simulated board in step with its host: what the host sees, in the board's own time.
+
+`InStep` is a serial port. Time passes only while the host waits for an answer, so that the seconds
+of a run depend on the line, the USB bridge and the core alone: the host's own work takes none, and
+neither does the simulation.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from lbq_hw.host.line import LinkError, SerialTransport
+from lbq_hw.package import Package
+from lbq_hw.sim.board import Preload, build, preloaded
+from lbq_hw.sim.verilator import CACHE
+
+WAIT = 0.02
+"""Seconds for which a read waits for an answer, as those of `SerialTransport.open` do."""
+PACKET = 62
+"""Bytes of a full packet, which a bridge sends at once: of an FTDI chip at full speed."""
+_ANSWER = struct.Struct("=QQ")
+
+
+class InStep:
+    """A running simulation of a package's board, as a serial port.
+
+    The USB bridge keeps an answer until it has `packet` bytes of them, or for `latency` seconds
+    after the first of these. `now` tells the seconds of the simulation.
+    """
+
+    def __init__(
+        self,
+        packed: Package,
+        *,
+        latency: float = 0.0,
+        packet: int = PACKET,
+        cache: Path = CACHE,
+    ) -> None:
+        self._clock_hz, self._baud = packed.clock_hz, packed.baud
+        self._cycles = 0
+        self._given = b""
+        self._memory = Preload(preloaded(packed))
+        microseconds = round(1e6 * latency)
+        self._process = subprocess.Popen(
+            [str(build(packed, cache=cache).resolve()), "pipe", str(packed.clock_hz),
+             str(microseconds), str(packet), *self._memory.options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self.baudrate = packed.baud
+
+    def __enter__(self) -> InStep:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def now(self) -> float:
+        """Seconds since the reset."""
+        return self._cycles / self._clock_hz
+
+    @property
+    def baudrate(self) -> int:
+        return self._baud
+
+    @baudrate.setter
+    def baudrate(self, value: int, /) -> None:
+        self._baud = value
+        self._command(b"b", value)
+
+    @property
+    def in_waiting(self) -> int:
+        return len(self._given)
+
+    def write(self, data: bytes, /) -> int:
+        self._command(b"w", len(data), data)
+        return len(data)
+
+    def read(self, size: int = 1, /) -> bytes:
+        """What has come, or comes within `WAIT` seconds."""
+        if not self._given:
+            self._command(b"r", round(WAIT * self._clock_hz))
+            self._cycles, count = _ANSWER.unpack(self._get(_ANSWER.size))
+            self._given = self._get(count)
+        data, self._given = self._given[:size], self._given[size:]
+        return data
+
+    def close(self) -> None:
+        """End the simulation."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+        self._memory.close()
+
+    def transport(self, timeout: float = 1.0) -> SerialTransport:
+        """The line to the core, at the rate of its reset, in the simulation's time."""
+        return SerialTransport(self, timeout=timeout, clock=self.now)
+
+    def _command(self, kind: bytes, number: int, data: bytes = b"") -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(kind + struct.pack("=Q", number) + data)
+        self._process.stdin.flush()
+
+    def _get(self, count: int) -> bytes:
+        assert self._process.stdout is not None
+        data = self._process.stdout.read(count)
+        if len(data) < count:
+            raise LinkError("the simulated board has ended")
+        return data
