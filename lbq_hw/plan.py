@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import boards, cycles, file, flow, golden, units
+from lbq_hw.boards import Board
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import command_parser
@@ -23,6 +24,10 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow import arguments
+from lbq_hw.flow.seen import line_of
+from lbq_hw.host import estimate
+from lbq_hw.host.estimate import Line, Traffic
+from lbq_hw.network import Network
 from lbq_hw.sizing import FitError, Refusal, SizedCore, survey
 
 _EPILOG = """
@@ -48,9 +53,10 @@ cycles by layer are not estimated: they equal what the core's counters count, fo
     overhead    start, end and parts that wait for each other: a small layer
     memory      passes wait for the tape, in a core with external memory
 """
-_COLUMNS = ("board", "lanes", "clock", "LUTs", "BRAM", "weights", "per image", "images/s")
+_COLUMNS = ("board", "host, images/s", "core, images/s", "lanes", "clock", "LUTs", "BRAM",
+            "weights", "Mbaud")  # fmt: skip
 _FIELDS = ("board", "fits", "short", "lanes", "memory", "clock_hz", "luts", "block_rams", "cycles",
-           "seconds")  # fmt: skip
+           "seconds", "baud", "link_seconds", "images_per_second")  # fmt: skip
 _NUMBERS = {"cycles": "cycles", "events": "events", "null_events": "null events",
             "scanner_stalls": "no event", "neuron_stalls": "sum waits"}  # fmt: skip
 
@@ -103,11 +109,11 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
     name, busy = job.network.name, job.activity
     with Console(stderr=True).status(f"sizing {name} for every board"):
         found = survey.survey(job.network, busy=busy, options=job.options.sizing)
-    lines = [_line(board, sized) for board, sized in found.items()]
+    lines = [_line(job.network, board, sized) for board, sized in found.items()]
     if as_json:
         print(json.dumps({"model": name, "activity": busy.source, "boards": lines}))
         return
-    title = f"{name}: estimates; the link is not in the times"
+    title = f"{name}: estimates, over the link at the board's highest rate and of the core alone"
     table = Table(box=box.SIMPLE, title=title, pad_edge=False, padding=(0, 1, 0, 0))
     for number, heading in enumerate(_COLUMNS):
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)
@@ -123,7 +129,7 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
         console.print(f"Times are {busy.remark}.")
 
 
-def _line(board: str, found: SizedCore | Refusal) -> dict[str, Any]:
+def _line(network: Network, board: str, found: SizedCore | Refusal) -> dict[str, Any]:
     """One JSON-able object; of the core all but the lanes and the memory are estimates."""
     if isinstance(found, Refusal):
         return dict.fromkeys(_FIELDS) | {
@@ -134,7 +140,9 @@ def _line(board: str, found: SizedCore | Refusal) -> dict[str, Any]:
     core, guess = found.config, found.estimate
     memory = "external" if core.external else "internal"
     taken = (None, None) if guess is None else (guess.luts, guess.block_rams)
+    line, made = _over_the_line(boards.find(board), found.clock_hz, network, core)
     sizes = (core.lanes, memory, found.clock_hz, *taken, found.cycles, found.seconds)
+    sizes += (line.baud, line.busy(made), 1 / line.seconds(made, found.seconds))
     return dict(zip(_FIELDS, (board, True, [], *sizes), strict=True))
 
 
@@ -142,13 +150,21 @@ def _row(line: dict[str, Any]) -> list[str]:
     counts = (line["luts"], line["block_rams"])
     return [
         line["board"],
+        units.three_digits(line["images_per_second"]),
+        units.three_digits(1 / line["seconds"]),
         str(line["lanes"]),
         f"{line['clock_hz'] / 1e6:.3g} MHz",
         *("" if count is None else f"{count:,}" for count in counts),
         "chip" if line["memory"] == "internal" else "SDRAM",
-        units.seconds(line["seconds"]),
-        units.three_digits(1 / line["seconds"]),
+        f"{line['baud'] / 1e6:g}",
     ]
+
+
+def _over_the_line(
+    board: Board, clock_hz: int, network: Network, config: CoreConfig
+) -> tuple[Line, Traffic]:
+    """The board's line at its highest rate, and what an image costs there."""
+    return line_of(board, clock_hz), estimate.expected_traffic(network, config)
 
 
 def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
@@ -169,6 +185,8 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         levels = golden.run(job.network, raw[None], keep="levels").emitted(0)
         found.append(cycles.predict(program, raw, levels, timing=timing))
     slowest = max(sum(layer.cycles for layer in image) for image in found)
+    means = cycles.means(found, adders=config.adders)
+    line, made = line_of(board, clock_hz), estimate.traffic(program, job.images.raw[0])
     return {
         "model": job.network.name,
         "board": board.name,
@@ -179,8 +197,11 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         "tape_bytes": len(program.tape) if config.external else 0,
         "budget": [layer.summary() for layer in program.budget],
         "source": job.images.source,
-        **cycles.means(found, adders=config.adders),
+        **means,
         "slowest_cycles": slowest,
+        "baud": line.baud,
+        "link_seconds": line.busy(made),
+        "images_per_second": 1 / line.seconds(made, means["cycles"] / clock_hz),
     }
 
 
@@ -207,8 +228,10 @@ def _show(facts: dict[str, Any]) -> None:
     console.print(table)
     console.print("Each cycle of the lanes is an event, a null event, or one of the two waits.")
     seconds = facts["cycles"] / facts["clock_hz"]
+    seen = units.three_digits(facts["images_per_second"])
+    console.print(f"A host sees about {seen} images/s over the link, at {facts['baud']:,} baud.")
     rate = f"{units.seconds(seconds)} per image, {units.three_digits(1 / seconds)} images/s"
-    console.print(f"At {units.megahertz(facts['clock_hz'])}: {rate} without the link.")
+    console.print(f"The core alone, at {units.megahertz(facts['clock_hz'])}: {rate}.")
     if facts["tape_bytes"]:
         console.print(f"The tape has {facts['tape_bytes']:,} bytes.")
 

@@ -10,6 +10,7 @@ import argparse
 import importlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
@@ -26,6 +27,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
+from lbq_hw.sim import seen
 from lbq_hw.sim.check import check
 from lbq_hw.sim.synthesis import ECP5_85, UP5K, lane_array
 from lbq_hw.sim.verilator import SimulatorError, Verilated, build
@@ -41,6 +43,8 @@ examples:
   python -m sim.bench
       what needs no data: the digits network, a layer with 3 % of its inputs active, simulator
       speed, and the lane array through synthesis, place and route
+  python -m sim.bench --only doors --data DIR
+      images per second as a host sees them, with a USB bridge that keeps answers for 0, 1 and 16 ms
   python -m sim.bench --data DIR --json bench.json
       all of it; DIR holds mnist/, nmnist/ and cifar10/
 utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
@@ -216,6 +220,88 @@ def utilisation(layers: Sequence[dict[str, Any]], config: CoreConfig) -> float:
     return work / (config.lanes * sum(layer["cycles"] for layer in layers))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """A network on a board, whose host is to see at least `least` images per second.
+
+    `share` asks for a share of what the core does instead. Both hold without a bridge's latency.
+    """
+
+    board: str
+    model: str
+    baud: int
+    mhz: int
+    lanes: int | None = None
+    images: int = 4
+    least: float | None = None
+    share: float | None = None
+
+
+DOORS = (
+    Door(board="icebreaker", model="digits", baud=6_000_000, mhz=30),
+    Door(board="icebreaker", model="mnist-4bit", baud=3_000_000, mhz=33, lanes=16),
+    Door(board="ulx3s-85f", model="cifar10-onchip", baud=3_000_000, mhz=80),
+)
+LARGE_DOORS = (
+    Door(board="tang-nano-20k", model="cifar10-small", baud=2_000_000, mhz=81, images=2),
+    Door(board="ulx3s-85f", model="cifar10-resnet20", baud=3_000_000, mhz=75, images=2),
+    Door(board="ulx3s-85f", model="cifar10-resnet20-4bit", baud=3_000_000, mhz=75, images=2),
+    Door(board="ulx3s-85f", model="cifar10-resnet20-4bit-sparse", baud=3_000_000, mhz=75, images=2),
+)
+
+
+def doors(options: Options) -> list[Row]:
+    """What a host sees of boards with their models on the chip, with three bridges."""
+    return [row for door in DOORS for row in seen_through(door, options)]
+
+
+def large_doors(options: Options) -> list[Row]:
+    """The same with external memory: minutes for each row."""
+    if options.data is None:
+        raise Unavailable("what a host sees of ResNet-20: --data is not given")
+    return [row for door in LARGE_DOORS for row in seen_through(door, options)]
+
+
+def seen_through(door: Door, options: Options) -> list[Row]:
+    """A row for each latency of a bridge. Without data, inputs are noise."""
+    network = file.load(zoo.find(door.model))
+    images = seen.inputs(network, options.data, door.images)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="lbq-door-") as folder:
+        packed = seen.pack(
+            network,
+            door.board,
+            FilePath(folder),
+            lanes=door.lanes,
+            target_hz=door.mhz * 1_000_000,
+            images=images,
+        )
+        for latency in seen.LATENCIES:
+            found = seen.seen(packed, images, baud=door.baud, latency=latency)
+            what = f"{door.model} on {door.board}, {door.baud / 1e6:g} Mbaud, "
+            what += f"bridge {1e3 * latency:g} ms"
+            least = door.least
+            if door.share is not None:
+                least = door.share * found.core_images_per_second
+            rows += [
+                Row(what=what, figure="bit-exact", value=float(found.equal), least=1.0),
+                Row(
+                    what=what,
+                    figure="images per second over the link",
+                    value=found.images_per_second,
+                    least=None if latency else least,
+                ),
+            ]
+        rows.append(
+            Row(
+                what=f"{door.model} on {door.board}",
+                figure="images per second of the core",
+                value=found.core_images_per_second,
+            )
+        )
+    return rows
+
+
 class Unavailable(Exception):
     """A benchmark whose data are not given."""
 
@@ -225,6 +311,8 @@ BENCHES: dict[str, Callable[[Options], list[Row]]] = {
     "sparse": sparse_layer,
     "resnet": resnet,
     "lanes": lane_arrays,
+    "doors": doors,
+    "doors-large": large_doors,
 }
 
 

@@ -7,12 +7,13 @@ neither does the simulation.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from lbq_hw.host.line import LinkError, SerialTransport
+from lbq_hw.host.line import SerialTransport
 from lbq_hw.package import Package
 from lbq_hw.sim.board import Preload, build, preloaded
 from lbq_hw.sim.verilator import CACHE
@@ -62,6 +63,11 @@ class InStep:
     ) -> None:
         self.close()
 
+    @property
+    def process(self) -> int:
+        """The simulation's process."""
+        return self._process.pid
+
     def now(self) -> float:
         """Seconds since the reset."""
         return self._cycles / self._clock_hz
@@ -96,14 +102,15 @@ class InStep:
         """End the simulation."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
         self._memory.close()
 
     def transport(self, timeout: float = 1.0) -> SerialTransport:
         """The line to the core, at the rate of its reset, in the simulation's time."""
-        return SerialTransport(self, timeout=timeout, clock=self.now)
+        return SerialTransport(self, timeout=timeout, clock=self.now, sequence=0)
 
     def _command(self, kind: bytes, number: int, data: bytes = b"") -> None:
         assert self._process.stdin is not None
@@ -114,5 +121,5 @@ class InStep:
         assert self._process.stdout is not None
         data = self._process.stdout.read(count)
         if len(data) < count:
-            raise LinkError("the simulated board has ended")
+            raise OSError("the simulated board has ended")
         return data

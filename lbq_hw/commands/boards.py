@@ -12,13 +12,14 @@ from rich.table import Table
 
 from lbq_hw import boards
 from lbq_hw.commands import ending
+from lbq_hw.flow.seen import line_of
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.commands.boards") -> int:
     parser = argparse.ArgumentParser(
         prog=prog,
-        description="List the boards that a build knows, each with what its FPGA has and the clock "
-        "of its core. One of your own is a file: docs/boards.md.",
+        description="List the boards that a build knows, each with what its FPGA has, the clock "
+        "of its core, and the highest rate of its line. One of your own is a file: docs/boards.md.",
     )
     parser.add_argument("--json", action="store_true", help="one JSON array, no table")
     list_boards(as_json=parser.parse_args(argv).json)
@@ -32,7 +33,7 @@ def list_boards(*, as_json: bool) -> None:
         print(json.dumps([board.facts() for board in found]))
         return
     table = Table(box=box.SIMPLE, padding=0)
-    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "SDRAM", "MHz", "core"):
+    for heading in ("name", "device", "LUTs", "BRAM", "SPRAM", "SDRAM", "MHz", "core", "Mbaud"):
         left = heading in ("name", "device")
         table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for board in found:
@@ -43,6 +44,7 @@ def list_boards(*, as_json: bool) -> None:
             *(f"{count:,}" if count else "" for count in counts),
             "" if board.chip is None else f"{board.chip.size_bytes >> 20} MB",
             *(f"{hertz / 1e6:g}" for hertz in (board.clock_hz, board.target_hz)),
+            f"{line_of(board, board.target_hz).baud / 1e6:g}",
         )
     Console().print(table)
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from lbq_hw import families, golden, package, report
 from lbq_hw.flow.job import Job
+from lbq_hw.flow.seen import line_of
 from lbq_hw.golden import Trace
 from lbq_hw.golden.counts import Counter
-from lbq_hw.host.meter import bytes_per_image
+from lbq_hw.host import estimate
 from lbq_hw.host.ports import AUTO
 from lbq_hw.report import collect, facts
 from lbq_hw.sizing.activity import Activity
@@ -21,6 +22,7 @@ from lbq_hw.tools.placed import KINDS
 
 _LIBRARIES = ("amaranth", "amaranth-boards")
 FMAX = "Fmax (MHz)"
+SEEN, ALONE = "images/s over the link", "images/s of the core"
 
 
 def write_report(job: Job, work: Path) -> str:
@@ -44,7 +46,7 @@ def write_report(job: Job, work: Path) -> str:
             core=collect.core(job.config),
             fit=_fit(job),
             cycles=collect.cycles(simulated, model=predicted) if ran else predicted,
-            link=facts.Link(baud=job.board.baud, bytes=bytes_per_image(job.program)),
+            link=_link(job),
             operations=collect.operations(counter.counts()),
             neurons=levels.neurons(),
             memory=collect.memory(job.program),
@@ -92,8 +94,9 @@ def results(job: Job) -> list[Row]:
         result=ran.get("cycles"),
         available=None,
     )
+    rates = _rates(job, cycles) if "compile" in reached else []
     if job.board.family is None:
-        return [cycles]
+        return [cycles, *rates]
     guess, used, fmax = sized["estimate"], {}, None
     if "place" in reached:
         placed = _placed(job)
@@ -114,7 +117,22 @@ def results(job: Job) -> list[Row]:
         result=fmax,
         available=job.clock_hz / 1e6,
     )
-    return [*rows, clock, cycles]
+    return [*rows, clock, cycles, *rates]
+
+
+def _rates(job: Job, cycles: Row) -> list[Row]:
+    """Images per second, as a host sees them at the board's highest rate, and of the core."""
+    line, made = line_of(job.board, job.clock_hz), estimate.traffic(job.program)
+    seconds = [
+        None if count is None else count / job.clock_hz
+        for count in (cycles.estimate, cycles.result)
+    ]
+    seen = [None if core is None else 1 / line.seconds(made, core) for core in seconds]
+    core = [None if each is None else 1 / each for each in seconds]
+    return [
+        Row(name=name, estimate=values[0], result=values[1], available=None)
+        for name, values in ((f"{SEEN} at {line.baud:,} baud", seen), (ALONE, core))
+    ]
 
 
 def _placed(job: Job) -> dict[str, Any]:
@@ -164,6 +182,18 @@ def _bitstream(job: Job) -> tuple[str, ...]:
         f"The bitstream, simulated: {done.note}." for done in job.outcomes if done.step == "prove"
     ]
     return (f"The bitstream, decoded: {found['summary']}.", *undecoded, *proofs)
+
+
+def _link(job: Job) -> facts.Link:
+    line = line_of(job.board, job.clock_hz)
+    made = estimate.traffic(job.program, job.images.raw[0])
+    return facts.Link(
+        baud=line.baud,
+        latency=line.latency,
+        bytes=made.bytes,
+        turns=made.turns,
+        overlapped=estimate.PROTOCOL.overlapped,
+    )
 
 
 def _build(job: Job) -> facts.Build:

@@ -49,10 +49,18 @@ class Ran:
 
 
 class Device:
-    """One core and the program in it; `opening` is that of the core's door, if it has one."""
+    """One core and the program in it; `opening` is that of the core's door, if it has one.
+
+    `most` are the most cycles of every layer, where these are known; they follow from the program.
+    """
 
     def __init__(
-        self, transport: Transport, program: Program, *, opening: Opening | None = None
+        self,
+        transport: Transport,
+        program: Program,
+        *,
+        opening: Opening | None = None,
+        most: tuple[int, ...] | None = None,
     ) -> None:
         self.transport = transport
         self.program = program
@@ -66,7 +74,7 @@ class Device:
                 f"the core must be LBQ1 with config {digest:08x}, not {found[0]:08x} with "
                 f"{found[1]:08x}: load the bitstream of this program"
             )
-        self._most = most_cycles(program)
+        self._most = most_cycles(program) if most is None else most
         limit = sum(self._most)
         if not transport.wait(limit):
             raise DeviceError(

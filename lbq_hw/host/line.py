@@ -89,7 +89,8 @@ class SerialTransport:
 
     Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
     repeat. `clock` tells these seconds: real ones, or those of a simulated board, which may be as
-    slow as it likes (see `lbq_hw.host.clock`).
+    slow as it likes (see `lbq_hw.host.clock`). `sequence` is the number before that of the first
+    request; by default a random one, so that no frame of an earlier host is taken for its own.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class SerialTransport:
         timeout: float = 1.0,
         clock: Clock = time.monotonic,
         first: int | None = None,
+        sequence: int | None = None,
     ) -> None:
         self._port = port
         self._timeout = timeout
@@ -106,7 +108,7 @@ class SerialTransport:
         self._clock = clock
         self._replies = Replies()
         self._pending: list[Reply] = []
-        self._sequence = secrets.randbelow(256)
+        self._sequence = secrets.randbelow(256) if sequence is None else sequence
         self.repeats = 0
         if first is None or not self._answers_at(first):
             self._begin()

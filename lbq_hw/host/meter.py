@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
-from lbq_hw.host.device import Device
-from lbq_hw.host.frames import REPLY_BYTES, REQUEST_BYTES, cuts
+from lbq_hw.host.frames import REPLY_BYTES, REQUEST_BYTES, STUFFED, cuts
 from lbq_hw.isa import regions
 from lbq_hw.isa.link import CRC_BYTES
 
@@ -17,24 +15,29 @@ _ENDS = CRC_BYTES + 1  # of a frame, its flag included
 
 
 class Meter:
-    """A transport that counts the bytes which a line carries one after the other, without escapes.
+    """A transport that counts the bytes which a line carries one after the other, and `turns`.
 
-    A write is answered while its next frames are sent, so that only the last answer counts. The
-    core is idle, and all that is read of it is 0.
+    `count` is without escapes; `escapes` are those that the words of writes bring. A write is
+    answered while its next frames are sent, so that only the last answer counts. A turn is an
+    answer for which the host waits. The core is idle, and all that is read of it is 0.
     """
 
     def __init__(self, config: CoreConfig) -> None:
         self._config = config
-        self.count = 0
+        self.count = self.escapes = self.turns = 0
 
     def write(self, address: int, words: Sequence[int]) -> None:
         for _, size in cuts(address, len(words)):
             self.count += REQUEST_BYTES + 4 * size + _ENDS
         self.count += REPLY_BYTES + _ENDS
+        data = np.array(words, np.uint32)
+        self.escapes += sum(data.tobytes().count(byte) for byte in STUFFED)
+        self.turns += 1
 
     def read(self, address: int, count: int) -> list[int]:
         for _, size in cuts(address, count):
             self.count += REQUEST_BYTES + _ENDS + REPLY_BYTES + 4 * size + _ENDS
+            self.turns += 1
         if (address, count) == (0, 2):
             return [regions.MAGIC, int(self._config.digest[:8], 16)]
         return [0] * count
@@ -45,17 +48,3 @@ class Meter:
         first, last = (regions.REGISTERS[name].address for name in ("status", "cycles_high"))
         self.read(first, last - first + 1)
         return True
-
-
-def bytes_per_image(program: Program) -> int:
-    """The fewest bytes on the line from one image to the next, by what `Device.run` does.
-
-    They go one after the other: the input, a start, one look at whether the core is done, the
-    logits. Escapes, repeats, more looks and pauses of the host come on top.
-    """
-    frames = () if program.input.static else (program.timesteps,)
-    meter = Meter(program.config)
-    device = Device(meter, program)
-    before = meter.count
-    device.run(np.zeros((*frames, *program.input.shape), np.uint8))
-    return meter.count - before

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa.link import BYTE_BITS
+from lbq_hw.host.estimate import Line, Protocol, Traffic
 from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
 MINOR = (
@@ -138,15 +138,38 @@ class Cycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """The serial line: its rate, and the fewest bytes that it carries from image to image."""
+    """The serial line at the highest rate of the board: what it carries from image to image.
+
+    `turns` are answers for which the host waits, each for up to `latency` seconds in the USB
+    bridge. `overlapped`: the next input travels while the core runs.
+    """
 
     baud: int
     bytes: int
+    turns: int = 0
+    latency: float = 0.0
+    overlapped: bool = False
 
     @property
     def seconds(self) -> float:
-        """The least time of an image on the line."""
-        return BYTE_BITS * self.bytes / self.baud
+        """The time of an image on the line."""
+        return self._line.busy(self._traffic, self._protocol)
+
+    def image_seconds(self, core_seconds: float) -> float:
+        """From image to image, as the host sees it: an estimate."""
+        return self._line.seconds(self._traffic, core_seconds, self._protocol)
+
+    @property
+    def _line(self) -> Line:
+        return Line(baud=self.baud, latency=self.latency)
+
+    @property
+    def _traffic(self) -> Traffic:
+        return Traffic(bytes=self.bytes, turns=self.turns)
+
+    @property
+    def _protocol(self) -> Protocol:
+        return Protocol(overlapped=self.overlapped)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,13 @@ def summary(facts: Facts) -> dict[str, Any]:
     """One JSON-able object; None where a part is missing.
 
     `seconds_per_image` and `images_per_second_core` are computing alone, from cycles and the
-    board's clock. An image travels over the link before it is computed, for at least
-    `link_seconds_per_image`, so that at most `images_per_second` pass. Keys that end in `_estimate`
-    are estimates.
+    board's clock. `images_per_second` is what a host sees, with `link_seconds_per_image` on the
+    line at `baud`, the highest rate of the board, where each turn costs the latency of the USB
+    bridge: an estimate. So are keys that end in `_estimate`.
     """
     clock = facts.board.clock_hz if facts.board else None
     seconds = facts.cycles.cycles / clock if facts.cycles and clock else None
-    on_link = facts.link.seconds if facts.link else None
+    link = facts.link
     slowest = facts.timing.slowest if facts.timing else None
     return {
         "model": facts.model.name if facts.model else None,
@@ -34,8 +34,12 @@ def summary(facts: Facts) -> dict[str, Any]:
         "cycles": facts.cycles.cycles if facts.cycles else None,
         "utilisation": facts.cycles.utilisation if facts.cycles else None,
         "seconds_per_image": seconds,
-        "link_seconds_per_image": on_link,
-        "images_per_second": 1 / (seconds + on_link) if seconds and on_link else None,
+        "link_seconds_per_image": link.seconds if link else None,
+        "link_bytes_per_image": link.bytes if link else None,
+        "link_turns_per_image": link.turns if link else None,
+        "link_latency_seconds": link.latency if link else None,
+        "baud": link.baud if link else None,
+        "images_per_second": 1 / link.image_seconds(seconds) if seconds and link else None,
         "images_per_second_core": 1 / seconds if seconds else None,
         "bit_exact": facts.simulation.bit_exact if facts.simulation else None,
         "energy_mj_estimate": energy_mj(facts),

@@ -6,11 +6,13 @@ import pytest
 from host.test_line import Wire
 from networks import random_images, random_network
 
+from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.device import Device
+from lbq_hw.host.estimate import Line, Protocol, Traffic, best_line, expected_traffic, traffic
 from lbq_hw.host.frames import unwrap
 from lbq_hw.host.line import SerialTransport
-from lbq_hw.host.meter import bytes_per_image
 from lbq_hw.isa import regions
 
 
@@ -45,4 +47,32 @@ def test_an_image_takes_the_bytes_that_are_counted(seed: int) -> None:
     frames = sum(size > 11 for size in sent) - 2  # of the input: not the two of the register
     assert frames >= 1
     overlapping = 7 * (frames - 1)  # answers to all of them but the last
-    assert bytes_per_image(program) == sum(sent) + sum(got) - overlapping
+    found = traffic(program)
+    assert found.bytes == sum(sent) + sum(got) - overlapping
+    assert found.turns == len(sent) - (frames - 1)
+    assert expected_traffic(network, program.config) == found
+
+
+def test_escapes_of_an_input_are_counted() -> None:
+    network = file.load(zoo.find("mnist-4bit"))
+    program = compile_network(network, smallest_for(network))
+    raw = noise(network, 1)[0]
+    words = program.load_image(raw).tobytes()
+    escapes = sum(words.count(byte) for byte in (0x7D, 0x7E, 0x18))
+    assert escapes > 0
+    assert traffic(program, raw).bytes == traffic(program).bytes + escapes
+
+
+def test_line_and_core_take_turns_or_overlap() -> None:
+    line, image = Line(baud=1_000_000, latency=0.5), Traffic(bytes=100_000, turns=3)
+    turns, both = Protocol(overlapped=False), Protocol(overlapped=True)
+    assert (line.busy(image, turns), line.busy(image, both)) == (2.5, 1.0)
+    assert line.seconds(image, 4.0, turns) == 6.5
+    assert (line.seconds(image, 4.0, both), line.seconds(image, 0.5, both)) == (4.0, 1.0)
+
+
+def test_the_best_line_has_the_highest_rate_that_the_core_can_have() -> None:
+    rates = (6_000_000, 3_000_000)
+    found = best_line(rates, clock_hz=33_000_000, baud=1_000_000, latency=0.25)
+    assert found == Line(baud=3_000_000, latency=0.25)
+    assert best_line((), clock_hz=33_000_000, baud=115_200) == Line(baud=115_200, latency=0.001)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
 
+from lbq_hw import boards
+from lbq_hw.flow.seen import line_of
 from lbq_hw.report import Facts
 from lbq_hw.report.__main__ import main
+from lbq_hw.report.facts import Link
 from lbq_hw.report.summary import summary
 from lbq_hw.report.table import markdown
 
@@ -28,9 +32,17 @@ def test_the_readme_shows_the_builds_as_they_are(capsys: pytest.CaptureFixture[s
 def test_a_shipped_build_has_the_rate_over_the_link_and_that_of_the_core(file: Path) -> None:
     found = json.loads(file.read_text(encoding="utf-8"))
     assert set(found) == set(summary(Facts()))
-    computing, on_link = found["seconds_per_image"], found["link_seconds_per_image"]
-    assert found["images_per_second"] == 1 / (computing + on_link)
-    assert found["images_per_second_core"] == 1 / computing
+    link = Link(
+        baud=found["baud"],
+        bytes=found["link_bytes_per_image"],
+        turns=found["link_turns_per_image"],
+        latency=found["link_latency_seconds"],
+    )
+    board, core_seconds = boards.find(found["board"]), found["seconds_per_image"]
+    assert (link.baud, link.latency) == astuple(line_of(board, found["clock_hz"]))
+    assert found["link_seconds_per_image"] == link.seconds
+    assert found["images_per_second"] == 1 / link.image_seconds(core_seconds)
+    assert found["images_per_second_core"] == 1 / core_seconds
 
 
 def test_a_build_that_missed_its_clock_is_refused(
