@@ -266,7 +266,6 @@ def seen_through(door: Door, options: Options) -> list[Row]:
     """A row for each latency of a bridge. Without data, inputs are noise."""
     network = file.load(zoo.find(door.model))
     images = seen.inputs(network, options.data, door.images)
-    rows = []
     with tempfile.TemporaryDirectory(prefix="lbq-door-") as folder:
         packed = seen.pack(
             network,
@@ -276,29 +275,24 @@ def seen_through(door: Door, options: Options) -> list[Row]:
             target_hz=door.mhz * 1_000_000,
             images=images,
         )
-        for latency in seen.LATENCIES:
-            found = seen.seen(packed, images, baud=door.baud, latency=latency)
-            what = f"{door.model} on {door.board}, {door.baud / 1e6:g} Mbaud, "
-            what += f"bridge {1e3 * latency:g} ms"
-            least = door.least
-            if door.share is not None:
-                least = door.share * found.core_images_per_second
-            rows += [
-                Row(what=what, figure="bit-exact", value=float(found.equal), least=1.0),
-                Row(
-                    what=what,
-                    figure="images per second over the link",
-                    value=found.images_per_second,
-                    least=None if latency else least,
-                ),
-            ]
-        rows.append(
+        found = [
+            seen.seen(packed, images, baud=door.baud, latency=latency) for latency in seen.LATENCIES
+        ]
+    what = f"{door.model} on {door.board}"
+    core = found[0].core_images_per_second
+    least = door.least if door.share is None else door.share * core
+    rows = [Row(what=what, figure="images per second of the core", value=core)]
+    for each in found:
+        where = f"{what}, {door.baud / 1e6:g} Mbaud, bridge {1e3 * each.latency:g} ms"
+        rows += [
+            Row(what=where, figure="bit-exact", value=float(each.equal), least=1.0),
             Row(
-                what=f"{door.model} on {door.board}",
-                figure="images per second of the core",
-                value=found.core_images_per_second,
-            )
-        )
+                what=where,
+                figure="images per second over the link",
+                value=each.images_per_second,
+                least=None if each.latency else least,
+            ),
+        ]
     return rows
 
 

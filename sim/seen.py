@@ -23,6 +23,7 @@ from lbq_hw import boards, file, golden, package, sizing, units, zoo
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset, noise
+from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import Device
 from lbq_hw.host.rates import possible
 from lbq_hw.host.transport import DeviceError
@@ -91,7 +92,7 @@ def seen(
         device = Device(line, packed.program)
         if not packed.config.external and line.baked() != device.tag:
             device.load()
-        logits, cycles, moments = run(device, images)
+        logits, cycles, moments = run(device, images, port.now)
         return Seen(
             images=len(images),
             seconds=moments[-1] - moments[0],
@@ -104,12 +105,14 @@ def seen(
         )
 
 
-def run(device: Device, images: NDArray[np.uint8]) -> tuple[Integers, list[int], list[float]]:
+def run(
+    device: Device, images: NDArray[np.uint8], now: Clock
+) -> tuple[Integers, list[int], list[float]]:
     """Logits of images, as `lbq host` gets them, the core's cycles, and when logits were there."""
     logits, cycles, moments = [], [], []
     for image in images:
         logits.append(device.run(image))
-        moments.append(device.transport.now())
+        moments.append(now())
         cycles.append(device.counters().cycles)
     return np.array(logits), cycles, moments
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import boards, file, interpreter, sizing, zoo
+from lbq_hw import boards, file, interpreter, sizing, units, zoo
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
@@ -84,7 +84,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"digits on 8 lanes, the mean of 2 images of digits, the slowest {slowest}" in text
     assert text.startswith("sim: P = 8, W = ")
     assert "logits" in text
-    seen = f"{facts['images_per_second']:,.0f}"
+    seen = units.three_digits(facts["images_per_second"])
     assert f"A host sees about {seen} images/s over the link, at 3,000,000 baud." in text
     assert "The core alone, at 48 MHz: " in text
     core = facts["cycles"] / facts["clock_hz"]
