@@ -21,6 +21,8 @@ from lbq_hw.tools import locate, logs
 from lbq_hw.tools.placed import KINDS
 
 _LIBRARIES = ("amaranth", "amaranth-boards")
+TESTED, WORK = 500, 4 * 10**9
+"""Images that the report has the answers to, at most, and multiplications of an ANN for them."""
 FMAX = "Fmax (MHz)"
 SEEN, ALONE = "images/s over the link", "images/s of the core"
 
@@ -42,6 +44,7 @@ def write_report(job: Job, work: Path) -> str:
         work / "report",
         facts.Facts(
             model=collect.model(job.network, evaluation=job.evaluation),
+            answers=_answers(job, counter.counts().macs),
             board=_board(job),
             core=collect.core(job.config),
             fit=_fit(job),
@@ -182,6 +185,16 @@ def _bitstream(job: Job) -> tuple[str, ...]:
         f"The bitstream, simulated: {done.note}." for done in job.outcomes if done.step == "prove"
     ]
     return (f"The bitstream, decoded: {found['summary']}.", *undecoded, *proofs)
+
+
+def _answers(job: Job, macs: int) -> facts.Answers | None:
+    """What the network takes labelled images for: as many of them as golden runs in seconds."""
+    count = max(job.options.images, min(TESTED, WORK // max(macs, 1)))
+    samples, drawn_of = job.labelled(count)
+    if samples.labels is None:
+        return None
+    classes = golden.run(job.network, samples.images).classes
+    return collect.answers(job.network, samples, classes, drawn_of=drawn_of)
 
 
 def _link(job: Job) -> facts.Link:

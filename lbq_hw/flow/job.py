@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -226,6 +226,20 @@ class Job:
             return None
         show_notes(found.notes)
         return found
+
+    def labelled(self, count: int) -> tuple[Samples, int | None]:
+        """Some of the data whose classes are known, and how many they were drawn from.
+
+        No samples where there are no data or no labels; None where they are all.
+        """
+        found = self._samples
+        if found is None or found.labels is None:
+            return Samples(name="none", images=noise(self.network, 0), labels=None), None
+        if count >= len(found.images):
+            return found, None
+        chosen = draw(len(found.images), count)
+        some = replace(found, images=found.images[chosen], labels=found.labels[chosen])
+        return some, len(found.images)
 
     def _draw(self, count: int) -> Images:
         found = self._samples

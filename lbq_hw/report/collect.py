@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lbq_hw import file, isa
 from lbq_hw.compiler import Program
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import meaning
+from lbq_hw.datasets.fitting import Samples
 from lbq_hw.golden import Trace, energy
 from lbq_hw.golden.counts import Counts
 from lbq_hw.network import Network
 from lbq_hw.report.facts import (
+    Answered,
+    Answers,
     Block,
     Core,
     Cycles,
@@ -26,6 +30,7 @@ from lbq_hw.report.facts import (
     LayerOperations,
     Memory,
     MemoryUse,
+    Mistake,
     Model,
     Neurons,
     Operations,
@@ -33,8 +38,11 @@ from lbq_hw.report.facts import (
     Proof,
     Simulation,
 )
+from lbq_hw.report.pictures import picture
 
 _Kind = TypeVar("_Kind")
+SHOWN, MISTAKES = 16, 8
+"""Inputs and kinds of mistakes on the page."""
 _STALLS = ("scanner_stalls", "neuron_stalls")
 
 
@@ -61,6 +69,48 @@ def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> M
         float_accuracy=network.meta.get("float_accuracy"),
         float_split=network.meta.get("float_split"),
         class_names=meaning.class_names(network),
+    )
+
+
+def answers(
+    network: Network, samples: Samples, classes: NDArray[np.int64], *, drawn_of: int | None = None
+) -> Answers | None:
+    """What golden takes labelled samples for; None where they have no labels, or it gives values.
+
+    Shown are `SHOWN` inputs at most: up to half of them mistakes, then the first of each class.
+    """
+    labels = samples.labels
+    if labels is None or not len(labels) or network.classes < 2:
+        return None
+    count = network.classes
+    confusion = np.zeros((count, count), np.int64)
+    np.add.at(confusion, (labels, classes), 1)
+    wrong = confusion - np.diag(np.diag(confusion))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
+    pairs = [divmod(int(at), count) for at in order if wrong.flat[at]]
+    missed = np.flatnonzero(labels != classes)[: SHOWN // 2]
+    hit = np.flatnonzero(labels == classes)
+    first = hit[np.unique(labels[hit], return_index=True)[1]]
+    others = np.setdiff1d(hit, first)
+    chosen = [*missed, *first, *others][:SHOWN]
+    return Answers(
+        dataset=samples.name,
+        split=samples.split,
+        images=len(labels),
+        drawn_of=drawn_of,
+        right=int((labels == classes).sum()),
+        names=meaning.class_names(network),
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
+        mistakes=tuple(
+            Mistake(label=label, answer=answer, count=int(wrong[label, answer]))
+            for label, answer in pairs
+        ),
+        samples=tuple(
+            Answered(
+                label=int(labels[at]), answer=int(classes[at]), png=picture(samples.images[at])
+            )
+            for at in chosen
+        ),
     )
 
 

@@ -10,6 +10,7 @@ Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,7 @@ from lbq_hw.config import CoreConfig
 from lbq_hw.host.estimate import Line, Protocol, Traffic
 from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 MINOR = (
     "PLL",
     "IO",
@@ -305,9 +307,63 @@ class Build:
     next: tuple[str, ...] = ()
 
 
+MOST_CLASSES = 20
+"""Of a confusion matrix that can be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """An input as a picture (PNG in base64), its class, and what the network takes it for."""
+
+    label: int
+    answer: int
+    png: str
+
+    def __post_init__(self) -> None:
+        if not _BASE64.fullmatch(self.png):
+            raise ValueError("a picture must be base64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """How often a class was taken for another."""
+
+    label: int
+    answer: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What the integer network takes images for whose classes are known.
+
+    `confusion[label][answer]` counts images; `names` is empty where nobody has named the classes.
+    `drawn_of`: there are so many, of which these were drawn; None where these are all.
+    """
+
+    dataset: str
+    split: str | None
+    images: int
+    drawn_of: int | None
+    right: int
+    names: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    mistakes: tuple[Mistake, ...]
+    samples: tuple[Answered, ...]
+
+    def __post_init__(self) -> None:
+        classes = len(self.confusion)
+        square = all(len(row) == classes for row in self.confusion)
+        if not square or len(self.names) not in (0, classes):
+            raise ValueError(f"a confusion matrix must have {classes} columns, and as many names")
+        if self.images < 1:
+            raise ValueError(f"images must be at least 1, not {self.images}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Facts:
     model: Model | None = None
+    answers: Answers | None = None
     board: Board | None = None
     core: Core | None = None
     fit: Fit | None = None

@@ -13,7 +13,7 @@ import jinja2
 
 from lbq_hw.golden.counts import saved_percent
 from lbq_hw.report import quantities
-from lbq_hw.report.facts import LIMITS, MINOR, Facts
+from lbq_hw.report.facts import LIMITS, MINOR, MOST_CLASSES, Facts
 from lbq_hw.report.summary import summary
 from lbq_hw.tools.placed import KINDS
 
@@ -28,7 +28,12 @@ _ENVIRONMENT = jinja2.Environment(
 )
 _ENVIRONMENT.filters.update(_FORMATS, asdict=asdict)
 _ENVIRONMENT.globals.update(
-    _FORMATS, KINDS=KINDS, LIMITS=LIMITS, MINOR=MINOR, saved_percent=saved_percent
+    _FORMATS,
+    KINDS=KINDS,
+    LIMITS=LIMITS,
+    MINOR=MINOR,
+    MOST_CLASSES=MOST_CLASSES,
+    saved_percent=saved_percent,
 )
 
 

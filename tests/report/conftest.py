@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lbq_hw import families, file, golden, zoo
 from lbq_hw.compiler import Program, compile_network, smallest_for
 from lbq_hw.cycles import means, predict
 from lbq_hw.datasets import load
+from lbq_hw.datasets.fitting import Samples
 from lbq_hw.golden.counts import Counter, Counts
 from lbq_hw.network import Network
 from lbq_hw.report import Facts, collect
@@ -50,12 +53,19 @@ def activity(network: Network, program: Program) -> tuple[Counts, Neurons, Cycle
     return counter.counts(), levels.neurons(), predicted
 
 
+def answered(network: Network) -> tuple[Samples, NDArray[np.int64]]:
+    """Test images, and what golden takes them for."""
+    samples = Samples.of(load("digits", split="test"))
+    return samples, golden.run(network, samples.images).classes
+
+
 @pytest.fixture(scope="session")
 def facts(network: Network, program: Program, activity: tuple[Counts, Neurons, Cycles]) -> Facts:
     counts, neurons, cycles = activity
     placed = logs.parse((FIXTURES / "ice40-report.json").read_text(), name="ice40-report.json")
     return Facts(
         model=collect.model(network, evaluation=json.loads(zoo.evaluation("digits").read_text())),
+        answers=collect.answers(network, *answered(network)),
         board=Board(
             name="icebreaker",
             title="iCEBreaker",

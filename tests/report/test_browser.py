@@ -78,11 +78,11 @@ def test_every_plot_is_drawn_within_the_screen(
     seen = load(page, tmp_path, width=width, theme=theme)
     assert seen["console"] == []
     assert set(seen["plots"]) == set(re.findall(r'data-plot="([^"]+)"', page))
-    assert len(seen["plots"]) == 19
+    assert len(seen["plots"]) == 22
     for name, plot in seen["plots"].items():
         assert 0 < plot["width"] <= width, name
         assert plot["height"] > 20, name
-        assert plot["marks"] > 0 or name == "summary", name
+        assert plot["marks"] > 0 or name in ("summary", "confusion", "samples"), name
     assert seen["wide"] <= width
     assert seen["height"] > 1000
     assert seen["paper"] == paper

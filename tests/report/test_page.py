@@ -20,7 +20,7 @@ PLOTS = {
     "summary", "resources", "fmax", "critical-path", "cycles", "operations", "energy-paper",
     "energy-integer", "gamma", "levels", "levels-layers.0.neuron", "levels-layers.1.neuron",
     "levels-residual.neuron", "memories", "memory-map", "weight-map", "proof-accumulator",
-    "proof-membrane", "steps",
+    "proof-membrane", "steps", "confusion", "mistakes", "samples",
 }  # fmt: skip
 SIMULATOR = Board(name="sim", title="the simulator", fabric="", clock_hz=10**8, available={})
 
@@ -48,19 +48,21 @@ def test_every_plot_is_there(facts: Facts) -> None:
 
 def test_the_page_asks_for_nothing_from_elsewhere(facts: Facts) -> None:
     page = render(facts)
-    assert not re.findall(r"https?:|//[a-z]|@import|url\(", page)
+    plain = re.sub(r'"data:image/png;base64,[A-Za-z0-9+/=]+"', '""', page)
+    assert not re.findall(r"https?:|//[a-z]|@import|url\(", plain)
     for node in tree(page).iter():
-        assert node.tag not in ("script", "img", "iframe", "object", "embed", "base")
+        assert node.tag not in ("script", "iframe", "object", "embed", "base")
         for name, value in node.attrib.items():
             if name in ("href", "src", "action", "data", "srcset"):
-                assert value.startswith("#") or value == "data:,"
+                picture = node.tag == "img" and value.startswith("data:image/png;base64,")
+                assert picture or value.startswith("#") or value == "data:,"
 
 
 def test_every_link_leads_to_a_section(facts: Facts) -> None:
     root = tree(render(facts))
     sections = {node.get("id") for node in root.iter("section")}
     assert {link.get("href", "")[1:] for link in root.iter("a")} == sections
-    assert len(sections) == 9
+    assert len(sections) == 10
 
 
 def test_the_page_is_made_from_the_json_files_alone(
@@ -136,6 +138,39 @@ def test_turns_cost_the_bridge_s_latency_unless_line_and_core_overlap(facts: Fac
     assert found["images_per_second"] == 1 / (link.seconds + seconds)
     both = replace(link, overlapped=True)
     assert summary(replace(facts, link=both))["images_per_second"] == 1 / max(0.009, seconds)
+
+
+def test_answers_are_counted_by_class_and_mistakes_come_first(facts: Facts) -> None:
+    assert facts.answers is not None
+    found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert "has 357 of 359 test images of digits right, 99.44 %. These are the golden model's answers" in found
+    assert "3 taken for 2 1 / 52" in found
+    root = tree(render(facts))
+    cells = [node for node in root.iter("td") if "taken for" in node.get("title", "")]
+    assert len(cells) == 100
+    assert [node.get("title") for node in cells if node.get("class") == "miss"] == [
+        "3 taken for 2: 1", "6 taken for 3: 1",
+    ]  # fmt: skip
+    wrong = [one.label != one.answer for one in facts.answers.samples]
+    assert wrong == [True, True, *[False] * 14]
+
+
+def test_many_classes_have_mistakes_and_no_matrix(facts: Facts) -> None:
+    assert facts.answers is not None
+    many = tuple(tuple(3 if at == to else 0 for to in range(21)) for at in range(21))
+    answers = replace(facts.answers, names=(), confusion=many, mistakes=())
+    found = plots(render(replace(facts, answers=answers)))
+    assert PLOTS - found == {"confusion", "mistakes"}
+    with pytest.raises(
+        ValueError, match=r"^a confusion matrix must have 21 columns, and as many names$"
+    ):
+        replace(answers, names=("a", "b"))
+
+
+def test_a_picture_is_nothing_but_base64(facts: Facts) -> None:
+    assert facts.answers is not None
+    with pytest.raises(ValueError, match=r"^a picture must be base64$"):
+        replace(facts.answers.samples[0], png='"/><script>')
 
 
 def test_a_rate_without_the_link_says_so(facts: Facts) -> None:
