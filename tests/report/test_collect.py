@@ -6,12 +6,15 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
+import numpy as np
 import tapes
 from networks import random_images
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import Program, compile_network
 from lbq_hw.cycles import means, predict
+from lbq_hw.datasets import load
+from lbq_hw.datasets.fitting import Samples
 from lbq_hw.golden import energy
 from lbq_hw.golden.counts import Counts
 from lbq_hw.network import Network
@@ -129,3 +132,22 @@ def test_a_layer_may_be_limited_by_external_memory() -> None:
     slow = [replace(layer, wait_cycles=10 * layer.cycles) for layer in cycles]
     found = collect.predicted(means([slow], adders=config.adders))
     assert {layer.limit for layer in found.layers} == {"memory"}
+
+
+def test_answers_need_labels_and_count_every_pair(network: Network) -> None:
+    samples = Samples.of(load("digits", split="test"))
+    labels = samples.labels
+    assert labels is not None
+    taken = labels.copy()
+    taken[:5] = (labels[:5] + 1) % 10
+    found = collect.answers(network, samples, taken, drawn_of=900)
+    assert found is not None
+    assert (found.images, found.right, found.drawn_of) == (len(labels), len(labels) - 5, 900)
+    assert found.names == tuple("0123456789")
+    for label, row in enumerate(found.confusion):
+        assert sum(row) == np.sum(labels == label)
+    wrong = {(int(a), int(b)) for a, b in zip(labels[:5], taken[:5], strict=True)}
+    assert {(one.label, one.answer) for one in found.mistakes} == wrong
+    assert sum(one.count for one in found.mistakes) == 5
+    assert len(found.samples) == collect.SHOWN
+    assert collect.answers(network, replace(samples, labels=None), taken) is None

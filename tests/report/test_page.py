@@ -143,7 +143,10 @@ def test_turns_cost_the_bridge_s_latency_unless_line_and_core_overlap(facts: Fac
 def test_answers_are_counted_by_class_and_mistakes_come_first(facts: Facts) -> None:
     assert facts.answers is not None
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
-    assert "has 357 of 359 test images of digits right, 99.44 %. These are the golden model's answers" in found
+    assert (
+        "has 357 of 359 test images of digits right, 99.44 %. These are the golden model's answers"
+        in found
+    )
     assert "3 taken for 2 1 / 52" in found
     root = tree(render(facts))
     cells = [node for node in root.iter("td") if "taken for" in node.get("title", "")]

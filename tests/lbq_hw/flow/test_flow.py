@@ -102,6 +102,14 @@ def test_a_build_ends_in_a_package_and_a_second_one_runs_nothing(
     assert made.bitstream.read_text("utf-8").startswith("bits of seed 1: netlist of // ")
     assert (made.board, made.clock_hz, made.baked) == (BOARD.name, 80_000_000, True)
     assert (folder / "report" / "report.html").is_file()
+    answers, link = (
+        json.loads((folder / "report" / f"{part}.json").read_text("utf-8"))
+        for part in ("answers", "link")
+    )
+    assert (answers["dataset"], answers["images"], answers["drawn_of"]) == ("digits", 359, None)
+    assert BOARD.bridge is not None
+    assert made.rates == BOARD.bridge.rates
+    assert (link["baud"], link["latency"]) == (3_000_000, 0.001)
     assert build(folder) == []
     assert fakes.calls() == []
 
