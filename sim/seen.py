@@ -23,6 +23,7 @@ from lbq_hw import boards, file, golden, package, sizing, units, zoo
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset, noise
+from lbq_hw.flow.seen import opening_of
 from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import Device
 from lbq_hw.host.rates import possible
@@ -89,10 +90,10 @@ def seen(
         line = port.transport()
         if baud is not None and baud != packed.baud:
             line.set_rate(baud, clock_hz=packed.clock_hz)
-        device = Device(line, packed.program)
+        device = Device(line, packed.program, opening=packed.opening)
         if not packed.config.external and line.baked() != device.tag:
             device.load()
-        logits, cycles, moments = run(device, images, port.now)
+        logits, cycles, moments = run(device, images, clock_hz=packed.clock_hz, now=port.now)
         return Seen(
             images=len(images),
             seconds=moments[-1] - moments[0],
@@ -106,14 +107,14 @@ def seen(
 
 
 def run(
-    device: Device, images: NDArray[np.uint8], now: Clock
+    device: Device, images: NDArray[np.uint8], *, clock_hz: int, now: Clock
 ) -> tuple[Integers, list[int], list[float]]:
     """Logits of images, as `lbq host` gets them, the core's cycles, and when logits were there."""
     logits, cycles, moments = [], [], []
-    for image in images:
-        logits.append(device.run(image))
+    for ran in device.stream(images, clock_hz=clock_hz):
+        logits.append(ran.logits)
         moments.append(now())
-        cycles.append(device.counters().cycles)
+        cycles.append(ran.cycles)
     return np.array(logits), cycles, moments
 
 
@@ -124,14 +125,19 @@ def pack(
     *,
     lanes: int | None = None,
     target_hz: int | None = None,
+    door: bool = False,
     images: NDArray[np.uint8],
 ) -> Package:
-    """A package for a board without its bitstream, sized as a build does it."""
+    """A package for a board, sized as a build does it, but without a bitstream."""
     described = boards.find(board)
     sized = sizing.size(network, described, lanes=lanes, target_hz=target_hz, images=images)
     model = folder / "net.lbq"
     file.save(network, model)
-    tape = compile_network(network, sized.config).tape if sized.config.external else b""
+    program = compile_network(network, sized.config)
+    opening = None
+    if door:
+        clock_hz, cycles = sized.clock_hz, sized.cycles
+        opening = opening_of(program, described, clock_hz=clock_hz, cycles=cycles)
     return package.write(
         folder / "package",
         board=board,
@@ -141,9 +147,10 @@ def pack(
         baud=described.baud,
         baked=not sized.config.external,
         bitstream=None,
-        tape=tape,
+        tape=program.tape if sized.config.external else b"",
         chip=described.chip,
         rates=() if described.bridge is None else described.bridge.rates,
+        opening=opening,
     )
 
 
@@ -167,6 +174,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
     parser.add_argument("--board", required=True, metavar="NAME")
     parser.add_argument("--model", required=True, metavar="F", help="an .lbq file, or of the zoo")
     parser.add_argument("--lanes", type=int, metavar="P")
+    parser.add_argument("--door", action="store_true", help="as of lbq build")
     parser.add_argument("--freq", type=float, metavar="MHZ", help="the core's clock")
     parser.add_argument("--baud", type=int, metavar="N", help="default: the bridge's highest")
     parser.add_argument("--latency", type=float, action="append", metavar="MS",
@@ -183,8 +191,15 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
         images = inputs(network, args.data, args.images)
         target = None if args.freq is None else round(1e6 * args.freq)
         with tempfile.TemporaryDirectory(prefix="lbq-seen-") as folder:
-            packed = pack(network, args.board, Path(folder), lanes=args.lanes, target_hz=target,
-                          images=images)  # fmt: skip
+            packed = pack(
+                network,
+                args.board,
+                Path(folder),
+                lanes=args.lanes,
+                target_hz=target,
+                door=args.door,
+                images=images,
+            )
             baud = args.baud or best(packed)
             found = [seen(packed, images, baud=baud, latency=each) for each in latencies]
     except (ValueError, DatasetError, DeviceError, SimulatorError) as error:

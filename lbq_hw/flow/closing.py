@@ -125,7 +125,8 @@ def results(job: Job) -> list[Row]:
 
 def _rates(job: Job, cycles: Row) -> list[Row]:
     """Images per second, as a host sees them at the board's highest rate, and of the core."""
-    line, made = line_of(job.board, job.clock_hz), estimate.traffic(job.program)
+    line = line_of(job.board, job.clock_hz)
+    made = estimate.traffic(job.program, opening=job.opening)
     seconds = [
         None if count is None else count / job.clock_hz
         for count in (cycles.estimate, cycles.result)
@@ -199,13 +200,13 @@ def _answers(job: Job, macs: int) -> facts.Answers | None:
 
 def _link(job: Job) -> facts.Link:
     line = line_of(job.board, job.clock_hz)
-    made = estimate.traffic(job.program, job.images.raw[0])
+    made = estimate.traffic(job.program, job.images.raw[0], opening=job.opening)
     return facts.Link(
         baud=line.baud,
         latency=line.latency,
         bytes=made.bytes,
         turns=made.turns,
-        overlapped=estimate.PROTOCOL.overlapped,
+        overlapped=made.overlapped,
     )
 
 

@@ -20,10 +20,8 @@ from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading
 from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
-from lbq_hw.host.rates import possible
-from lbq_hw.isa import link, regions
-from lbq_hw.isa.door import MOST_RESULTS, Opening
-from lbq_hw.isa.regions import Region
+from lbq_hw.flow.seen import opening_of
+from lbq_hw.isa.door import Opening
 from lbq_hw.network import Network
 from lbq_hw.sizing import SizedCore, Weights, size
 from lbq_hw.sizing.activity import Activity, activity
@@ -42,7 +40,6 @@ class Outcome:
 
 SAMPLE = 64  # images whose mean is right within a few percent
 SELFTEST = 3  # images that a package carries
-FRAME_BITS = 4 * link.FRAME_WORDS * link.BYTE_BITS  # of the longest frame on the line, at least
 
 
 class FlowError(RuntimeError):
@@ -179,17 +176,10 @@ class Job:
     @cached_property
     def opening(self) -> Opening | None:
         """Of the core's door, if one was asked for and the logits are few enough."""
-        entries = self.program.logits(np.arange(self.program.logit_words)).max() + 1
-        slices = regions.slices(self.config)[Region.LOGITS] * int(entries)
-        if not self.options.door or slices > MOST_RESULTS:
+        if not self.options.door:
             return None
-        pixels = self.program.pixels
-        rates = () if self.board.bridge is None else self.board.bridge.rates
-        rate = possible(rates, clock_hz=self.clock_hz, baud=self.board.baud)[0]
-        frame = FRAME_BITS / rate * self.clock_hz
-        # While a shorter run is under way, the frame after its last pixel is still on the line.
-        waits = self.json("core.json")["cycles"] > frame
-        return Opening(pixels=pixels, results=slices, queue=pixels.words + 1 if waits else 0)
+        cycles = self.json("core.json")["cycles"]
+        return opening_of(self.program, self.board, clock_hz=self.clock_hz, cycles=cycles)
 
     @cached_property
     def images(self) -> Images:

@@ -1,9 +1,17 @@
-"""The line of a board at its best, for estimates of what a host sees."""
+"""The line of a board at its best, and the core's door to it."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from lbq_hw.boards import Board
+from lbq_hw.compiler import Program
 from lbq_hw.host.estimate import Line, best_line
+from lbq_hw.isa import link, regions
+from lbq_hw.isa.door import MOST_RESULTS, Opening
+from lbq_hw.isa.regions import Region
+
+FRAME_BITS = 4 * link.FRAME_WORDS * link.BYTE_BITS  # of the longest frame on the line, at least
 
 
 def line_of(board: Board, clock_hz: int) -> Line:
@@ -12,3 +20,14 @@ def line_of(board: Board, clock_hz: int) -> Line:
     if bridge is None:
         return best_line((), clock_hz=clock_hz, baud=board.baud)
     return best_line(bridge.rates, clock_hz=clock_hz, baud=board.baud, latency=bridge.latency)
+
+
+def opening_of(program: Program, board: Board, *, clock_hz: int, cycles: float) -> Opening | None:
+    """Of the door of a core that takes `cycles` for an image; None if its logits are too many."""
+    entries = program.logits(np.arange(program.logit_words)).max() + 1
+    slices = regions.slices(program.config)[Region.LOGITS] * int(entries)
+    if slices > MOST_RESULTS:
+        return None
+    pixels, frame = program.pixels, FRAME_BITS / line_of(board, clock_hz).baud * clock_hz
+    # While a shorter run is under way, the frame after its last pixel is still on the line.
+    return Opening(pixels=pixels, results=slices, queue=pixels.words + 1 if cycles > frame else 0)

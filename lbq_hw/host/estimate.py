@@ -1,7 +1,7 @@
 """Images per second as a host sees them: an estimate, from bytes, rate, latency and cycles.
 
-`Protocol` says how host and core share the line; `PROTOCOL` is today's. `traffic` counts what
-`Device.run` sends and waits for, without a line.
+`Traffic` says how host and core share the line. `traffic` counts what `Device.run` sends and waits
+for, without a line, or what `lbq_hw.host.door` sends.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from lbq_hw.compiler import Program
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.host.device import Device
+from lbq_hw.host.door import FRAME_BYTES
+from lbq_hw.host.frames import STUFFED, cuts
 from lbq_hw.host.meter import Meter
 from lbq_hw.host.rates import possible
+from lbq_hw.isa.door import Opening
 from lbq_hw.isa.link import BYTE_BITS
 from lbq_hw.network import Network
 
@@ -26,28 +29,17 @@ LATENCY = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protocol:
-    """How a host and a core share the line.
-
-    `overlapped`: the next input travels while the core runs, and no answer is waited for before
-    the next request is sent. The slower of line and core then decides. Else they take turns, and
-    every turn costs the latency of the bridge.
-    """
-
-    overlapped: bool
-
-
-PROTOCOL = Protocol(overlapped=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Traffic:
     """What an image costs on the line: its `bytes`, which go one after the other, frames and
     escapes included, and its `turns`, the answers without which the host does not go on.
+
+    `overlapped`: through a core's door, the next input travels while one runs, and the slower of
+    line and core decides. Else they take turns, and add up.
     """
 
     bytes: int
     turns: int
+    overlapped: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +49,14 @@ class Line:
     baud: int
     latency: float
 
-    def busy(self, traffic: Traffic, protocol: Protocol = PROTOCOL) -> float:
+    def busy(self, traffic: Traffic) -> float:
         """Seconds of an image on the line."""
-        waits = 0.0 if protocol.overlapped else traffic.turns * self.latency
-        return BYTE_BITS * traffic.bytes / self.baud + waits
+        return BYTE_BITS * traffic.bytes / self.baud + traffic.turns * self.latency
 
-    def seconds(
-        self, traffic: Traffic, core_seconds: float, protocol: Protocol = PROTOCOL
-    ) -> float:
+    def seconds(self, traffic: Traffic, core_seconds: float) -> float:
         """Seconds from image to image, as the host sees them; the core computes `core_seconds`."""
-        on_line = self.busy(traffic, protocol)
-        return max(on_line, core_seconds) if protocol.overlapped else on_line + core_seconds
+        on_line = self.busy(traffic)
+        return max(on_line, core_seconds) if traffic.overlapped else on_line + core_seconds
 
 
 def best_line(
@@ -78,14 +67,23 @@ def best_line(
     return Line(baud=fastest, latency=LATENCY if latency is None else latency)
 
 
-def traffic(program: Program, raw: NDArray[np.uint8] | None = None) -> Traffic:
+def traffic(
+    program: Program, raw: NDArray[np.uint8] | None = None, *, opening: Opening | None = None
+) -> Traffic:
     """What an image costs; of a `raw` one with the escapes in it, else the fewest bytes.
 
-    Repeats, further looks at whether the core is done and pauses of the host come on top.
+    Repeats, further looks at whether the core is done and pauses of the host come on top. With an
+    `opening`, the pixels travel once, and a read of the result follows; answers come beside them.
     """
     if raw is None:
         frames = () if program.input.static else (program.timesteps,)
         raw = np.zeros((*frames, *program.input.shape), np.uint8)
+    if opening is not None:
+        words = program.pixel_words(raw)
+        data = words.astype("<u4").tobytes()
+        sent = len(data) + (len(cuts(0, len(words))) + 1) * FRAME_BYTES
+        escapes = sum(data.count(byte) for byte in STUFFED)
+        return Traffic(bytes=sent + escapes, turns=0, overlapped=True)
     meter = Meter(program.config)
     device = Device(meter, program, most=(0,))
     before = meter.count + meter.escapes, meter.turns

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.host.estimate import Line, Protocol, Traffic
+from lbq_hw.host.estimate import Line, Traffic
 from lbq_hw.tools.placed import Resource, Timing, check_kinds
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
@@ -155,11 +155,11 @@ class Link:
     @property
     def seconds(self) -> float:
         """The time of an image on the line."""
-        return self._line.busy(self._traffic, self._protocol)
+        return self._line.busy(self._traffic)
 
     def image_seconds(self, core_seconds: float) -> float:
         """From image to image, as the host sees it: an estimate."""
-        return self._line.seconds(self._traffic, core_seconds, self._protocol)
+        return self._line.seconds(self._traffic, core_seconds)
 
     @property
     def _line(self) -> Line:
@@ -167,11 +167,7 @@ class Link:
 
     @property
     def _traffic(self) -> Traffic:
-        return Traffic(bytes=self.bytes, turns=self.turns)
-
-    @property
-    def _protocol(self) -> Protocol:
-        return Protocol(overlapped=self.overlapped)
+        return Traffic(bytes=self.bytes, turns=self.turns, overlapped=self.overlapped)
 
 
 @dataclass(frozen=True, kw_only=True)

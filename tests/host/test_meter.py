@@ -10,10 +10,11 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.device import Device
-from lbq_hw.host.estimate import Line, Protocol, Traffic, best_line, expected_traffic, traffic
+from lbq_hw.host.estimate import Line, Traffic, best_line, expected_traffic, traffic
 from lbq_hw.host.frames import unwrap
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.isa import regions
+from lbq_hw.isa.door import Opening
 
 
 class IdleWire(Wire):
@@ -64,11 +65,24 @@ def test_escapes_of_an_input_are_counted() -> None:
 
 
 def test_line_and_core_take_turns_or_overlap() -> None:
-    line, image = Line(baud=1_000_000, latency=0.5), Traffic(bytes=100_000, turns=3)
-    turns, both = Protocol(overlapped=False), Protocol(overlapped=True)
-    assert (line.busy(image, turns), line.busy(image, both)) == (2.5, 1.0)
-    assert line.seconds(image, 4.0, turns) == 6.5
-    assert (line.seconds(image, 4.0, both), line.seconds(image, 0.5, both)) == (4.0, 1.0)
+    line = Line(baud=1_000_000, latency=0.5)
+    turns = Traffic(bytes=100_000, turns=3)
+    both = Traffic(bytes=100_000, turns=0, overlapped=True)
+    assert (line.busy(turns), line.busy(both)) == (2.5, 1.0)
+    assert line.seconds(turns, 4.0) == 6.5
+    assert (line.seconds(both, 4.0), line.seconds(both, 0.5)) == (4.0, 1.0)
+
+
+def test_through_a_door_pixels_travel_once() -> None:
+    network = file.load(zoo.find("mnist-4bit"))
+    program = compile_network(network, smallest_for(network))
+    opening = Opening(pixels=program.pixels, results=10, queue=0)
+    bits = program.input.bits * 28 * 28
+    words = -(-bits // 32)
+    frames = -(-words // 60) + 1  # and the read of the result
+    assert traffic(program, opening=opening) == Traffic(
+        bytes=4 * words + 11 * frames, turns=0, overlapped=True
+    )
 
 
 def test_the_best_line_has_the_highest_rate_that_the_core_can_have() -> None:
