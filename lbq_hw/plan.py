@@ -205,16 +205,20 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
     }
 
 
+_OWN = {"images": "a folder of pictures", "npz": "a file of arrays"}  # by names of datasets
+
+
 def _show(facts: dict[str, Any]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=120)
     if facts["core"] is not None:
         console.print(f"{facts['board']}: {facts['core']}", soft_wrap=True, highlight=False)
-    images = f"1 image of {facts['source']}"
+    source = _OWN.get(facts["source"], facts["source"])
+    images = f"1 image of {source}"
     if facts["images"] > 1:
         slowest = f"the slowest {facts['slowest_cycles']:,.0f}"
-        images = f"the mean of {facts['images']} images of {facts['source']}, {slowest}"
+        images = f"the mean of {facts['images']} images of {source}, {slowest}"
     table = Table(title=f"{escape(facts['model'])} on {facts['lanes']} lanes, {images}")
     passes = {layer["name"]: [f"{layer['passes']:,}"] for layer in facts["budget"]}
     headings = ["layer", *_NUMBERS.values(), "utilisation", "limit"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from digit_pictures import write
 
 from lbq_hw import boards, file, interpreter, sizing, units, zoo
 from lbq_hw.chips.timing import reader_timing
@@ -74,6 +75,19 @@ def test_a_board_s_memory_is_in_the_cycles(capsys: pytest.CaptureFixture[str]) -
     timing = reader_timing(board.chip, facts["clock_hz"])
     program = compile_network(NETWORK, sized.config, timing=timing)
     assert len(program.tape) == facts["tape_bytes"]
+
+
+def test_data_of_one_s_own_is_not_called_images_of_images(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = load("digits", split="test").images[:4]
+    np.savez(tmp_path / "mine.npz", images=images, labels=np.arange(4))
+    pictures = ["--dataset", "images", "--data", str(write(tmp_path / "mine"))]
+    arrays = ["--dataset", "npz", "--data", str(tmp_path / "mine.npz")]
+    for data, called in ((pictures, "a folder of pictures"), (arrays, "a file of arrays")):
+        assert main([*SIM, *data, "--images", "2"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert f"the mean of 2 images of {called}, the slowest " in text
 
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
