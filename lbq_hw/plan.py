@@ -53,7 +53,7 @@ cycles by layer are not estimated: they equal what the core's counters count, fo
     overhead    start, end and parts that wait for each other: a small layer
     memory      passes wait for the tape, in a core with external memory
 """
-_COLUMNS = ("board", "host, images/s", "core, images/s", "lanes", "clock", "LUTs", "BRAM",
+_COLUMNS = ("board", "host", "core", "lanes", "clock", "LUTs", "BRAM",
             "weights", "Mbaud")  # fmt: skip
 _FIELDS = ("board", "fits", "short", "lanes", "memory", "clock_hz", "luts", "block_rams", "cycles",
            "seconds", "baud", "link_seconds", "images_per_second")  # fmt: skip
@@ -113,7 +113,7 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"model": name, "activity": busy.source, "boards": lines}))
         return
-    title = f"{name}: estimates, over the link at the board's highest rate and of the core alone"
+    title = f"{name}: images/s, estimated: a host at the board's highest rate, and the core alone"
     table = Table(box=box.SIMPLE, title=title, pad_edge=False, padding=(0, 1, 0, 0))
     for number, heading in enumerate(_COLUMNS):
         table.add_column(heading, justify="right" if number else "left", no_wrap=True)

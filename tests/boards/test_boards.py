@@ -181,7 +181,7 @@ def test_an_unknown_board_is_answered_with_the_nearest(
 )
 def test_wrong_data_are_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        Board(**(boards.find("icebreaker").facts() | change))
+        replace(boards.find("icebreaker"), **change)  # type: ignore[arg-type]
 
 
 def test_the_simulated_board_has_no_platform() -> None:
