@@ -501,6 +501,7 @@ def test_a_model_in_the_bitstream_runs_without_an_upload(
     assert (facts["uploaded"], facts["images"], facts["equal"]) == (False, 2, True)
 
 
+@pytest.mark.slow
 def test_a_run_that_differs_is_repeated_with_waves(
     packed: Package,
     tmp_path: Path,

@@ -47,7 +47,7 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
     assert_exact(shared_core(shape), range(first, first + 5))
 
 
-@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+@pytest.mark.parametrize("shape", [NARROW, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
 def test_random_networks_are_bit_exact_where_weights_fill_a_chip(shape: Shape) -> None:
     assert_exact(spread_core(shape), range(10))
 
