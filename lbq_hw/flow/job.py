@@ -175,7 +175,7 @@ class Job:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """Of the core's door, if one was asked for and the logits are few enough."""
+        """Of the core's door, if one was asked for; ValueError for too many logits."""
         if not self.options.door:
             return None
         cycles = self.json("core.json")["cycles"]

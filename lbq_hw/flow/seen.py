@@ -22,12 +22,15 @@ def line_of(board: Board, clock_hz: int) -> Line:
     return best_line(bridge.rates, clock_hz=clock_hz, baud=board.baud, latency=bridge.latency)
 
 
-def opening_of(program: Program, board: Board, *, clock_hz: int, cycles: float) -> Opening | None:
-    """Of the door of a core that takes `cycles` for an image; None if its logits are too many."""
+def opening_of(program: Program, board: Board, *, clock_hz: int, cycles: float) -> Opening:
+    """Of the door of a core that takes `cycles` for an image; ValueError for too many logits."""
     entries = program.logits(np.arange(program.logit_words)).max() + 1
     slices = regions.slices(program.config)[Region.LOGITS] * int(entries)
     if slices > MOST_RESULTS:
-        return None
+        raise ValueError(
+            f"a door gives results of at most {MOST_RESULTS} words, and {program.name!r} has "
+            f"{slices}: build it without --door"
+        )
     pixels, frame = program.pixels, FRAME_BITS / line_of(board, clock_hz).baud * clock_hz
     # While a shorter run is under way, the frame after its last pixel is still on the line.
     return Opening(pixels=pixels, results=slices, queue=pixels.words + 1 if cycles > frame else 0)

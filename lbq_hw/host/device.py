@@ -148,16 +148,12 @@ class Device:
                 cycles = self.counters().cycles
                 yield Ran(logits=logits, cycles=cycles, wait_cycles=self.wait_cycles())
             return
-        stream = Stream(
-            self.transport,
-            self.opening,
-            clock_hz=clock_hz,
-            spread=self.opening.pixels.spread_cycles,
-        )
+        most = sum(self._most)
+        stream = Stream(self.transport, self.opening, clock_hz=clock_hz, most=most)
         control = regions.REGISTERS["control"].address
 
         def begin() -> None:
-            self.transport.wait(sum(self._most))
+            self.transport.wait(most)
             self.transport.write(control, [CLEAR])
 
         words = (self.program.pixel_words(raw) for raw in images)
@@ -166,6 +162,10 @@ class Device:
                 yield Ran(logits=self._logits(result.slices), cycles=result.cycles)
         except FailedError:
             self.check()
+            raise DeviceError(
+                "the core stopped with an error, which a later run has cleared: run the images one "
+                "by one, with a package that was built without --door"
+            ) from None
 
     def predict(self, raw: NDArray[np.uint8]) -> NDArray[np.int64]:
         """Class of each raw image, as `golden.predict`."""

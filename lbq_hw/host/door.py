@@ -46,14 +46,15 @@ class Stream:
     before it runs, if the core has a queue, or else after that. A result that was lost on its way
     is computed again.
 
-    Parameters: `clock_hz` of the core; `spread`, the cycles that it takes for a word of pixels.
+    Parameters: `clock_hz` of the core; `most`, the most cycles of a run.
     """
 
     def __init__(
-        self, line: SerialTransport, opening: Opening, *, clock_hz: int, spread: int
+        self, line: SerialTransport, opening: Opening, *, clock_hz: int, most: int
     ) -> None:
         self._line, self._opening = line, opening
-        self._clock_hz, self._spread = clock_hz, spread
+        self._clock_hz, self._most = clock_hz, most
+        self._spread = opening.pixels.spread_cycles  # for a word of pixels
         self._ahead = 2 if opening.queue else 1
         self._cycles: int | None = None
         self._sent: deque[NDArray[np.uint32]] = deque()
@@ -80,7 +81,8 @@ class Stream:
 
     def _session(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Result | None]:
         """Results in order, until one is lost: None."""
-        answers = self._line.stream(self._spaced(self._asked(waiting)))
+        longest = (self._most + self._spread * self._opening.pixels.words) / self._clock_hz
+        answers = self._line.stream(self._spaced(self._asked(waiting)), longest=longest)
         for number, data in enumerate(answers, 1):
             if data is None or data[1] % (1 << NUMBER_BITS) != number % (1 << NUMBER_BITS):
                 yield None

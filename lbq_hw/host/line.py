@@ -178,8 +178,13 @@ class SerialTransport:
             words += self._exchange([request])[-1].data
         return words
 
-    def stream(self, asked: Iterable[Asked]) -> Iterator[tuple[int, ...] | None]:
-        """Ask without waiting for each answer; what the reads gave, None where that was lost."""
+    def stream(
+        self, asked: Iterable[Asked], *, longest: float = 0.0
+    ) -> Iterator[tuple[int, ...] | None]:
+        """Ask without waiting for each answer; what the reads gave, None where that was lost.
+
+        A request may take the core `longest` seconds.
+        """
         source = iter(asked)
         following = next(source, None)
         flight: list[Asked] = []
@@ -189,7 +194,7 @@ class SerialTransport:
                 flight.append(following.numbered(self._next()))
                 self._send(flight[-1].encode())
                 following = next(source, None)
-            patience = self._timeout * min(failures + 1, 3)
+            patience = longest + self._timeout * min(failures + 1, 3)
             first = flight[0].request.sequence
             reply = self._receive(first, len(flight), patience)
             ahead = 0 if reply is None else (reply.sequence - first) % 256
@@ -204,10 +209,7 @@ class SerialTransport:
                 continue
             failures += 1
             if failures == self._attempts:
-                raise SilenceError(
-                    f"the core does not answer ({failures} attempts): see that it is powered, has "
-                    "its bitstream, and that port and baud are right"
-                )
+                raise _silence(failures)
             self.repeats += len(flight)
             self._drain()
             self._send(bytes((link.FLAG,)))
@@ -332,10 +334,7 @@ class SerialTransport:
                     continue
             failures += 1
             if failures == attempts and reply is None:
-                raise SilenceError(
-                    f"the core does not answer ({attempts} attempts): see that it is powered, has "
-                    "its bitstream, and that port and baud are right"
-                )
+                raise _silence(attempts)
             if failures == attempts:
                 raise LinkError("the core has been reset or has another host: start again")
             self.repeats += sent - done
@@ -389,6 +388,13 @@ class SerialTransport:
             self._port.write(data)
         except OSError as error:
             raise LinkError(f"the port is gone ({error})") from error
+
+
+def _silence(attempts: int) -> SilenceError:
+    return SilenceError(
+        f"the core does not answer ({attempts} attempts): see that it is powered, has its "
+        "bitstream, and that port and baud are right"
+    )
 
 
 def _fits(reply: Reply, request: Request) -> bool:

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbq_hw.isa import regions
+from lbq_hw.isa import link, regions
 from lbq_hw.isa.pixels import PixelLayout
 
 DOOR = 14 << regions.SHIFT
 CYCLES, NUMBER = 254, 255
 NUMBER_BITS = 8
-MOST_RESULTS = CYCLES
-"""Slices of a result, at most."""
+MOST_RESULTS = link.FRAME_WORDS - 2
+"""Slices of a result, at most: one reply has all of them, with its cycles and its number."""
 
 
 @dataclass(frozen=True, kw_only=True)

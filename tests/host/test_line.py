@@ -10,9 +10,11 @@ import pytest
 import serial
 from link_model import Model
 
-from lbq_hw.host.line import ATTEMPTS, PAUSE, SLOW, LinkError, SerialTransport
+from lbq_hw.host.frames import Request
+from lbq_hw.host.line import ATTEMPTS, PAUSE, SLOW, Asked, LinkError, SerialTransport
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import regions
+from lbq_hw.isa.link import Command
 
 Noise = Callable[[bytes], bytes]
 
@@ -385,3 +387,23 @@ def test_the_port_is_given_back() -> None:
     with opened(wire := Wire()):
         assert not wire.closed
     assert wire.closed
+
+
+@pytest.mark.parametrize("longest", [0.0, 3.0])
+def test_a_stream_waits_for_what_takes_the_core_long(longest: float) -> None:
+    ticks = Ticks()
+
+    class Long(Wire):
+        """No answer is there before `due`."""
+
+        due = 0.0
+
+        def read(self, size: int = 1) -> bytes:
+            ticks.seconds += 1 / 64
+            return super().read(size) if ticks.seconds >= self.due else b""
+
+    line = SerialTransport(wire := Long(), timeout=1 / 2, clock=ticks)
+    wire.due = ticks.seconds + 2
+    asked = Asked(request=Request(sequence=0, command=Command.READ, address=7, words=1))
+    assert list(line.stream([asked], longest=longest)) == [(7,)]
+    assert (line.repeats == 0) == (longest > 2)

@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lbq_hw.isa.regions import REGISTERS
 from lbq_hw.sim.models.traffic import Stall, never
 
+CONTROL = REGISTERS["control"].address
 Request = tuple[int, int, int]
 """Whether it writes, its address, its data."""
 
@@ -46,6 +48,25 @@ class FakePort:
                 self.answers.append(self.answer(addr) & 0xFFFF_FFFF)
         self.pending = request if valid and not self.ready else None
         self.looked = bool(valid) and not self.ready
+
+
+class FakeCore(FakePort):
+    """As `FakePort`, a core that runs for some cycles after each start, in which nobody may ask."""
+
+    def __init__(self, block: Any, *, cycles: int = 20, **options: Any) -> None:
+        super().__init__(block.port, **options)
+        self.busy, self.cycles, self.left, self.runs = block.busy, cycles, 0, 0
+
+    def set(self, ctx: Any) -> None:
+        super().set(ctx)
+        ctx.set(self.busy, self.left > 0)
+
+    def see(self, cycle: int, valid: int, write: int, addr: int, data: int) -> None:
+        super().see(cycle, valid, write, addr, data)
+        self.left = max(0, self.left - 1)
+        assert not (self.ready and self.left), "the core was asked while it ran"
+        if self.ready and (write, addr, data) == (1, CONTROL, 1):
+            self.left, self.runs = self.cycles, self.runs + 1
 
 
 class Requester:

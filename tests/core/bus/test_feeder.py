@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from core.bus.fake import FakePort
+from core.bus.fake import CONTROL, FakeCore
 from core.harness import Bench
 
 from lbq_hw.config import CoreConfig
@@ -16,33 +16,21 @@ from lbq_hw.isa.regions import REGISTERS, Region
 from lbq_hw.sim.models.traffic import stalls
 
 CONFIG = CoreConfig(membrane_bits=40)
-CONTROL, STATUS = REGISTERS["control"].address, REGISTERS["status"].address
+STATUS = REGISTERS["status"].address
 PLANES, LOGITS = Region.PLANES << regions.SHIFT, Region.LOGITS << regions.SHIFT
 SLICES = [{"address": at, "data": 7 * at, "last": at == 13} for at in range(10, 14)]
 ENTRIES = [0, 16, 1]
 
 
-class Core(FakePort):
-    """Runs for a while after each start; `status` is what it ends with."""
+class Core(FakeCore):
+    """`status` is what its runs end with."""
 
     def __init__(self, block: Any, status: int, rate: float) -> None:
-        super().__init__(block.port, stall=stalls(1, rate), answer=self.value)
-        self.busy, self.status, self.left = block.busy, status, 0
+        super().__init__(block, stall=stalls(1, rate), answer=self.value)
+        self.status = status
 
     def value(self, addr: int) -> int:
         return self.status if addr == STATUS else addr
-
-    def set(self, ctx: Any) -> None:
-        super().set(ctx)
-        ctx.set(self.busy, self.left > 0)
-
-    def see(self, cycle: int, valid: int, write: int, addr: int, data: int) -> None:
-        super().see(cycle, valid, write, addr, data)
-        self.left = max(0, self.left - 1)
-        if self.ready:
-            assert not self.left, "the core was asked while it ran"
-        if self.ready and (write, addr, data) == (1, CONTROL, 1):
-            self.left = 20
 
 
 def play(*, status: int, by_host: int, rate: float) -> tuple[Core, Any, dict[str, list[int]]]:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 import pytest
-from core.bus.fake import FakePort
+from core.bus.fake import CONTROL, FakeCore
 from core.harness import Bench
 from core.pixels.pictures import LAYOUTS, expected, packed, pixels, random_picture
 
@@ -19,7 +19,7 @@ from lbq_hw.isa.pixels import PixelLayout
 from lbq_hw.isa.regions import REGISTERS, Region
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 
-CONTROL, STATUS = REGISTERS["control"].address, REGISTERS["status"].address
+STATUS = REGISTERS["status"].address
 PLANES, LOGITS = Region.PLANES << regions.SHIFT, Region.LOGITS << regions.SHIFT
 COUNTER, COUNTED = REGISTERS["cycles"].address, 500
 RESULTS = 3
@@ -27,28 +27,16 @@ CLEAR = (1, CONTROL, 2)
 NAMES = ("a picture as it is", "gathered taps", "frames", "a border")
 
 
-class Core(FakePort):
-    """A core that runs for a while after each start; its logits tell the run and their place."""
+class Core(FakeCore):
+    """Its logits tell the run and their place."""
 
     def __init__(self, block: Any, *, cycles: int, stall: Stall) -> None:
-        super().__init__(block.port, stall=stall, answer=self.value)
-        self.busy, self.cycles, self.left, self.runs = block.busy, cycles, 0, 0
+        super().__init__(block, cycles=cycles, stall=stall, answer=self.value)
 
     def value(self, addr: int) -> int:
         if addr == STATUS:
             return 2
         return 1000 * self.runs + (COUNTED if addr == COUNTER else addr - LOGITS)
-
-    def set(self, ctx: Any) -> None:
-        super().set(ctx)
-        ctx.set(self.busy, self.left > 0)
-
-    def see(self, cycle: int, valid: int, write: int, addr: int, data: int) -> None:
-        super().see(cycle, valid, write, addr, data)
-        self.left = max(0, self.left - 1)
-        assert not (self.ready and self.left), "the core was asked while it ran"
-        if self.ready and (write, addr, data) == (1, CONTROL, 1):
-            self.left, self.runs = self.cycles, self.runs + 1
 
 
 class Asker:

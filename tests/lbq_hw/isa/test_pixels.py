@@ -36,7 +36,7 @@ def test_a_layout_that_cannot_be_is_refused(changes: dict[str, object], message:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"results": MOST_RESULTS + 1}, r"^results must be 1\.\.254, not 255$"),
+        ({"results": MOST_RESULTS + 1}, r"^results must be 1\.\.58, not 59$"),
         (
             {"queue": 2},
             r"^queue must be 0 or hold the 2 words of an input and one more, not 2$",
