@@ -108,19 +108,19 @@ class Door(wiring.Component):
         control = ~w.own & link.write & (link.addr == REGISTERS["control"].address)
         m.d.comb += [
             core.valid.eq(asks),
-            core.write.eq(link.write),
-            core.addr.eq(Cat(low, Mux(w.own, Region.LOGITS, region))),
             core.w_data.eq(link.w_data),
             w.passed.eq(asks & core.ready),
         ]
-        with m.If(w.cycles):
-            m.d.comb += core.addr.eq(REGISTERS["cycles"].address)
-        # A register parts the link's states from the core.
+        # Registers part the link's states from the core.
         passes = ~w.puts & ~w.number & (w.may | ~w.cycles)
         m.d.sync += [
             asks.eq(link.valid & passes & ~link.ready),
+            core.write.eq(link.write),
+            core.addr.eq(Cat(low, Mux(w.own, Region.LOGITS, region))),
             w.clear.eq(w.passed & control & link.w_data[_CLEAR]),
         ]
+        with m.If(w.cycles):
+            m.d.sync += core.addr.eq(REGISTERS["cycles"].address)
         with m.If(w.passed & w.own & (low == self._opening.results - 1)):
             m.d.sync += w.result.eq(0)
 
