@@ -71,12 +71,6 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.set_defaults(prog=prog)
     arguments.add_core(parser)
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
-    parser.add_argument(
-        "--door",
-        action="store_true",
-        help="pixels travel once over the line, at their bit width, and the next ones while an "
-        "image runs: a host sees several times more images a second, for about 550 cells",
-    )
     steps = parser.add_argument_group("the flow", f"steps: {', '.join(flow.names())}")
     names = {"metavar": "STEP", "choices": flow.names()}
     steps.add_argument("--from", dest="first", help="run anew from this step on", **names)

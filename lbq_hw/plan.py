@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import boards, cycles, file, flow, golden, units
-from lbq_hw.boards import Board
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import command_parser
@@ -24,11 +23,10 @@ from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow import arguments
-from lbq_hw.flow.seen import line_of
 from lbq_hw.host import estimate
-from lbq_hw.host.estimate import Line, Traffic
 from lbq_hw.network import Network
 from lbq_hw.sizing import FitError, Refusal, SizedCore, survey
+from lbq_hw.sizing.door import line_of
 
 _EPILOG = """
 examples:
@@ -140,7 +138,8 @@ def _line(network: Network, board: str, found: SizedCore | Refusal) -> dict[str,
     core, guess = found.config, found.estimate
     memory = "external" if core.external else "internal"
     taken = (None, None) if guess is None else (guess.luts, guess.block_rams)
-    line, made = _over_the_line(boards.find(board), found.clock_hz, network, core)
+    line = line_of(boards.find(board), found.clock_hz)
+    made = estimate.expected_traffic(network, core, opening=found.opening)
     sizes = (core.lanes, memory, found.clock_hz, *taken, found.cycles, found.seconds)
     sizes += (line.baud, line.busy(made), 1 / line.seconds(made, found.seconds))
     return dict(zip(_FIELDS, (board, True, [], *sizes), strict=True))
@@ -158,13 +157,6 @@ def _row(line: dict[str, Any]) -> list[str]:
         "chip" if line["memory"] == "internal" else "SDRAM",
         f"{line['baud'] / 1e6:g}",
     ]
-
-
-def _over_the_line(
-    board: Board, clock_hz: int, network: Network, config: CoreConfig
-) -> tuple[Line, Traffic]:
-    """The board's line at its highest rate, and what an image costs there."""
-    return line_of(board, clock_hz), estimate.expected_traffic(network, config)
 
 
 def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
@@ -186,7 +178,9 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         found.append(cycles.predict(program, raw, levels, timing=timing))
     slowest = max(sum(layer.cycles for layer in image) for image in found)
     means = cycles.means(found, adders=config.adders)
-    line, made = line_of(board, clock_hz), estimate.traffic(program, job.images.raw[0])
+    opening = None if sized is None else sized.opening
+    line = line_of(board, clock_hz)
+    made = estimate.traffic(program, job.images.raw[0], opening=opening)
     return {
         "model": job.network.name,
         "board": board.name,

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import boards, file, golden, package, sizing, units, zoo
+from lbq_hw.chips.timing import reader_timing
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset, noise
-from lbq_hw.flow.seen import opening_of
 from lbq_hw.host.clock import Clock
 from lbq_hw.host.device import Device
 from lbq_hw.host.rates import possible
@@ -125,19 +125,21 @@ def pack(
     *,
     lanes: int | None = None,
     target_hz: int | None = None,
-    door: bool = False,
+    door: bool = True,
     images: NDArray[np.uint8],
 ) -> Package:
     """A package for a board, sized as a build does it, but without a bitstream."""
     described = boards.find(board)
-    sized = sizing.size(network, described, lanes=lanes, target_hz=target_hz, images=images)
+    sized = sizing.size(
+        network, described, lanes=lanes, target_hz=target_hz, doors=door, images=images
+    )
     model = folder / "net.lbq"
     file.save(network, model)
-    program = compile_network(network, sized.config)
-    opening = None
-    if door:
-        clock_hz, cycles = sized.clock_hz, sized.cycles
-        opening = opening_of(program, described, clock_hz=clock_hz, cycles=cycles)
+    timing = None
+    if sized.config.external:
+        assert described.chip is not None
+        timing = reader_timing(described.chip, sized.clock_hz)
+    program = compile_network(network, sized.config, timing=timing)
     return package.write(
         folder / "package",
         board=board,
@@ -150,7 +152,7 @@ def pack(
         tape=program.tape if sized.config.external else b"",
         chip=described.chip,
         rates=() if described.bridge is None else described.bridge.rates,
-        opening=opening,
+        opening=sized.opening,
     )
 
 
@@ -174,7 +176,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
     parser.add_argument("--board", required=True, metavar="NAME")
     parser.add_argument("--model", required=True, metavar="F", help="an .lbq file, or of the zoo")
     parser.add_argument("--lanes", type=int, metavar="P")
-    parser.add_argument("--door", action="store_true", help="as of lbq build")
+    parser.add_argument("--no-door", dest="door", action="store_false", help="as of lbq build")
     parser.add_argument("--freq", type=float, metavar="MHZ", help="the core's clock")
     parser.add_argument("--baud", type=int, metavar="N", help="default: the bridge's highest")
     parser.add_argument("--latency", type=float, action="append", metavar="MS",

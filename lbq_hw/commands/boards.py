@@ -12,7 +12,7 @@ from rich.table import Table
 
 from lbq_hw import boards
 from lbq_hw.commands import ending
-from lbq_hw.flow.seen import line_of
+from lbq_hw.sizing.door import line_of
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.commands.boards") -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CHIP = re.compile(r"--vopt family=(\S+)")
 _SITE = re.compile(r"IO[LRTB]\d+[A-Z]")
 """A pad by its place: one that leads to a memory in the package has no pin."""
-_FEW = 16  # entries of one look-up table
+_FEW = 64  # entries of four look-up tables
 
 
 def _search(input_hz: int, target_hz: int, limits: Limits) -> Iterator[Tried]:

@@ -45,7 +45,7 @@ STEPS = (
         run=steps.fit_core,
         needs=("net.lbq",),
         makes=("core.json", "config.json", "clock.json", "images.npy"),
-        options=("lanes", "weight_bits", "memory", "freq", *_IMAGES),
+        options=("lanes", "weight_bits", "memory", "freq", "door", *_IMAGES),
         seconds=3,
     ),
     Step(
@@ -70,7 +70,6 @@ STEPS = (
         run=steps.rtl,
         needs=("net.lbq", "core.json", "config.json", "clock.json"),
         makes=("top.v", "top.{constraints}", "rtl.json"),
-        options=("door",),
         fabric=True,
         seconds=10,
         external=4,

@@ -27,6 +27,13 @@ def add_core(parser: argparse.ArgumentParser) -> None:
         help="where weights lie (on the chip, unless only the board's memory holds them)",
     )
     core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
+    core.add_argument(
+        "--no-door",
+        dest="door",
+        action="store_false",
+        help="spare the 500 to 1,500 cells through which pixels travel once over the line, and the "
+        "next ones while an image runs: a host sees several times fewer images a second",
+    )
 
 
 def add_images(parser: argparse.ArgumentParser) -> None:

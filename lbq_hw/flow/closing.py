@@ -10,13 +10,13 @@ from typing import Any
 
 from lbq_hw import families, golden, package, report
 from lbq_hw.flow.job import Job
-from lbq_hw.flow.seen import line_of
 from lbq_hw.golden import Trace
 from lbq_hw.golden.counts import Counter
 from lbq_hw.host import estimate
 from lbq_hw.host.ports import AUTO
 from lbq_hw.report import collect, facts
 from lbq_hw.sizing.activity import Activity
+from lbq_hw.sizing.door import line_of
 from lbq_hw.tools import locate, logs
 from lbq_hw.tools.placed import KINDS
 
@@ -206,7 +206,8 @@ def _link(job: Job) -> facts.Link:
         latency=line.latency,
         bytes=made.bytes,
         turns=made.turns,
-        overlapped=made.overlapped,
+        door=made.door,
+        queue=made.queue,
     )
 
 

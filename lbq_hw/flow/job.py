@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import file, zoo
+from lbq_hw import decode, file, zoo
 from lbq_hw.boards import Board
 from lbq_hw.chips.timing import ReaderTiming, reader_timing
 from lbq_hw.commands.progress import show_notes
@@ -20,7 +20,6 @@ from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError, Reading
 from lbq_hw.datasets.fitting import Samples, draw, load_samples, noise
-from lbq_hw.flow.seen import opening_of
 from lbq_hw.isa.door import Opening
 from lbq_hw.network import Network
 from lbq_hw.sizing import SizedCore, Weights, size
@@ -52,7 +51,8 @@ class Options:
 
     `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
     chooses.
-    With `door`, pixels travel once over the line, and the next ones while an image runs.
+    With `door`, pixels travel once over the line, and the next ones while an image runs, if the
+    board has room for that.
     `seed` is the first of the `tries` seeds that place and route may use: the one with which the
     same netlist met its clock in a build that was measured, or else 1. The build is checked with
     `images` drawn from the test split of `dataset`, in `data`, which `reading` says how to read, or
@@ -64,7 +64,7 @@ class Options:
     weight_bits: int | None = None
     memory: Weights | None = None
     freq: float | None = None
-    door: bool = False
+    door: bool = True
     seed: int | None = None
     tries: int = 4
     dataset: str | None = None
@@ -94,7 +94,7 @@ class Options:
     def sizing(self) -> dict[str, Any]:
         """What sizing must keep to."""
         names = ("lanes", "weight_bits", "memory", "target_hz")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"doors": self.door}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,11 +175,9 @@ class Job:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """Of the core's door, if one was asked for; ValueError for too many logits."""
-        if not self.options.door:
-            return None
-        cycles = self.json("core.json")["cycles"]
-        return opening_of(self.program, self.board, clock_hz=self.clock_hz, cycles=cycles)
+        """Of the core's door, if it has one."""
+        found = self.json("core.json")["opening"]
+        return None if found is None else decode.reader(Opening)(found, "opening")
 
     @cached_property
     def images(self) -> Images:

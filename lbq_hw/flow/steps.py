@@ -48,7 +48,8 @@ def fit_core(job: Job, work: Path) -> str:
     _write(work / "config.json", sized.to_dict()["config"])
     _write(work / "clock.json", {"clock_hz": sized.clock_hz})
     np.save(work / "images.npy", job.images.raw)
-    return sized.summary
+    without = job.options.door and sized.opening is None
+    return f"{sized.summary}, without room for a door" if without else sized.summary
 
 
 def compile_program(job: Job, work: Path) -> str:

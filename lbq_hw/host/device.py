@@ -164,7 +164,7 @@ class Device:
             self.check()
             raise DeviceError(
                 "the core stopped with an error, which a later run has cleared: run the images one "
-                "by one, with a package that was built without --door"
+                "by one, with a package that was built with --no-door"
             ) from None
 
     def predict(self, raw: NDArray[np.uint8]) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from lbq_hw.compiler import Program
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.host.device import Device
-from lbq_hw.host.door import FRAME_BYTES
+from lbq_hw.host.door import FRAME_BYTES, SPARE
 from lbq_hw.host.frames import STUFFED, cuts
 from lbq_hw.host.meter import Meter
 from lbq_hw.host.rates import possible
@@ -33,13 +33,14 @@ class Traffic:
     """What an image costs on the line: its `bytes`, which go one after the other, frames and
     escapes included, and its `turns`, the answers without which the host does not go on.
 
-    `overlapped`: through a core's door, the next input travels while one runs, and the slower of
-    line and core decides. Else they take turns, and add up.
+    Through a core's `door`, inputs follow each other while the line is slower than the core, and
+    the slower of the two decides; with a `queue` behind it, always. Else line and core take turns.
     """
 
     bytes: int
     turns: int
-    overlapped: bool = False
+    door: bool = False
+    queue: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,9 @@ class Line:
     def seconds(self, traffic: Traffic, core_seconds: float) -> float:
         """Seconds from image to image, as the host sees them; the core computes `core_seconds`."""
         on_line = self.busy(traffic)
-        return max(on_line, core_seconds) if traffic.overlapped else on_line + core_seconds
+        if traffic.queue or (traffic.door and on_line > SPARE * core_seconds):
+            return max(on_line, core_seconds)
+        return on_line + core_seconds + (self.latency if traffic.door else 0)
 
 
 def best_line(
@@ -83,7 +86,7 @@ def traffic(
         data = words.astype("<u4").tobytes()
         sent = len(data) + (len(cuts(0, len(words))) + 1) * FRAME_BYTES
         escapes = sum(data.count(byte) for byte in STUFFED)
-        return Traffic(bytes=sent + escapes, turns=0, overlapped=True)
+        return Traffic(bytes=sent + escapes, turns=0, door=True, queue=opening.queue > 0)
     meter = Meter(program.config)
     device = Device(meter, program, most=(0,))
     before = meter.count + meter.escapes, meter.turns
@@ -91,6 +94,8 @@ def traffic(
     return Traffic(bytes=meter.count + meter.escapes - before[0], turns=meter.turns - before[1])
 
 
-def expected_traffic(network: Network, config: CoreConfig) -> Traffic:
+def expected_traffic(
+    network: Network, config: CoreConfig, *, opening: Opening | None = None
+) -> Traffic:
     """The same of a network for which no program has been made yet."""
-    return traffic(Program.of(draft(network, config), config, b""))
+    return traffic(Program.of(draft(network, config), config, b""), opening=opening)

@@ -81,7 +81,7 @@ def _lines(config: CoreConfig) -> Iterator[str]:
     yield ""
     yield (
         f"`DOOR` is `0x{door.DOOR:08X}`, `CYCLES` {door.CYCLES}, `NUMBER` {door.NUMBER} and "
-        f"`NUMBER_BITS` {door.NUMBER_BITS}. Only cores that were built with `--door` have it."
+        f"`NUMBER_BITS` {door.NUMBER_BITS}. Cores that were built with `--no-door` lack it."
     )
     yield ""
     yield "### Commands"

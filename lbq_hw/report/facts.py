@@ -143,14 +143,15 @@ class Link:
     """The serial line at the highest rate of the board: what it carries from image to image.
 
     `turns` are answers for which the host waits, each for up to `latency` seconds in the USB
-    bridge. `overlapped`: the next input travels while the core runs.
+    bridge. `door` and `queue` are those of `Traffic`.
     """
 
     baud: int
     bytes: int
     turns: int = 0
     latency: float = 0.0
-    overlapped: bool = False
+    door: bool = False
+    queue: bool = False
 
     @property
     def seconds(self) -> float:
@@ -167,7 +168,7 @@ class Link:
 
     @property
     def _traffic(self) -> Traffic:
-        return Traffic(bytes=self.bytes, turns=self.turns, overlapped=self.overlapped)
+        return Traffic(bytes=self.bytes, turns=self.turns, door=self.door, queue=self.queue)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ Logic and clock are a fitted model, memories are counted. Everything here is an 
 ``python -m lbq_hw.resources`` prints it beside the measurements.
 """
 
+from lbq_hw.resources.door import of_door
 from lbq_hw.resources.measured import add, measured, met
 from lbq_hw.resources.memories import Memory, blocks, sprams
 from lbq_hw.resources.model import Estimate, compare, estimate, least
@@ -21,6 +22,7 @@ __all__ = [
     "least",
     "measured",
     "met",
+    "of_door",
     "roomy",
     "rounded",
     "short",

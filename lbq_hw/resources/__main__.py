@@ -7,7 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lbq_hw.resources import add, compare, measured
+from lbq_hw.boards import Board
+from lbq_hw.isa.door import Opening
+from lbq_hw.resources import add, compare, measured, of_door
 from lbq_hw.resources.model import small_of
 
 
@@ -27,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     try:
         for folder in parser.parse_args(argv).add:
-            add(folder, small_of)
+            add(folder, small=small_of, door=_of_door)
     except (OSError, ValueError) as error:
         print(f"resources: {error}", file=sys.stderr)
         return 2
@@ -41,6 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{guessed} / {row['fmax_mhz'] or 'not placed'}"
         )
     return 0
+
+
+def _of_door(opening: Opening, board: Board) -> tuple[int, int]:
+    found = of_door(opening, board)
+    return found.luts, found.block_rams
 
 
 if __name__ == "__main__":

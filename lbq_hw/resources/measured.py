@@ -9,9 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lbq_hw import boards, families
+from lbq_hw import boards, decode, families
 from lbq_hw.boards import Board
 from lbq_hw.config import CoreConfig
+from lbq_hw.isa.door import Opening
 from lbq_hw.tools import logs
 
 MEASURED = Path(__file__).with_name("measured.json")
@@ -45,24 +46,34 @@ def met(config: CoreConfig, board: Board) -> Met | None:
     return None
 
 
-def add(folder: Path, small: Callable[[dict[str, Any]], float]) -> None:
+def add(
+    folder: Path,
+    *,
+    small: Callable[[dict[str, Any]], float],
+    door: Callable[[Opening, Board], tuple[int, int]],
+) -> None:
     """Join a finished build to the measurements; one of the same core and board is replaced, also
     if its config is from before a field was there, which then has its default.
 
-    `small` gives the price of the memories that became logic. ValueError for a board of one's own:
-    the model could not find it again.
+    `small` gives the price of the memories that became logic, `door` the LUTs and block RAMs of a
+    door, which are not the core's. ValueError for a board of one's own: the model could not find it
+    again.
     """
     core, placed = (_read(folder / name) for name in ("core.json", "place.json"))
     if core["board"] not in boards.names():
         raise ValueError(f"{folder} must be a build for a board that ships, not {core['board']!r}")
-    cells = families.of(boards.find(core["board"])).cells
+    board = boards.find(core["board"])
+    cells = families.of(board).cells
     used = {resource.kind: resource.used for resource in logs.resources(placed, cells)}
     clocks = logs.timing(placed).clocks
+    luts = block_rams = 0
+    if core["opening"] is not None:
+        luts, block_rams = door(decode.reader(Opening)(core["opening"], "opening"), board)
     point = {
         "board": core["board"],
         "config": core["config"],
-        "luts": used.get("LC") or used["LUT"],
-        "block_rams": used.get("EBR", 0),
+        "luts": (used.get("LC") or used["LUT"]) - luts,
+        "block_rams": used.get("EBR", 0) - block_rams,
         "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
     }
     if all(clock.fmax_hz >= clock.target_hz for clock in clocks):

@@ -3,14 +3,14 @@
 Lanes, word, summary and neuron units are tried in all combinations that make sense; widths and
 memories are what the compiler proves the network needs. Cycles are estimated from accumulations
 (`activity`). Of cores that are about as fast, the one that takes least of the board wins. Where
-none fits and the board has a memory, the weights lie there (`on_tape`). Where none fits then
-either, `refusal` says what would.
+none fits and the board has a memory, the weights lie there (`on_tape`). A `door` is part of the
+core where there is room for one. Where no core fits, `refusal` says what would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,18 +18,22 @@ from numpy.typing import NDArray
 
 from lbq_hw import resources
 from lbq_hw.boards import Board, clocks
-from lbq_hw.compiler import CompileError, smallest_for
+from lbq_hw.compiler import CompileError, Program, smallest_for
 from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.passes.demand import ASSUMED
+from lbq_hw.compiler.patches import rewrite
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.estimate import estimate
+from lbq_hw.host.estimate import expected_traffic
+from lbq_hw.isa.door import Opening
 from lbq_hw.network import Network
 from lbq_hw.resources import Estimate
-from lbq_hw.sizing import on_tape, refusal
+from lbq_hw.sizing import door, on_tape, refusal
 from lbq_hw.sizing.activity import Activity, activity
 from lbq_hw.units import megahertz, seconds
 
 Weights = Literal["internal", "external"]
+_LEAST_WORD = 16
 MARGIN = 0.95  # of the estimated Fmax, so that most seeds make the clock
 WORTH = 0.02  # share of an image's time that a core must gain to be worth more of the board
 ROOM = 0.25  # the same, to be worth a board that is so full that place and route may fail
@@ -41,9 +45,10 @@ class FitError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class SizedCore:
-    """A core for a board; all but `config` and `clock_hz` are estimates.
+    """A core for a board; all but `config`, `clock_hz` and `opening` are estimates.
 
-    `cycles` rest on `activity`, whose `source` says whether it is known or assumed.
+    `cycles` rest on `activity`, whose `source` says whether it is known or assumed. `opening` is
+    that of the core's door, if it has one.
     """
 
     config: CoreConfig
@@ -52,6 +57,7 @@ class SizedCore:
     estimate: Estimate | None
     cycles: float
     activity: Activity
+    opening: Opening | None = None
 
     @property
     def seconds(self) -> float:
@@ -79,6 +85,7 @@ def size(
     weight_bits: int | None = None,
     target_hz: int | None = None,
     memory: Weights | None = None,
+    doors: bool = True,
     images: NDArray[np.uint8] | None = None,
     evaluation: Mapping[str, Any] | None = None,
 ) -> SizedCore:
@@ -87,8 +94,9 @@ def size(
     It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board;
     one that leaves place and route no room is faster than all others by more than `ROOM`.
     `memory` says where the weights lie: on the chip unless they do not fit and the board has a
-    memory. `images` or else `evaluation` tell the activity. FitError names what is short, and what
-    would fit, if there is none; ClockError if the clock cannot be made.
+    memory. With `doors`, the core has a door, if a board with room for one holds the network.
+    `images` or else `evaluation` tell the activity. FitError names what is short, and what would
+    fit, if there is none; ClockError if the clock cannot be made.
     """
     busy = activity(network, images=images, evaluation=evaluation)
     found = attempt(
@@ -98,6 +106,7 @@ def size(
         weight_bits=weight_bits,
         target_hz=target_hz,
         memory=memory,
+        doors=doors,
         busy=busy,
     )
     if isinstance(found, SizedCore):
@@ -116,22 +125,18 @@ def attempt(
     weight_bits: int | None = None,
     target_hz: int | None = None,
     memory: Weights | None = None,
+    doors: bool = True,
 ) -> SizedCore | Refusal:
     """As `size`, but a network that does not fit is answered with the reasons alone."""
     if memory == "external" and not board.sdram:
         return Refusal([f"{board.title} has no external memory that a core can read"])
-    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy)
-    if memory == "external":
-        return _on_tape(ask)
-    found = _on_chip(ask)
-    if isinstance(found, SizedCore) or not board.sdram or memory == "internal":
-        return found
-    return _on_tape(ask)
+    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy, memory)
+    return (_with_door(ask) if doors else None) or _sized(ask)
 
 
 @dataclass(frozen=True)
 class _Ask:
-    """What a core is sized for; None: free to choose."""
+    """What a core is sized for; None: free to choose. `door`: beside one, with a `queue` or not."""
 
     network: Network
     board: Board
@@ -139,18 +144,94 @@ class _Ask:
     weight_bits: int | None
     target_hz: int | None
     busy: Activity
+    memory: Weights | None
+    door: bool = False
+    queue: bool = False
+
+    def rest(self, config: CoreConfig | None = None) -> Board:
+        """What of the board a core may take; without one, what every core may take at most."""
+        if not self.door or self.board.family is None:
+            return self.board
+        return door.beside(self.board, self._taken(config))
+
+    def holds(self, config: CoreConfig) -> bool:
+        """Whether the board has room for a core."""
+        board = self.board
+        if board.family is None:
+            return True
+        return not resources.short(resources.estimate(config, board), self.rest(config))
 
     def sized(self, config: CoreConfig, cycles: float) -> SizedCore:
         """A core that the board holds."""
         guess = None if self.board.family is None else resources.estimate(config, self.board)
+        clock_hz = _clock(self.board, config, guess, self.target_hz)
+        if guess is not None and self.door:
+            guess += self._taken(config)
         return SizedCore(
             config=config,
             board=self.board.name,
-            clock_hz=_clock(self.board, config, guess, self.target_hz),
+            clock_hz=clock_hz,
             estimate=guess,
             cycles=cycles,
             activity=self.busy,
         )
+
+    def opened(self, core: SizedCore) -> SizedCore:
+        """A core with its door, or without one where it cannot give the results."""
+        program = Program.of(draft(self.network, core.config), core.config, b"")
+        return replace(core, opening=door.opening_of(program, queue=self.queue))
+
+    def seconds(self, core: SizedCore) -> float:
+        """From image to image, as a host sees it through the core's door."""
+        made = expected_traffic(self.network, core.config, opening=core.opening)
+        return door.line_of(self.board, core.clock_hz).seconds(made, core.seconds)
+
+    def _taken(self, config: CoreConfig | None) -> Estimate:
+        patches, word = None, _LEAST_WORD
+        if config is not None:
+            found = (
+                draft(self.network, config) if config.external else rewrite(self.network, config)[0]
+            )
+            patches, word = found.patches, config.word
+        return door.taken(self.network, patches, self.board, word=word, queue=self.queue)
+
+
+def _with_door(ask: _Ask) -> SizedCore | None:
+    """The core with its door, as most images pass through it; None if there is no room for one.
+
+    Where pixels would wait for a run, they have a queue, unless a core with less memory beside it
+    would lose more than that gains.
+    """
+    plain = replace(ask, door=True)
+    core = _sized(plain)
+    if not isinstance(core, SizedCore):
+        return None
+    if core.config.external and ask.memory is None and isinstance(_on_chip(ask), SizedCore):
+        return None  # rather the weights on the chip
+    core = plain.opened(core)
+    if core.opening is None:
+        return None
+    if not door.waits(ask.network, ask.board, clock_hz=core.clock_hz, cycles=core.cycles):
+        return core
+    queued = replace(ask, door=True, queue=True)
+    if queued.holds(core.config):
+        return queued.opened(queued.sized(core.config, core.cycles))
+    other = _sized(queued)
+    if isinstance(other, SizedCore):
+        other = queued.opened(other)
+        if other.opening is not None and ask.seconds(other) < ask.seconds(core):
+            return other
+    return core
+
+
+def _sized(ask: _Ask) -> SizedCore | Refusal:
+    """On the chip, unless that is not wanted, or not possible where there is a memory."""
+    if ask.memory == "external":
+        return _on_tape(ask)
+    found = _on_chip(ask)
+    if isinstance(found, SizedCore) or not ask.board.sdram or ask.memory == "internal":
+        return found
+    return _on_tape(ask)
 
 
 @dataclass(frozen=True)
@@ -177,7 +258,7 @@ def _on_chip(ask: _Ask) -> SizedCore | Refusal:
     for config, count in candidates:
         if found and count / fastest_hz > (1 + ROOM) * min(core.seconds for core in found):
             break  # the rest is slower even at the fastest clock
-        lack = None if board.family is None else resources.lack(config, board)
+        lack = None if board.family is None else resources.lack(config, ask.rest(config))
         if lack is None:
             found.append(ask.sized(config, count))
         elif nearest is None or lack < nearest[0]:
@@ -202,13 +283,13 @@ def _on_tape(ask: _Ask) -> SizedCore | Refusal:
     problems: list[str] = []
     candidates = on_tape.candidates(
         ask.network,
-        ask.board,
+        ask.rest(),
         lanes=ask.lanes,
         weight_bits=ask.weight_bits,
         busy=[share / ASSUMED for share in ask.busy.shares],
         problems=problems,
     )
-    found = [ask.sized(config, cycles) for config, cycles in candidates]
+    found = [ask.sized(config, cycles) for config, cycles in candidates if ask.holds(config)]
     if found:
         return _economical(found, ask.board)
     return Refusal([f"with external memory: {text}" for text in problems])

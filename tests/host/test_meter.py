@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from host.test_line import Wire
 from networks import random_images, random_network
@@ -67,10 +69,13 @@ def test_escapes_of_an_input_are_counted() -> None:
 def test_line_and_core_take_turns_or_overlap() -> None:
     line = Line(baud=1_000_000, latency=0.5)
     turns = Traffic(bytes=100_000, turns=3)
-    both = Traffic(bytes=100_000, turns=0, overlapped=True)
+    door = Traffic(bytes=100_000, turns=0, door=True)
+    both = replace(door, queue=True)
     assert (line.busy(turns), line.busy(both)) == (2.5, 1.0)
     assert line.seconds(turns, 4.0) == 6.5
     assert (line.seconds(both, 4.0), line.seconds(both, 0.5)) == (4.0, 1.0)
+    # Without a queue, pixels wait for the result before them, unless the line is slower.
+    assert (line.seconds(door, 4.0), line.seconds(door, 0.5)) == (5.5, 1.0)
 
 
 def test_through_a_door_pixels_travel_once() -> None:
@@ -80,9 +85,10 @@ def test_through_a_door_pixels_travel_once() -> None:
     bits = program.input.bits * 28 * 28
     words = -(-bits // 32)
     frames = -(-words // 60) + 1  # and the read of the result
-    assert traffic(program, opening=opening) == Traffic(
-        bytes=4 * words + 11 * frames, turns=0, overlapped=True
-    )
+    found = traffic(program, opening=opening)
+    assert found == Traffic(bytes=4 * words + 11 * frames, turns=0, door=True)
+    queued = replace(opening, queue=words + 1)
+    assert traffic(program, opening=queued) == replace(found, queue=True)
 
 
 def test_the_best_line_has_the_highest_rate_that_the_core_can_have() -> None:

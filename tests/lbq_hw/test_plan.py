@@ -102,7 +102,7 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"A host sees about {seen} images/s over the link, at 3,000,000 baud." in text
     assert "The core alone, at 48 MHz: " in text
     core = facts["cycles"] / facts["clock_hz"]
-    assert facts["images_per_second"] == 1 / (facts["link_seconds"] + core)
+    assert facts["images_per_second"] == 1 / max(facts["link_seconds"], core)
     assert main([*SIM, "--images", "1"]) == 0
     assert "digits on 8 lanes, 1 image of digits" in capsys.readouterr().out
 

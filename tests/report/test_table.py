@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lbq_hw import boards
-from lbq_hw.flow.seen import line_of
 from lbq_hw.report import Facts
 from lbq_hw.report.__main__ import main
 from lbq_hw.report.facts import Link
 from lbq_hw.report.summary import summary
 from lbq_hw.report.table import markdown
+from lbq_hw.sizing.door import line_of
 
 ROOT = Path(__file__).parents[2]
 BUILDS = sorted((ROOT / "docs" / "builds").glob("*.json"))

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from simulators import CACHE, digits, needs_verilator
 
-from lbq_hw import boards, datasets, golden, package, zoo
+from lbq_hw import datasets, golden, package, zoo
 from lbq_hw.compiler import compile_network, smallest_for
-from lbq_hw.flow import seen
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.host.transport import DeviceError
@@ -185,14 +184,3 @@ def test_a_run_that_fails_is_told(running: Board, packed: Package) -> None:
             device.load()
         (again,) = device.stream(images(1), clock_hz=CLOCK_HZ)
     assert np.array_equal(again.logits, golden.run(packed.network, images(1)).logits[0])
-
-
-def test_a_network_with_too_many_logits_has_no_door(
-    packed: Package, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(seen, "MOST_RESULTS", 9)
-    text = "a door gives results of at most 9 words, and 'digits' has 10: build it without --door"
-    with pytest.raises(ValueError, match=f"^{text}$"):
-        seen.opening_of(
-            packed.program, boards.find("icebreaker"), clock_hz=30_000_000, cycles=5000.0
-        )

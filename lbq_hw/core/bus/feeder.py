@@ -59,7 +59,7 @@ class Feeder(InputRunner):
         m.d.sync += self._number.eq(0)
         return "ENDED"
 
-    def _more(self, m, pending):
+    def _more(self, m):
         port, number, addresses = self.port, self._number, self._addresses
         last = number == len(addresses) - 1
         place = number if addresses == list(range(len(addresses))) else Array(addresses)[number]
@@ -68,11 +68,10 @@ class Feeder(InputRunner):
             with m.If(self.failed | self.by_host):
                 m.next = "SLICE"
         with m.State("LOGIT"):
-            self._ask(m, pending, Region.LOGITS << regions.SHIFT | place)
-            m.next = "ANSWER"
-        with m.State("ANSWER"):
+            self._ask(m, Region.LOGITS << regions.SHIFT | place)
             with m.If(port.ready):
-                m.d.sync += pending.eq(0)
+                m.next = "ANSWER"
+        with m.State("ANSWER"):
             m.d.sync += [self.o.payload.data.eq(port.r_data), self.o.payload.last.eq(last)]
             with m.If(port.r_valid):
                 m.next = "OFFER"

@@ -71,6 +71,7 @@ class Door(wiring.Component):
         self._pass_on(m, w, switch.first)
         self._answer(m, w, switch.first, waiting, failed=runner.failed)
         m.d.comb += [
+            w.clear.eq(w.asked_to_clear & ~runner.writing),
             pixels.by_words.eq(1),
             pixels.clear.eq(w.clear),
             runner.busy.eq(self.busy),
@@ -78,7 +79,7 @@ class Door(wiring.Component):
             runner.i.valid.eq(pixels.o.valid & ~w.result),
             pixels.o.ready.eq(runner.i.ready & ~w.result),
         ]
-        self._count(m, w, pixels.last, runner.done)
+        self._count(m, w, pixels.last, runner)
         must(m, platform, ~(w.result & runner.active), "a run begins while a result waits")
         return m
 
@@ -92,11 +93,11 @@ class Door(wiring.Component):
 
     def _take_pixels(self, m, w, words):
         """Words of pixels. If there is no place for one, a result must give way."""
-        puts = self.link.valid & w.puts & ~w.clear
+        puts = self.link.valid & w.puts & ~w.asked_to_clear
         m.d.comb += [
             words.valid.eq(puts),
             words.payload.eq(self.link.w_data),
-            w.put.eq(words.ready & ~w.clear),
+            w.put.eq(words.ready & ~w.asked_to_clear),
         ]
         with m.If(puts & ~words.ready):
             m.d.sync += w.result.eq(0)
@@ -117,8 +118,11 @@ class Door(wiring.Component):
             asks.eq(link.valid & passes & ~link.ready),
             core.write.eq(link.write),
             core.addr.eq(Cat(low, Mux(w.own, Region.LOGITS, region))),
-            w.clear.eq(w.passed & control & link.w_data[_CLEAR]),
         ]
+        with m.If(w.passed & control & link.w_data[_CLEAR]):
+            m.d.sync += w.asked_to_clear.eq(1)
+        with m.Elif(w.clear):
+            m.d.sync += w.asked_to_clear.eq(0)
         with m.If(w.cycles):
             m.d.sync += core.addr.eq(REGISTERS["cycles"].address)
         with m.If(w.passed & w.own & (low == self._opening.results - 1)):
@@ -129,7 +133,7 @@ class Door(wiring.Component):
         link, waits, told = self.link, Signal(), Signal()
         m.d.comb += [
             # A run that is under way ends, and pixels that came are taken, without the host.
-            self.active.eq((w.inputs != 0) | self.busy),
+            self.active.eq((w.inputs != 0) | w.dropped | self.busy),
             waits.eq(~w.result & (self.active | waiting)),
             link.ready.eq(Mux(w.puts, w.put, Mux(w.number, w.may, w.passed))),
             link.r_valid.eq(told | core.r_valid),
@@ -141,13 +145,21 @@ class Door(wiring.Component):
             told.eq(w.number & w.may),
         ]
 
-    def _count(self, m, w, last, done):
-        """Inputs whose runs have not ended, and runs."""
-        m.d.sync += w.inputs.eq(w.inputs + last - done)
-        with m.If(done):
+    def _count(self, m, w, last, runner):
+        """Inputs whose runs have not ended, and runs. That of a dropped input does not count."""
+        ends = runner.done & ~w.dropped
+        m.d.sync += w.inputs.eq(w.inputs + last - ends)
+        with m.If(runner.done):
+            m.d.sync += w.dropped.eq(0)
+        with m.If(ends):
             m.d.sync += [w.result.eq(1), w.runs.eq(w.runs + 1)]
         with m.If(w.clear):
-            m.d.sync += [w.result.eq(0), w.inputs.eq(0), w.runs.eq(0)]
+            m.d.sync += [
+                w.result.eq(0),
+                w.inputs.eq(0),
+                w.runs.eq(0),
+                w.dropped.eq(runner.active & ~runner.done),
+            ]
 
 
 class _Work:
@@ -163,8 +175,11 @@ class _Work:
         self.put = Signal()
         self.passed = Signal()
         self.may = Signal()
-        # All that came is forgotten, a result is there, inputs with all their pixels, and runs.
+        # All that came is to be forgotten, and is, but for an input that runs.
+        self.asked_to_clear = Signal()
         self.clear = Signal()
+        self.dropped = Signal()
+        # A result is there, inputs with all their pixels, and runs.
         self.result = Signal()
         self.inputs = Signal(_INPUT_BITS)
         self.runs = Signal(NUMBER_BITS)

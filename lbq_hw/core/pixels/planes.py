@@ -1,6 +1,6 @@
 """Bit planes out of fields of view."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,8 +35,8 @@ class PixelPlanes(wiring.Component):
     `PixelLayout.granule` bits per cycle. Once a slice is full, the slices of all planes are given.
     Behind the last field of view of a row, zeros fill its last word.
 
-    Timing. ``pitch / granule`` cycles to shift a field of view, one to take it, and one per plane
-    and slice, if the slices are taken at once.
+    Timing. ``pitch / granule`` cycles for a field of view, which is taken in the first of them, and
+    one per plane and slice, if the slices are taken at once.
 
     Members
     -------
@@ -56,78 +56,94 @@ class PixelPlanes(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         layout, granule = self._layout, self._layout.granule
-        planes, rows, base = layout.bits, layout.outputs[0], layout.base * layout.parts
-        plane_slices = rows * layout.row_slices
         shifts, fills = layout.pitch // granule, layout.slice_bits // granule
-        pending = [Signal(layout.pitch, name=f"pending_{k}") for k in range(planes)]
-        full = [Signal(layout.slice_bits, name=f"slice_{k}") for k in range(planes)]
-        left, fill = Signal(range(shifts + 1)), Signal(range(fills))
-        row_ends = Signal()
-        row, frame = Signal(range(rows)), Signal(range(layout.frames))
-        part = Signal(range(layout.row_slices))
-        plane = Signal(range(planes))
-        at, of_plane = Signal(regions.SHIFT, init=base), Signal(regions.SHIFT)
-        last_part = part == layout.row_slices - 1
-        last_plane, last_row = plane == planes - 1, row == rows - 1
-        last_frame = frame == layout.frames - 1
+        rest = [Signal(layout.pitch - granule, name=f"rest_{k}") for k in range(layout.bits)]
+        full = [Signal(layout.slice_bits, name=f"slice_{k}") for k in range(layout.bits)]
+        left, fill, row_ends = Signal(range(shifts)), Signal(range(fills)), Signal()
+        place = _Place(m, layout)
         m.d.comb += [
-            self.o.payload.address.eq(at + of_plane),
             self.o.payload.data.eq(full[0]),
-            self.o.payload.last.eq(last_plane & last_part & last_row & last_frame),
+            self.o.payload.address.eq(place.address),
+            self.o.payload.last.eq(place.last),
         ]
+
+        def shift(planes):
+            """Move a granule of each plane; what is left of them remains."""
+            for bits, remains, kept in zip(planes, rest, full, strict=True):
+                m.d.sync += [
+                    remains.eq(bits[granule:]),
+                    kept.eq(Cat(kept, bits[:granule])[granule:]),
+                ]
+            m.d.sync += fill.eq(Mux(fill == fills - 1, 0, fill + 1))
+
         with m.FSM():
             with m.State("WINDOW"):
                 m.d.comb += self.i.ready.eq(1)
-                for k in range(planes):
-                    m.d.sync += pending[k].eq(self._plane(k))
-                m.d.sync += [left.eq(shifts), row_ends.eq(self.i.payload.row_end)]
                 with m.If(self.i.valid):
-                    m.next = "SHIFT"
+                    shift([self._plane(k) for k in range(layout.bits)])
+                    m.d.sync += [left.eq(shifts - 1), row_ends.eq(self.i.payload.row_end)]
+                    with m.If(fill == fills - 1):
+                        m.next = "SLICES"
+                    with m.Elif((shifts > 1) | self.i.payload.row_end):
+                        m.next = "SHIFT"
             with m.State("SHIFT"):
-                for bits, kept in zip(pending, full, strict=True):
-                    m.d.sync += [
-                        bits.eq(bits >> granule),
-                        kept.eq(Cat(kept, bits[:granule])[granule:]),
-                    ]
+                shift([Cat(bits, Const(0, granule)) for bits in rest])
                 with m.If(left != 0):
                     m.d.sync += left.eq(left - 1)
-                m.d.sync += fill.eq(fill + 1)
                 with m.If(fill == fills - 1):
-                    m.d.sync += fill.eq(0)
                     m.next = "SLICES"
                 with m.Elif((left <= 1) & ~row_ends):
                     m.next = "WINDOW"
             with m.State("SLICES"):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.d.sync += [
-                        Cat(full).eq(Cat(*full[1:], full[0])),
-                        plane.eq(plane + 1),
-                        of_plane.eq(of_plane + plane_slices),
-                    ]
-                    with m.If(last_plane):
-                        m.d.sync += [
-                            plane.eq(0), of_plane.eq(0), part.eq(part + 1), at.eq(at + 1)
-                        ]  # fmt: skip
+                    m.d.sync += Cat(full).eq(Cat(*full[1:], full[0]))
+                    place.advance(m)
+                    with m.If(place.last_plane):
                         m.next = "SHIFT"
-                        with m.If(last_part):
-                            m.d.sync += [part.eq(0), row.eq(row + 1)]
-                            m.next = "WINDOW"
-                            with m.If(last_row):
-                                other_planes = (planes - 1) * plane_slices
-                                m.d.sync += [row.eq(0), at.eq(at + (1 + other_planes))]
-                                m.d.sync += frame.eq(frame + 1)
-                                with m.If(last_frame):
-                                    m.d.sync += [frame.eq(0), at.eq(base)]
-                        with m.Elif((left == 0) & ~row_ends):
+                        with m.If(place.last_part | ((left == 0) & ~row_ends)):
                             m.next = "WINDOW"
         return m
 
     def _plane(self, k):
         """Plane k of the field of view that is offered."""
         layout, taps = self._layout, self.i.payload.taps
-        return Cat(
+        bits = [
             taps[tap][channel * layout.bits + k]
             for tap in range(layout.taps)
             for channel in range(layout.channels)
-        )
+        ]
+        return Cat(bits, Const(0, layout.pitch - len(bits)))
+
+
+class _Place:
+    """Where a slice lies: those of all planes of a word follow each other, word by word, row by row
+    and frame by frame.
+    """
+
+    def __init__(self, m, layout: PixelLayout):
+        planes, rows, base = layout.bits, layout.outputs[0], layout.base * layout.parts
+        self._of_plane = rows * layout.row_slices  # slices
+        self._back = 1 - (planes - 1) * self._of_plane  # to the first plane of the next word
+        self._base = base
+        end = base + layout.frames * planes * self._of_plane
+        self.address = Signal(range(end + 1), init=base)
+        counts = {"plane": planes, "part": layout.row_slices, "row": rows, "frame": layout.frames}
+        self._counters = [
+            (Signal(range(count), name=name), count) for name, count in counts.items()
+        ]
+        ends = [counter == count - 1 for counter, count in self._counters]
+        self.last_plane, self.last_part, last_row, last_frame = ends
+        self._last_of_frame = self.last_plane & self.last_part & last_row
+        self.last = Signal()
+        m.d.comb += self.last.eq(self._last_of_frame & last_frame)
+
+    def advance(self, m):
+        moved = Const(1)
+        for counter, count in self._counters:
+            end = counter == count - 1
+            with m.If(moved):
+                m.d.sync += counter.eq(Mux(end, 0, counter + 1))
+            moved = moved & end
+        step = Mux(self._last_of_frame, 1, Mux(self.last_plane, self._back, self._of_plane))
+        m.d.sync += self.address.eq(Mux(self.last, self._base, self.address + step))

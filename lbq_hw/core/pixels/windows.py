@@ -157,13 +157,15 @@ class _Walk:
         low = layout.padding[side] + layout.border
         high = size - low - 1
         self._first, self._stride = kernel - 1, stride
+        self._before, self._before_high = (low - 1) % size, (high - 1) % size
         self.at = Signal(range(size), name=name)
         self.next = Signal(range(size), name=f"next_{name}")
         # Steps until the next field of view ends here.
         self._wait = Signal(range(max(kernel, stride)), init=kernel - 1, name=f"{name}_wait")
         self.last = self.at == size - 1
-        self.inside = (self.at >= low) & (self.at <= high)
-        self.last_inside = self.at == high
+        # Registers, since much depends on them in their cycle.
+        self.inside = Signal(init=low == 0, name=f"{name}_inside")
+        self.last_inside = Signal(init=high == 0, name=f"{name}_last_inside")
         self.framed = (self.at >= layout.padding[side]) & (self.at < size - layout.padding[side])
         self.hits = self._wait == 0
         self.last_hit = self.at == (layout.outputs[side] - 1) * stride + kernel - 1
@@ -173,6 +175,11 @@ class _Walk:
         m.d.sync += [
             self.at.eq(self.next),
             self._wait.eq(Mux(self.hits, self._stride - 1, self._wait - 1)),
+            self.last_inside.eq(self.at == self._before_high),
         ]
+        with m.If(self.at == self._before):
+            m.d.sync += self.inside.eq(1)
+        with m.Elif(self.last_inside):
+            m.d.sync += self.inside.eq(0)
         with m.If(self.last):
             m.d.sync += self._wait.eq(self._first)

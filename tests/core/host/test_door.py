@@ -180,6 +180,18 @@ def test_a_clear_drops_pixels_and_results() -> None:
         assert inputs(taken)[1] | slices(shape, 1) == inputs(taken)[1]
 
 
+def test_the_run_of_an_input_that_was_dropped_gives_no_result() -> None:
+    shape = LAYOUTS["gathered taps"]
+    found = []
+    for wait in range(28, 33):  # from before the last slice is written until the run begins
+        requests = [*puts(shape, 0), *[(0, LOGITS, 0)] * wait, CLEAR, *puts(shape, 1), *RESULT]
+        answers, taken, _ = play(shape, requests)
+        runs = len(inputs(taken))
+        assert answers[wait:] == result(1, run=runs)
+        found.append(runs)
+    assert set(found) == {1, 2}
+
+
 def test_other_requests_pass() -> None:
     shape = LAYOUTS["a picture as it is"]
     requests = [(1, PLANES | 5, 77), (0, LOGITS | 2, 0), (1, CONTROL, 1), (0, STATUS, 0)]

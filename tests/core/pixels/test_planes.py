@@ -23,6 +23,6 @@ def test_slices_and_their_cycles() -> None:
     wanted = [(base + at, bits) for at, bits in row]
     wanted += [(at + SHAPE.row_slices, bits) for at, bits in wanted]
     assert [(one["address"], one["data"]) for one in monitor.payloads] == wanted
-    # Two windows of two cycles each, two slices; one window, zeros, two slices.
-    first = [4, 5, 9, 10]
-    assert monitor.cycles == [*first, *(at + 11 for at in first)]
+    # Two windows of a cycle each, two slices; one window, zeros, two slices.
+    first = [2, 3, 6, 7]
+    assert monitor.cycles == [*first, *(at + 8 for at in first)]

@@ -156,18 +156,18 @@ def test_a_core_must_gain_more_than_a_fiftieth_for_what_it_takes_more() -> None:
 
 def test_a_core_that_leaves_no_room_must_gain_a_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
     digits, board = load(zoo.find("digits")), boards.find("icebreaker")
-    roomy = sizing.size(digits, board)
+    roomy = sizing.size(digits, board, doors=False)
     assert roomy.estimate is not None
     assert resources.roomy(roomy.estimate, board)
     monkeypatch.setattr(sizing, "ROOM", 0)
-    full = sizing.size(digits, board)
+    full = sizing.size(digits, board, doors=False)
     assert full.estimate is not None
     assert not resources.roomy(full.estimate, board)
     assert full.seconds < roomy.seconds < 1.25 * full.seconds
     # Where no core leaves room, one that fits is taken.
     monkeypatch.undo()
     monkeypatch.setattr(resources.room, "ROOMY", 0.5)
-    assert sizing.size(digits, board, lanes=8).config.lanes == 8
+    assert sizing.size(digits, board, doors=False, lanes=8).config.lanes == 8
 
 
 def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:

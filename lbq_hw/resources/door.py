@@ -1,0 +1,37 @@
+"""What a core's door takes of a fabric: registers of pixels, rows of them, and a queue."""
+
+from __future__ import annotations
+
+from lbq_hw import families
+from lbq_hw.boards import Board
+from lbq_hw.isa.door import Opening
+from lbq_hw.isa.record import SLICE
+from lbq_hw.resources.memories import Memory, blocks
+from lbq_hw.resources.model import Estimate
+
+_REGISTERS = 220  # beside those of a field of view and of the slices that it becomes
+_LUTS = 1.7  # a register
+
+
+def of_door(opening: Opening, board: Board) -> Estimate:
+    """About what a door takes."""
+    pixels, family = opening.pixels, families.of(board)
+    registers = _REGISTERS + (pixels.taps + 1) * pixels.pixel_bits
+    registers += pixels.bits * (pixels.taps * pixels.channels + pixels.slice_bits)
+    above = (pixels.kernel[0] - 1) * pixels.pixel_bits
+    stores = [
+        Memory(name=name, depth=depth, width=width, granule=width)
+        for name, depth, width in (
+            ("rows", pixels.padded[1], above),
+            ("queue", opening.queue - 1, SLICE),
+        )
+        if width and depth > 0
+    ]
+    counts = {store: blocks(store, family) for store in stores}
+    logic = sum(family.logic_cost(store) for store, count in counts.items() if not count)
+    return Estimate(
+        luts=round(_LUTS * registers) + logic,
+        block_rams=sum(counts.values()),
+        sprams=0,
+        fmax_hz=0.0,
+    )
