@@ -23,15 +23,19 @@ def random_network(
     layers: int | None = None,
     channels: int | None = None,
     floors: bool = True,
+    max_pools: bool = True,
+    biases: bool = True,
 ) -> Network:
     """A network drawn from `seed`; what is given is kept, the rest is drawn.
 
     `channels` is the most that a convolution is drawn with, and that there are classes: else 4
     and 5. Strides, paddings and kernels are drawn for each axis; paths end in identity and
     projection shortcuts, sum-pools and exponents; layers in max-pools; readouts in one position or
-    several. Without `floors`, membranes of no layer have one, and all else is the same.
+    several. Without `floors`, membranes of no layer have one, and all else is the same. Without
+    `max_pools`, no layer ends in one. Without `biases`, neurons of two layers in three have none.
     """
-    return _Draw(seed, channels, floors).network(static, timesteps, capacity, weight_bits, layers)
+    draw = _Draw(seed, channels, floors, max_pools, biases)
+    return draw.network(static, timesteps, capacity, weight_bits, layers)
 
 
 def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
@@ -53,10 +57,14 @@ def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uin
 
 
 class _Draw:
-    def __init__(self, seed: int, channels: int | None, floors: bool) -> None:
+    def __init__(
+        self, seed: int, channels: int | None, floors: bool, max_pools: bool, biases: bool
+    ) -> None:
         self.random = np.random.default_rng(seed)
         self.resets = np.random.default_rng((seed, 1))
         self.floors = np.random.default_rng((seed, 2)) if floors else None
+        self.max_pools = max_pools
+        self.silent = None if biases else np.random.default_rng((seed, 3))
         self.channels, self.classes = channels or 4, channels or 5
 
     def integer(self, low: int, high: int) -> int:
@@ -126,14 +134,18 @@ class _Draw:
         if self.floors and self.floors.random() < 0.25:  # some are never reached, some always
             low = -int(step * 4.0 ** self.floors.integers(-2, 3))
             neuron = replace(neuron, floor=self.floors.integers(low, 1, shape[0]))
+        bias = self.random.integers(-step, step + 1, shape[0])
+        pool = self.window(shape) if self.chance(0.3) else None
+        if self.silent and self.silent.random() < 2 / 3:
+            bias = np.zeros_like(bias)
         layer = Layer(
             name=name,
             shape=shape,
             paths=tuple(paths),
-            bias=self.random.integers(-step, step + 1, shape[0]),
+            bias=bias,
             fraction_bits=fraction_bits,
             neuron=neuron,
-            pool=self.window(shape) if self.chance(0.3) else None,
+            pool=pool if self.max_pools else None,
         )
         self.shapes[name] = layer.output_shape
         self.capacities[name] = capacity

@@ -1,0 +1,441 @@
+"""Network -> streaming program, with the smallest core that can execute it.
+
+Sum-pools become part of the window of their path: a pixel has the taps of every pooled pixel that
+it belongs to. Where the windows of a pool overlap, the path becomes one path per pixel of the pool.
+An identity whose weights are wider than the core's becomes one identity per limb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lbq_hw.network import INPUT, Layer, Network, Path, Window
+from lbq_hw.network.bounds import prove
+from lbq_hw.numeric import Integers, plane_count, signed_width, weight_limit
+from lbq_hw.streaming import records
+from lbq_hw.streaming.config import StreamConfig
+from lbq_hw.streaming.program import StreamProgram, Tensor
+from lbq_hw.streaming.records import StreamRegion
+
+HORIZON = 1 << 12
+"""Steps for which membranes of layers without a leak are proven, if no others are asked for."""
+_ONE = Window(kernel=(1, 1), stride=(1, 1))
+
+
+class StreamCompileError(ValueError):
+    """A network that a streaming core cannot execute; one sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Axis:
+    """A window along one axis: where it begins, its steps, the sources that count, and the kernel
+    element of each of its pixels (None: no tap).
+    """
+
+    init: int
+    step: int
+    low: int
+    high: int
+    taps: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Piece:
+    """A path as the core has it; `weight` is (out, in, kh, kw), or (C,) of an identity."""
+
+    source: str
+    weight: Integers
+    exponent: int
+    rows: _Axis
+    columns: _Axis
+
+    @property
+    def identity(self) -> bool:
+        return self.weight.ndim == 1
+
+    @property
+    def taps(self) -> list[tuple[int, int] | None]:
+        """The kernel element of each pixel of the window, row by row."""
+        return [
+            None if y is None or x is None else (y, x)
+            for y in self.rows.taps
+            for x in self.columns.taps
+        ]
+
+
+def compile_stream(
+    network: Network, *, lanes: int, units: int, horizon: int = HORIZON
+) -> StreamProgram:
+    """The program of a network and the smallest core for it.
+
+    `horizon`: steps for which membranes that do not leak are proven to stay in their width; the
+    core reports the first that leaves it. StreamCompileError for what the core cannot do.
+    """
+    _refuse(network, lanes)
+    pieces = {layer.name: list(_pieces(network, layer)) for layer in network.layers}
+    tensors = _tensors(network, lanes)
+    config, proven = _config(network, pieces, tensors, lanes, units, horizon)
+    image, logits = _image(network, pieces, tensors, config)
+    return StreamProgram(
+        name=network.name,
+        config=config,
+        input=network.input,
+        image=image,
+        tensors=tensors,
+        logits=logits,
+        shape=network.layers[-1].shape,
+        proven=proven,
+    )
+
+
+def _refuse(network: Network, lanes: int) -> None:
+    if network.input.static:
+        raise StreamCompileError(
+            f"network {network.name!r} has a static input: a stream needs one frame per step"
+        )
+    most = min(lanes, records.VALUE_BITS)
+    if network.input.shape[0] > most:
+        raise StreamCompileError(
+            f"the input has {network.input.shape[0]} channels: an event word has room for {most}"
+        )
+    for layer in network.layers:
+        if layer.pool is not None:
+            raise StreamCompileError(
+                f"layer {layer.name!r} has a max-pool, which needs the levels of positions that a "
+                "streaming core does not visit: use a stride or a sum-pool"
+            )
+
+
+def _pieces(network: Network, layer: Layer) -> Iterator[_Piece]:
+    for path in layer.paths:
+        for weight, exponent in _limbs(path, network.weight_bits):
+            for rows in _axes(network, path, 0):
+                for columns in _axes(network, path, 1):
+                    yield _Piece(
+                        source=path.source,
+                        weight=weight,
+                        exponent=exponent,
+                        rows=rows,
+                        columns=columns,
+                    )
+
+
+def _limbs(path: Path, bits: int) -> Iterator[tuple[Integers, int]]:
+    """Weights that fit the core, with their exponents."""
+    weight, exponent = path.weight.astype(np.int64), path.exponent
+    limit = weight_limit(bits)
+    while path.is_identity and np.abs(weight).max() > limit:
+        low = np.sign(weight) * (np.abs(weight) & limit)
+        yield low, exponent
+        weight, exponent = (weight - low) >> (bits - 1), exponent + bits - 1
+    yield weight, exponent
+
+
+def _axes(network: Network, path: Path, axis: int) -> list[_Axis]:
+    """One window, or one per pixel of a pool whose windows overlap."""
+    pool = path.pool or _ONE
+    size, pooled = (shape[1 + axis] for shape in _shapes(network, path))
+    kernel, stride, padding = (pair[axis] for pair in (path.kernel, path.stride, path.padding))
+    taps, hop, pad = pool.kernel[axis], pool.stride[axis], pool.padding[axis]
+    merged = [range(taps)] if hop >= taps else [range(i, i + 1) for i in range(taps)]
+    windows = [
+        _Axis(
+            init=offsets[0] - pad - padding * hop,
+            step=stride * hop,
+            low=max(0, offsets[0] - pad),
+            high=min(size, (pooled - 1) * hop - pad + offsets[-1] + 1) - 1,
+            taps=tuple(
+                i // hop if i % hop < len(offsets) else None
+                for i in range((kernel - 1) * hop + len(offsets))
+            ),
+        )
+        for offsets in merged
+    ]
+    return [window for window in windows if window.low <= window.high]
+
+
+def _shapes(network: Network, path: Path) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    source = network.source_shape(path)
+    return source, path.pooled_shape(source)
+
+
+def _tensors(network: Network, lanes: int) -> dict[str, Tensor]:
+    tensors: dict[str, Tensor] = {}
+    base = row = 0
+    shapes = {INPUT: (network.input.tensor_shape, network.input.bits)} | {
+        layer.name: (layer.shape, plane_count(layer.capacity))
+        for layer in network.layers
+        if layer.neuron is not None
+    }
+    for name, (shape, planes) in shapes.items():
+        tensors[name] = tensor = Tensor(shape=shape, base=base, map=row, planes=planes)
+        base += shape[1] * shape[2] * tensor.words(lanes)
+        row += shape[1]
+    return tensors
+
+
+def _leaks(layer: Layer) -> bool:
+    return layer.neuron is not None and layer.neuron.decay != 1 << layer.neuron.decay_bits
+
+
+def _membrane_bits(network: Network, layer: Layer, horizon: int) -> tuple[int, bool]:
+    """Bits that hold every membrane of `horizon` steps, and whether they hold those of any."""
+    capacities = [network.source_capacity(path) for path in layer.paths]
+    bits = prove(layer, capacities, horizon).membrane_bits
+    endless = bits == prove(layer, capacities, 2 * horizon).membrane_bits
+    vectors = [layer.bias, *(layer.neuron.vectors.values() if layer.neuron else ())]
+    low, high = min(int(v.min()) for v in vectors), max(int(v.max()) for v in vectors)
+    return max(bits, signed_width(low, high)), endless
+
+
+def _config(
+    network: Network,
+    pieces: dict[str, list[_Piece]],
+    tensors: dict[str, Tensor],
+    lanes: int,
+    units: int,
+    horizon: int,
+) -> tuple[StreamConfig, int | None]:
+    every = [piece for layer in network.layers for piece in pieces[layer.name]]
+    spiking = [layer.neuron for layer in network.layers if layer.neuron is not None]
+    tiles = {layer.name: -(-layer.shape[0] // lanes) for layer in network.layers}
+    groups = {layer.name: -(-layer.shape[0] // units) for layer in network.layers}
+    positions = {layer.name: layer.shape[1] * layer.shape[2] for layer in network.layers}
+    axes = [axis for piece in every for axis in (piece.rows, piece.columns)]
+    sides = [side for tensor in tensors.values() for side in tensor.shape[1:]]
+    sides += [side for layer in network.layers for side in layer.shape[1:]]
+    reach = [
+        (layer.shape[2] - 1) * piece.columns.step + 1
+        for layer in network.layers
+        for piece in pieces[layer.name]
+    ]
+    sides += [n for axis in axes for n in (len(axis.taps), axis.step, abs(axis.init))]
+    sides += [len(axis.taps) + abs(axis.init) for axis in axes]
+    membranes = [_membrane_bits(network, layer, horizon) for layer in network.layers]
+    acc = [network.bounds(layer) for layer in network.layers]
+    leaky = sum(positions[layer.name] for layer in network.layers if _leaks(layer))
+    config = StreamConfig(
+        lanes=lanes,
+        units=units,
+        weight_bits=network.weight_bits,
+        acc_bits=max(4, max(bounds.acc_bits for bounds in acc)),
+        membrane_bits=max(4, max(bits for bits, _ in membranes)),
+        planes=max((tensor.planes for name, tensor in tensors.items() if name != INPUT), default=1),
+        input_planes=network.input.bits,
+        input_channels=network.input.shape[0],
+        shifts=max(tensors[piece.source].planes - 1 + piece.exponent for piece in every),
+        decay_bits=max((neuron.decay_bits for neuron in spiking), default=0),
+        fraction_low=min(layer.fraction_bits for layer in network.layers),
+        fraction_high=max(layer.fraction_bits for layer in network.layers),
+        side=max(sides),
+        columns=max(tensor.shape[2] for tensor in tensors.values()),
+        window=max(len(piece.columns.taps) for piece in every),
+        reach=max(*reach, *(tensor.shape[2] for tensor in tensors.values())),
+        column_steps=sum({1 << piece.columns.step for piece in every}),
+        tiles=max(
+            *tiles.values(),
+            *(tensor.words(lanes) // tensor.planes for tensor in tensors.values()),
+        ),
+        layer_paths=max(len(found) for found in pieces.values()),
+        level_words=sum(
+            tensor.shape[1] * tensor.shape[2] * tensor.words(lanes) for tensor in tensors.values()
+        ),
+        weight_rows=sum(
+            tiles[layer.name] * _tile_rows(piece)
+            for layer in network.layers
+            for piece in pieces[layer.name]
+        ),
+        membrane_words=sum(groups[name] * count for name, count in positions.items()),
+        param_words=sum(groups.values()),
+        positions=leaky,
+        map_rows=sum(tensor.shape[1] for tensor in tensors.values()),
+        taps=sum(len(piece.taps) for piece in every),
+        record_words=1,
+        identities=int(any(piece.identity for piece in every)),
+        resets=int(any(not n.to_zero and not np.array_equal(n.theta, n.reset) for n in spiking)),
+        zero_resets=int(any(neuron.to_zero for neuron in spiking)),
+        floors=int(any(neuron.floor is not None for neuron in spiking)),
+    )
+    words = sum(
+        records.words_of(records.layer_fields(config))
+        + records.words_of(records.path_fields(config)) * len(found)
+        for found in pieces.values()
+    )
+    config = StreamConfig.from_dict({**vars(config), "record_words": words})
+    return config, None if all(endless for _, endless in membranes) else horizon
+
+
+def _tile_rows(piece: _Piece) -> int:
+    """Weight rows of one tile."""
+    if piece.identity:
+        return 1
+    return piece.weight.shape[1] * piece.weight.shape[2] * piece.weight.shape[3]
+
+
+def _image(
+    network: Network,
+    pieces: dict[str, list[_Piece]],
+    tensors: dict[str, Tensor],
+    config: StreamConfig,
+) -> tuple[dict[StreamRegion, list[int]], int]:
+    c = config
+    words: list[int] = []
+    taps: list[int] = []
+    weights: list[int] = []
+    params: list[int] = []
+    membrane = stamp = 0
+    for layer in network.layers:
+        found = pieces[layer.name]
+        layer_words, first = -(-layer.shape[0] // c.units), len(weights)
+        tile_rows = sum(_tile_rows(piece) for piece in found)
+        tiles = -(-layer.shape[0] // c.lanes)
+        values = _layer_values(layer, tensors, c, len(found))
+        values |= {
+            "last": int(layer is network.layers[-1]),
+            "membrane": membrane,
+            "membrane_pixel": layer_words,
+            "membrane_row": layer_words * layer.shape[2],
+            "stamp": stamp if _leaks(layer) else 0,
+            "param": len(params),
+            "tile_rows": tile_rows,
+        }
+        words += records.encode(records.layer_fields(c), values)
+        row = first
+        for piece in found:
+            path = _path_values(piece, tensors, c) | {"tap": len(taps)}
+            words += records.encode(records.path_fields(c), path)
+            taps += _taps(piece, row)
+            row += _tile_rows(piece)
+        for tile in range(tiles):
+            for piece in found:
+                weights += _weight_rows(piece, tile, c)
+        params += _params(layer, c)
+        membrane += layer_words * layer.shape[1] * layer.shape[2]
+        stamp += layer.shape[1] * layer.shape[2] if _leaks(layer) else 0
+    rows = [
+        tensor.base + y * tensor.shape[2] * tensor.words(c.lanes)
+        for tensor in tensors.values()
+        for y in range(tensor.shape[1])
+    ]
+    readout = network.layers[-1]
+    own = -(-readout.shape[0] // c.units) * readout.shape[1] * readout.shape[2]
+    image = {
+        StreamRegion.RECORDS: words,
+        StreamRegion.TAPS: taps,
+        StreamRegion.ROWS: rows,
+        StreamRegion.WEIGHTS: weights,
+        StreamRegion.PARAMS: params,
+    }
+    return image, membrane - own
+
+
+def _layer_values(
+    layer: Layer, tensors: dict[str, Tensor], c: StreamConfig, paths: int
+) -> dict[str, int]:
+    """The fields that follow from the layer alone."""
+    channels, height, width = layer.shape
+    tiles = -(-channels // c.lanes)
+    groups = -(-(channels - (tiles - 1) * c.lanes) // c.units)
+    neuron, tensor = layer.neuron, tensors.get(layer.name)
+    planes = 1 if tensor is None else tensor.planes
+    alone = height * width == 1
+    values = {
+        "readout": int(neuron is None),
+        "always": int(alone or bool(layer.bias.any())),
+        "leaks": int(_leaks(layer)),
+        "to_zero": int(neuron is not None and neuron.to_zero),
+        "paths_last": paths - 1,
+        "tiles_last": tiles - 1,
+        "rows_last": height - 1,
+        "columns_last": width - 1,
+        "groups_last": groups - 1,
+        "beats_last": max(c.groups if tiles > 1 else groups, groups, planes) - 1,
+        "planes_last": planes - 1,
+        "capacity": 0 if neuron is None else neuron.capacity,
+        "fraction": layer.fraction_bits - c.fraction_low,
+        "decay": 0,
+        "level": 0,
+        "level_pixel": 0,
+        "level_row": 0,
+        "map": 0,
+    }
+    if neuron is not None and values["leaks"]:
+        values["decay"] = neuron.decay << (c.decay_bits - neuron.decay_bits)
+    if tensor is not None:
+        count = tensor.words(c.lanes)
+        values |= {
+            "level": tensor.base,
+            "level_pixel": count,
+            "level_row": count * width,
+            "map": tensor.map,
+        }
+    return values
+
+
+def _path_values(piece: _Piece, tensors: dict[str, Tensor], c: StreamConfig) -> dict[str, int]:
+    tensor = tensors[piece.source]
+    rows, columns = piece.rows, piece.columns
+    words = tensor.words(c.lanes) // tensor.planes
+    return {
+        "map": tensor.map,
+        "rows_last": len(rows.taps) - 1,
+        "window_last": len(columns.taps) - 1,
+        "row_step": rows.step,
+        "column_step": columns.step,
+        "row_init": rows.init,
+        "column_init": columns.init,
+        "left": max(0, -columns.init),
+        "right": max(0, len(columns.taps) - 1 + columns.init),
+        "row_low": rows.low,
+        "row_high": rows.high,
+        "pixel": words * tensor.planes,
+        "planes_last": tensor.planes - 1,
+        "words_last": words - 1,
+        "exponent": piece.exponent,
+        "identity": int(piece.identity),
+        "mask": sum(1 << x for x in range(columns.low, columns.high + 1)),
+    }
+
+
+def _taps(piece: _Piece, row: int) -> list[int]:
+    """Entries of the tap table: a valid bit below the weight row."""
+    if piece.identity:
+        return [0 if tap is None else row << 1 | 1 for tap in piece.taps]
+    _, channels, _, width = piece.weight.shape
+    return [
+        0 if tap is None else (row + (tap[0] * width + tap[1]) * channels) << 1 | 1
+        for tap in piece.taps
+    ]
+
+
+def _weight_rows(piece: _Piece, tile: int, c: StreamConfig) -> list[int]:
+    """One tile's rows: tap by tap, a row per channel of the source."""
+    own = piece.weight[tile * c.lanes : (tile + 1) * c.lanes]
+    rows = own[None] if piece.identity else own.transpose(2, 3, 1, 0).reshape(-1, len(own))
+    return [_packed(row.tolist(), c.weight_bits) for row in rows]
+
+
+def _params(layer: Layer, c: StreamConfig) -> list[int]:
+    """Words of L channels: bias, theta, and reset and floor where the core has them."""
+    channels, neuron, bits = layer.shape[0], layer.neuron, c.membrane_bits
+    zeros, never = np.zeros(channels, np.int64), (1 << (bits - 1)) - 1
+    vectors = [layer.bias, zeros + never if neuron is None else neuron.theta]
+    if c.resets:
+        vectors.append(zeros if neuron is None else neuron.reset)
+    if c.floors:
+        floor = None if neuron is None else neuron.floor
+        vectors.append(zeros - never - 1 if floor is None else floor)
+    missing = np.zeros((-channels % c.units, len(vectors)), np.int64)
+    missing[:, 1] = never  # channels that do not exist never spike
+    table = np.concatenate((np.stack(vectors, axis=1), missing))
+    return [
+        _packed(table[i : i + c.units].ravel().tolist(), bits)
+        for i in range(0, len(table), c.units)
+    ]
+
+
+def _packed(values: list[int], bits: int) -> int:
+    return sum((value & ((1 << bits) - 1)) << (bits * i) for i, value in enumerate(values))

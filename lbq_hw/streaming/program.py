@@ -1,0 +1,108 @@
+"""What the memories of a streaming core hold for one network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw.isa.record import SLICE
+from lbq_hw.network import Input
+from lbq_hw.numeric import Integers
+from lbq_hw.streaming import records
+from lbq_hw.streaming.config import StreamConfig
+from lbq_hw.streaming.records import StreamRegion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensor:
+    """Levels in memory: its first word, its map's first row, its planes."""
+
+    shape: tuple[int, int, int]
+    base: int
+    map: int
+    planes: int
+
+    def words(self, lanes: int) -> int:
+        """Per pixel."""
+        return -(-self.shape[0] // lanes) * self.planes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StreamProgram:
+    """A network, made ready for one core; it has no number of steps.
+
+    Members: `image`, the entries of every region that a step does not change; `tensors` by name;
+    `logits`, the first word of the readout's membranes, and their `shape` (K, H, W); `proven`, the
+    steps after which a membrane might leave its width, which the core then reports: None if none
+    ever does.
+    """
+
+    name: str
+    config: StreamConfig
+    input: Input
+    image: Mapping[StreamRegion, Sequence[int]]
+    tensors: Mapping[str, Tensor]
+    logits: int
+    shape: tuple[int, int, int]
+    proven: int | None
+
+    def events(self, frame: NDArray[np.uint8]) -> list[int]:
+        """Words for EVENTS: all planes of every pixel that is not empty, of one raw frame
+        ``(C, H, W)``.
+        """
+        levels = self.input.quantize(frame[None, None])[0, 0].astype(np.int64)
+        bits = np.arange(len(levels))[:, None, None]
+        values = [((levels >> p & 1) << bits).sum(axis=0) for p in range(self.input.bits)]
+        rows, columns = np.nonzero(levels.any(axis=0))
+        return [
+            records.event_word(x, y, plane, int(value[y, x]))
+            for y, x in zip(rows.tolist(), columns.tolist(), strict=True)
+            for plane, value in enumerate(values)
+        ]
+
+    @property
+    def logit_words(self) -> int:
+        """Words of the readout's membranes, which follow each other."""
+        classes, height, width = self.shape
+        return height * width * -(-classes // self.config.units)
+
+    def read_logits(self, words: Sequence[int]) -> Integers:
+        """Logits out of the words of the readout's membranes, in the order of golden's."""
+        c, (classes, height, width) = self.config, self.shape
+        bits = c.membrane_bits
+        values = [
+            (word >> (bits * unit) & ((1 << bits) - 1)) for word in words for unit in range(c.units)
+        ]
+        signed = [value - (value >> (bits - 1) << bits) for value in values]
+        pixels = np.array(signed, np.int64).reshape(height, width, -1)[..., :classes]
+        return np.moveaxis(pixels, -1, 0).ravel()
+
+    def read_levels(
+        self, name: str, maps: Sequence[int], words: Sequence[int]
+    ) -> NDArray[np.uint8]:
+        """A tensor ``(C, H, W)`` out of its map's rows and its level words."""
+        tensor, lanes = self.tensors[name], self.config.lanes
+        channels, height, width = tensor.shape
+        planes, count = tensor.planes, tensor.words(lanes)
+        levels = np.zeros(tensor.shape, np.uint8)
+        for y, x in np.ndindex(height, width):
+            if maps[y] >> x & 1:
+                pixel = words[(y * width + x) * count :][:count]
+                for c in range(channels):
+                    tile, lane = divmod(c, lanes)
+                    bits = (pixel[tile * planes + p] >> lane & 1 for p in range(planes))
+                    levels[c, y, x] = sum(bit << p for p, bit in enumerate(bits))
+        return levels
+
+    def writes(self) -> list[tuple[int, list[int]]]:
+        """Addresses and 32-bit words that bring the program into a core."""
+        found = []
+        for region, entries in self.image.items():
+            parts = records.slices(self.config, region)
+            for entry, value in enumerate(entries):
+                words = [value >> (SLICE * part) & ((1 << SLICE) - 1) for part in range(parts)]
+                found.append((records.address(self.config, region, entry), words))
+        return found
