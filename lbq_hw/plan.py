@@ -139,7 +139,8 @@ def _line(network: Network, board: str, found: SizedCore | Refusal) -> dict[str,
     memory = "external" if core.external else "internal"
     taken = (None, None) if guess is None else (guess.luts, guess.block_rams)
     line = line_of(boards.find(board), found.clock_hz)
-    made = estimate.expected_traffic(network, core, opening=found.opening)
+    pace = line.pace(found.opening, clock_hz=found.clock_hz, cycles=found.cycles)
+    made = estimate.expected_traffic(network, core, pace=pace)
     sizes = (core.lanes, memory, found.clock_hz, *taken, found.cycles, found.seconds)
     sizes += (line.baud, line.busy(made), 1 / line.seconds(made, found.seconds))
     return dict(zip(_FIELDS, (board, True, [], *sizes), strict=True))
@@ -180,7 +181,8 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
     means = cycles.means(found, adders=config.adders)
     opening = None if sized is None else sized.opening
     line = line_of(board, clock_hz)
-    made = estimate.traffic(program, job.images.raw[0], opening=opening)
+    pace = line.pace(opening, clock_hz=clock_hz, cycles=means["cycles"])
+    made = estimate.traffic(program, job.images.raw[0], pace=pace)
     return {
         "model": job.network.name,
         "board": board.name,

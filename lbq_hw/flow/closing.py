@@ -126,13 +126,14 @@ def results(job: Job) -> list[Row]:
 def _rates(job: Job, cycles: Row) -> list[Row]:
     """Images per second, as a host sees them at the board's highest rate, and of the core."""
     line = line_of(job.board, job.clock_hz)
-    made = estimate.traffic(job.program, opening=job.opening)
-    seconds = [
-        None if count is None else count / job.clock_hz
-        for count in (cycles.estimate, cycles.result)
-    ]
-    seen = [None if core is None else 1 / line.seconds(made, core) for core in seconds]
-    core = [None if each is None else 1 / each for each in seconds]
+    seen: list[float | None] = [None, None]
+    core: list[float | None] = [None, None]
+    for column, count in enumerate((cycles.estimate, cycles.result)):
+        if count is not None:
+            pace = line.pace(job.opening, clock_hz=job.clock_hz, cycles=count)
+            seconds = count / job.clock_hz
+            made = estimate.traffic(job.program, pace=pace)
+            seen[column], core[column] = 1 / line.seconds(made, seconds), 1 / seconds
     return [
         Row(name=name, estimate=values[0], result=values[1], available=None)
         for name, values in ((f"{SEEN} at {line.baud:,} baud", seen), (ALONE, core))
@@ -200,14 +201,15 @@ def _answers(job: Job, macs: int) -> facts.Answers | None:
 
 def _link(job: Job) -> facts.Link:
     line = line_of(job.board, job.clock_hz)
-    made = estimate.traffic(job.program, job.images.raw[0], opening=job.opening)
+    cycles = job.json("simulate.json")["cycles"]
+    pace = line.pace(job.opening, clock_hz=job.clock_hz, cycles=cycles)
+    made = estimate.traffic(job.program, job.images.raw[0], pace=pace)
     return facts.Link(
         baud=line.baud,
         latency=line.latency,
         bytes=made.bytes,
         turns=made.turns,
-        door=made.door,
-        queue=made.queue,
+        overlapped=made.overlapped,
     )
 
 

@@ -21,7 +21,7 @@ FRAME_BYTES = REQUEST_BYTES + link.CRC_BYTES + 1
 ATTEMPTS = 6
 """Times that the pixels of an input are sent, at most."""
 SPARE = 1.25
-"""A line this much slower than the core never brings pixels that have no place."""
+"""After this much of the time of the longest run, the core is done for certain."""
 CHECK = 8  # cycles that the link takes for the CRC of a byte
 WORD = 7  # and to write a word
 
@@ -38,13 +38,75 @@ class FailedError(RuntimeError):
     """A run ended with an error, which the core's registers tell."""
 
 
+def requests(opening: Opening, words: NDArray[np.uint32]) -> list[Request]:
+    """The frames of an input: its pixels, and the read of its result."""
+    parts = [words[first : first + size].tolist() for first, size in cuts(0, len(words))]
+    return [
+        *(
+            Request(sequence=0, command=Command.WRITE, address=DOOR, data=(*part,))
+            for part in parts
+        ),
+        Request(sequence=0, command=Command.READ, address=DOOR | CYCLES, words=opening.results + 2),
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How soon frames follow each other: a frame that is complete before the core is done with the
+    one before it would be dropped.
+
+    Parameters: `cycles` of a run, of the longest one so far; None if nothing is known.
+    """
+
+    opening: Opening
+    clock_hz: int
+    baud: int
+    cycles: float | None
+
+    @property
+    def streams(self) -> bool:
+        """Whether inputs follow each other without waiting for results.
+
+        With a queue they do where the line is slower than the core. Without one, idle bytes make up
+        for a run, unless a turn on the line takes less time than they do.
+        """
+        if self.cycles is None:
+            return False
+        words = self.opening.pixels.words
+        sent = 4 * words + (len(cuts(0, words)) + 1) * FRAME_BYTES
+        run = self.cycles + self._spread * words
+        return sent * self._byte > (SPARE if self.opening.queue else SPARE - 1) * run
+
+    def idle(self, before: Request, request: Request) -> int:
+        """Bytes that mean nothing, between two frames."""
+        return max(0, ceil(self._busy(before) / self._byte) - len(request.encode()) + 1)
+
+    @property
+    def _byte(self) -> float:
+        """Cycles of a byte on the line."""
+        return link.BYTE_BITS * self.clock_hz / self.baud
+
+    @property
+    def _spread(self) -> int:
+        return self.opening.pixels.spread_cycles  # for a word of pixels
+
+    def _busy(self, request: Request) -> float:
+        """The cycles from a request's last byte to the end of its answer, at most."""
+        count, queued = len(request.data), self.opening.queue > 0
+        answer = self._byte * (REPLY_BYTES + link.CRC_BYTES + 1)
+        check = CHECK * (4 * count + FRAME_BYTES)
+        if request.command == Command.WRITE:
+            return answer + check + count * (WORD + (0 if queued else self._spread))
+        run = 0 if queued else (self.cycles or 0) + self._spread
+        return SPARE * (answer + check + 4 * self._byte * request.words + run)
+
+
 class Stream:
     """Sends inputs as words of pixels, and gives their results in order.
 
-    Where the line is slower than the core, inputs follow each other without a pause. Where the core
-    is slower, the pixels of an input are sent once they have a place for certain: while the one
-    before it runs, if the core has a queue, or else after that. A result that was lost on its way
-    is computed again.
+    Inputs follow each other without waiting for results where `Pace` says so. Else the pixels of an
+    input are sent once they have a place for certain: while the one before it runs, if the core has
+    a queue, or else after that. A result that was lost on its way is computed again.
 
     Parameters: `clock_hz` of the core; `most`, the most cycles of a run.
     """
@@ -54,7 +116,6 @@ class Stream:
     ) -> None:
         self._line, self._opening = line, opening
         self._clock_hz, self._most = clock_hz, most
-        self._spread = opening.pixels.spread_cycles  # for a word of pixels
         self._ahead = 2 if opening.queue else 1
         self._cycles: int | None = None
         self._sent: deque[NDArray[np.uint32]] = deque()
@@ -81,7 +142,8 @@ class Stream:
 
     def _session(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Result | None]:
         """Results in order, until one is lost: None."""
-        longest = (self._most + self._spread * self._opening.pixels.words) / self._clock_hz
+        pixels = self._opening.pixels
+        longest = (self._most + pixels.spread_cycles * pixels.words) / self._clock_hz
         answers = self._line.stream(self._spaced(self._asked(waiting)), longest=longest)
         for number, data in enumerate(answers, 1):
             if data is None or data[1] % (1 << NUMBER_BITS) != number % (1 << NUMBER_BITS):
@@ -93,17 +155,15 @@ class Stream:
 
     def _asked(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Asked]:
         """Pixels of inputs, and reads of their results behind those of the inputs after them."""
-        late, number = self._ahead - 1, 0
+        late: deque[Request] = deque()
         for number, words in enumerate(chain([*self._sent], self._kept(waiting)), 1):
-            needs = 0 if self._streams() else max(0, number - self._ahead)
-            for first, size in cuts(0, len(words)):
-                part = tuple(words[first : first + size].tolist())
-                request = Request(sequence=0, command=Command.WRITE, address=DOOR, data=part)
-                yield Asked(request=request, needs=needs)
-            if number > late:
-                yield Asked(request=self._read())
-        for _ in range(min(late, number)):
-            yield Asked(request=self._read())
+            needs = 0 if self._pace.streams else max(0, number - self._ahead)
+            *writes, read = requests(self._opening, words)
+            yield from (Asked(request=write, needs=needs) for write in writes)
+            late.append(read)
+            if len(late) == self._ahead:
+                yield Asked(request=late.popleft())
+        yield from (Asked(request=read) for read in late)
 
     def _kept(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
         """Inputs, each of which is kept until its result is there."""
@@ -111,38 +171,19 @@ class Stream:
             self._sent.append(words)
             yield words
 
-    def _read(self) -> Request:
-        return Request(
-            sequence=0,
-            command=Command.READ,
-            address=DOOR | CYCLES,
-            words=self._opening.results + 2,
-        )
-
-    def _streams(self) -> bool:
-        """Whether the line is known to be slower than the core."""
-        if self._cycles is None:
-            return False
-        words = self._opening.pixels.words
-        sent = 4 * words + (len(cuts(0, words)) + 1) * FRAME_BYTES
-        line = sent * link.BYTE_BITS / self._line.baud
-        return line > SPARE * (self._cycles + self._spread * words) / self._clock_hz
-
     def _spaced(self, asked: Iterable[Asked]) -> Iterator[Asked]:
-        """Requests with idle bytes, so that none is complete before the one before it is done."""
-        byte = link.BYTE_BITS * self._clock_hz / self._line.baud  # cycles
-        busy = 0.0
+        """Requests, with idle bytes between them, unless one waits for the answer before it."""
+        before: Request | None = None
         for one in asked:
-            size = len(one.request.encode())
-            yield replace(one, idle=max(0, ceil(busy / byte) - size + 1))
-            busy = self._cycles_of(one.request, byte)
+            waits = before is None or (before.command == Command.READ and one.needs)
+            yield one if waits else replace(one, idle=self._pace.idle(before, one.request))
+            before = one.request
 
-    def _cycles_of(self, request: Request, byte: float) -> float:
-        """The cycles from a request's last byte to the end of its answer, at most."""
-        count, queued = len(request.data), self._opening.queue > 0
-        answer = byte * (REPLY_BYTES + link.CRC_BYTES + 1)
-        check = CHECK * (4 * count + FRAME_BYTES)
-        if request.command == Command.WRITE:
-            return answer + check + count * (WORD + (0 if queued else self._spread))
-        run = 0 if queued else (self._cycles or 0) + self._spread
-        return SPARE * (answer + check + 4 * byte * request.words + run)
+    @property
+    def _pace(self) -> Pace:
+        return Pace(
+            opening=self._opening,
+            clock_hz=self._clock_hz,
+            baud=self._line.baud,
+            cycles=self._cycles,
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ from lbq_hw.compiler import Program
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.host.device import Device
-from lbq_hw.host.door import FRAME_BYTES, SPARE
-from lbq_hw.host.frames import STUFFED, cuts
+from lbq_hw.host.door import Pace, requests
 from lbq_hw.host.meter import Meter
 from lbq_hw.host.rates import possible
 from lbq_hw.isa.door import Opening
@@ -30,17 +30,15 @@ LATENCY = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What an image costs on the line: its `bytes`, which go one after the other, frames and
-    escapes included, and its `turns`, the answers without which the host does not go on.
+    """What an image costs on the line: its `bytes`, which go one after the other, frames, escapes
+    and idle ones included, and its `turns`, the answers without which the host does not go on.
 
-    Through a core's `door`, inputs follow each other while the line is slower than the core, and
-    the slower of the two decides; with a `queue` behind it, always. Else line and core take turns.
+    Where line and core are `overlapped`, the slower of the two decides; else they take turns.
     """
 
     bytes: int
     turns: int
-    door: bool = False
-    queue: bool = False
+    overlapped: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +52,16 @@ class Line:
         """Seconds of an image on the line."""
         return BYTE_BITS * traffic.bytes / self.baud + traffic.turns * self.latency
 
+    def pace(self, opening: Opening | None, *, clock_hz: int, cycles: float | None) -> Pace | None:
+        """That of a core's door, if it has one; `cycles`: those of a run."""
+        if opening is None:
+            return None
+        return Pace(opening=opening, clock_hz=clock_hz, baud=self.baud, cycles=cycles)
+
     def seconds(self, traffic: Traffic, core_seconds: float) -> float:
         """Seconds from image to image, as the host sees them; the core computes `core_seconds`."""
         on_line = self.busy(traffic)
-        if traffic.queue or (traffic.door and on_line > SPARE * core_seconds):
-            return max(on_line, core_seconds)
-        return on_line + core_seconds + (self.latency if traffic.door else 0)
+        return max(on_line, core_seconds) if traffic.overlapped else on_line + core_seconds
 
 
 def best_line(
@@ -71,22 +73,24 @@ def best_line(
 
 
 def traffic(
-    program: Program, raw: NDArray[np.uint8] | None = None, *, opening: Opening | None = None
+    program: Program, raw: NDArray[np.uint8] | None = None, *, pace: Pace | None = None
 ) -> Traffic:
-    """What an image costs; of a `raw` one with the escapes in it, else the fewest bytes.
+    """What an image costs; of a `raw` one with the escapes in it, else of a black one.
 
-    Repeats, further looks at whether the core is done and pauses of the host come on top. With an
-    `opening`, the pixels travel once, and a read of the result follows; answers come beside them.
+    Repeats, further looks at whether the core is done and pauses of the host come on top. At the
+    `pace` of a door, the pixels travel once, and a read of the result follows.
     """
     if raw is None:
         frames = () if program.input.static else (program.timesteps,)
         raw = np.zeros((*frames, *program.input.shape), np.uint8)
-    if opening is not None:
-        words = program.pixel_words(raw)
-        data = words.astype("<u4").tobytes()
-        sent = len(data) + (len(cuts(0, len(words))) + 1) * FRAME_BYTES
-        escapes = sum(data.count(byte) for byte in STUFFED)
-        return Traffic(bytes=sent + escapes, turns=0, door=True, queue=opening.queue > 0)
+    if pace is not None:
+        sent = requests(pace.opening, program.pixel_words(raw))
+        count = sum(len(request.encode()) for request in sent)
+        count += sum(
+            pace.idle(*each) for each in pairwise([sent[-1], *sent] if pace.streams else sent)
+        )
+        overlapped = pace.streams or pace.opening.queue > 0
+        return Traffic(bytes=count, turns=int(not overlapped), overlapped=overlapped)
     meter = Meter(program.config)
     device = Device(meter, program, most=(0,))
     before = meter.count + meter.escapes, meter.turns
@@ -94,8 +98,6 @@ def traffic(
     return Traffic(bytes=meter.count + meter.escapes - before[0], turns=meter.turns - before[1])
 
 
-def expected_traffic(
-    network: Network, config: CoreConfig, *, opening: Opening | None = None
-) -> Traffic:
+def expected_traffic(network: Network, config: CoreConfig, *, pace: Pace | None = None) -> Traffic:
     """The same of a network for which no program has been made yet."""
-    return traffic(Program.of(draft(network, config), config, b""), opening=opening)
+    return traffic(Program.of(draft(network, config), config, b""), pace=pace)

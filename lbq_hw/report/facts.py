@@ -143,15 +143,14 @@ class Link:
     """The serial line at the highest rate of the board: what it carries from image to image.
 
     `turns` are answers for which the host waits, each for up to `latency` seconds in the USB
-    bridge. `door` and `queue` are those of `Traffic`.
+    bridge. While line and core are `overlapped`, the slower of the two decides.
     """
 
     baud: int
     bytes: int
     turns: int = 0
     latency: float = 0.0
-    door: bool = False
-    queue: bool = False
+    overlapped: bool = False
 
     @property
     def seconds(self) -> float:
@@ -168,7 +167,7 @@ class Link:
 
     @property
     def _traffic(self) -> Traffic:
-        return Traffic(bytes=self.bytes, turns=self.turns, door=self.door, queue=self.queue)
+        return Traffic(bytes=self.bytes, turns=self.turns, overlapped=self.overlapped)
 
 
 @dataclass(frozen=True, kw_only=True)

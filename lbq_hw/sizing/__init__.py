@@ -183,8 +183,10 @@ class _Ask:
 
     def seconds(self, core: SizedCore) -> float:
         """From image to image, as a host sees it through the core's door."""
-        made = expected_traffic(self.network, core.config, opening=core.opening)
-        return door.line_of(self.board, core.clock_hz).seconds(made, core.seconds)
+        line = door.line_of(self.board, core.clock_hz)
+        pace = line.pace(core.opening, clock_hz=core.clock_hz, cycles=core.cycles)
+        made = expected_traffic(self.network, core.config, pace=pace)
+        return line.seconds(made, core.seconds)
 
     def _taken(self, config: CoreConfig | None) -> Estimate:
         patches, word = None, _LEAST_WORD
