@@ -175,8 +175,9 @@ class Stream:
         """Requests, with idle bytes between them, unless one waits for the answer before it."""
         before: Request | None = None
         for one in asked:
-            waits = before is None or (before.command == Command.READ and one.needs)
-            yield one if waits else replace(one, idle=self._pace.idle(before, one.request))
+            waits = one.needs > 0 and before is not None and before.command == Command.READ
+            idle = 0 if before is None or waits else self._pace.idle(before, one.request)
+            yield replace(one, idle=idle)
             before = one.request
 
     @property
