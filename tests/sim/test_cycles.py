@@ -72,7 +72,7 @@ def test_every_counter_of_random_networks_is_predicted(shape: Shape, first: int)
     assert_equal(shared_core(shape), range(first, first + 5))
 
 
-@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+@pytest.mark.parametrize("shape", [NARROW, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
 def test_every_counter_is_predicted_where_weights_fill_a_chip(shape: Shape) -> None:
     assert_equal(spread_core(shape), range(10))
 

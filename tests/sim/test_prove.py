@@ -29,6 +29,11 @@ needs_icebox = pytest.mark.skipif(
 START, SETTLE, EDGES = 4000, 12, 300
 
 
+def slow(*values: int) -> Any:
+    """A case that CI leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 def run(folder: Path, *texts: str) -> list[str]:
     """Lines that a bench of these texts prints."""
     (folder / "bench.v").write_text("".join(texts), encoding="utf-8")
@@ -159,7 +164,7 @@ def test_an_ice40_single_port_ram_writes_by_nibbles(tmp_path: Path) -> None:
 
 
 @needs_icarus
-@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3), (4, 2), (2, 1), (1, 0)])
+@pytest.mark.parametrize(("width", "low"), [(18, 4), (4, 2), slow(9, 3), slow(2, 1), slow(1, 0)])
 def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_path: Path) -> None:
     """Port A writes, and reads what was there before; port B reads another word."""
     rng = np.random.default_rng(width)
@@ -200,7 +205,7 @@ def test_an_ecp5_block_ram_is_a_memory_in_every_width(width: int, low: int, tmp_
 
 @needs_icarus
 @pytest.mark.parametrize("family", ["ecp5", "gowin"])
-@pytest.mark.parametrize(("width", "low"), [(36, 5), (18, 4), (9, 3), (4, 2), (1, 0)])
+@pytest.mark.parametrize(("width", "low"), [(36, 5), (4, 2), slow(18, 4), slow(9, 3), slow(1, 0)])
 def test_a_block_ram_writes_36_bits_by_bytes(
     family: str, width: int, low: int, tmp_path: Path
 ) -> None:
@@ -356,7 +361,7 @@ def test_a_flip_flop_that_starts_otherwise_is_refused(tmp_path: Path) -> None:
 
 
 @needs_icarus
-@pytest.mark.parametrize(("width", "low"), [(18, 4), (9, 3), (4, 2), (2, 1), (1, 0)])
+@pytest.mark.parametrize(("width", "low"), [(18, 4), (4, 2), slow(9, 3), slow(2, 1), slow(1, 0)])
 def test_a_gowin_block_ram_of_two_ports_is_a_memory(width: int, low: int, tmp_path: Path) -> None:
     """Port A writes, and shows what it writes; port B reads another word while it is selected."""
     rng = np.random.default_rng(width)
