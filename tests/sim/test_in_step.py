@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from simulators import CACHE, digits, needs_verilator
@@ -15,7 +15,7 @@ from lbq_hw.compiler import smallest_for
 from lbq_hw.host.estimate import Line, traffic
 from lbq_hw.host.line import LinkError
 from lbq_hw.package import Package
-from lbq_hw.sim import board
+from lbq_hw.sim import board, in_step
 from lbq_hw.sim.in_step import WAIT, InStep
 from lbq_hw.sim.seen import Seen, seen
 
@@ -33,11 +33,19 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Package:
         config=smallest_for(digits(), lanes=4, word=32), model=zoo.find("digits"),
         clock_hz=CLOCK_HZ, baud=BAUD, baked=True, bitstream=None,
     )  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built(packed: Package) -> Iterator[None]:
+    """Build the board once: each simulation would make its Verilog anew, to look for its build."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "board.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        board.build(made, cache=CACHE)
-    return made
+        program = board.build(packed, cache=CACHE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_step, "build", lambda *_, **__: program)
+        yield
 
 
 @pytest.fixture(scope="module")

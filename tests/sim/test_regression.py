@@ -33,7 +33,14 @@ SIMULATORS_HERE = [
 ]
 
 
-@pytest.mark.parametrize("bench", BENCHES)
+# The whole core under Icarus takes a minute; a small network has its own test below.
+LARGE = ("accelerator",)
+
+
+@pytest.mark.parametrize(
+    "bench",
+    [pytest.param(b, marks=pytest.mark.slow) if b in LARGE else b for b in BENCHES],
+)
 @pytest.mark.parametrize("simulator", SIMULATORS_HERE)
 def test_a_bench_passes(simulator: str, bench: str) -> None:
     run = run_bench(bench, simulator=simulator).run
