@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -46,17 +46,20 @@ _RANGES = {
     "floors": (0, 1),
     "external": (0, 32),
     "pairs": (0, 1),
+    "narrow": (0, (1 << numeric.MAX_WEIGHT_BITS) - 1),
     "partial_words": (0, 1 << 16),
     "partial_bits": (0, 32),
     "fifo_depth": (3, 1 << 12),
     "counters": (1, 7),
     "counter_bits": (8, 40),
 }
-_LATER = ("floors",)
+_LATER = ("floors", "narrow")
 _FORMER = {"stacks": 0}
 _POWERS = ("lanes", "word", "summary", "units")
 LEAST_PAIR_LANES = 16
 """Lanes from which on a core may have pairs: half of a word is then whole bytes."""
+MOST_NARROW = 3
+"""Widths, beside its own, that the weight rows of a core's tape may have."""
 SPREAD_WEIGHT_BITS = 1 << 20
 """Bits of on-chip weights beyond which a core is spread: an iCE40 UltraPlus has as many."""
 
@@ -83,6 +86,11 @@ def address_bits(size: int) -> int:
 def granule_bits(lanes: int) -> int:
     """G: bits of a plane word that a core with these lanes writes together."""
     return min(8, lanes)
+
+
+def narrow_mask(widths: Iterable[int]) -> int:
+    """The field `narrow` of a core whose tape may have rows of these widths."""
+    return sum(1 << bits for bits in widths)
 
 
 def largest(field: str) -> int:
@@ -117,7 +125,8 @@ class CoreConfig:
     External memory: `external`, bits of its words, 16 or 32 (0: the core has none). A core with
     external memory is spread, with W = P and `partial_words` of L partial sums of `partial_bits` (a
     multiple of P / L); other cores have no partial sums. `pairs`, 1 if lanes add two weight rows in
-    a cycle, one of an even and one of an odd channel.
+    a cycle, one of an even and one of an odd channel. `narrow`: bit b is 1 if the tape may have
+    weight rows of b bits, fewer than `weight_bits`; of at most three widths.
 
     Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
     alone; `counter_bits`, the width of each, at which it wraps around.
@@ -153,6 +162,7 @@ class CoreConfig:
     floors: int = 0
     external: int = 0
     pairs: int = 0
+    narrow: int = 0
     partial_words: int = 0
     partial_bits: int = 0
     fifo_depth: int = 16
@@ -203,6 +213,13 @@ class CoreConfig:
             )
         if self.pairs and self.weight_rows % 2:
             raise ValueError(f"weight_rows must be even with pairs, not {self.weight_rows!r}")
+        if self.narrow and not self.external:
+            raise ValueError(f"narrow must be 0 without external memory, not {self.narrow!r}")
+        if narrow_mask(self.narrow_bits) != self.narrow or len(self.narrow_bits) > MOST_NARROW:
+            raise ValueError(
+                f"narrow must have at most {MOST_NARROW} bits set, from bit 2 to the bit before "
+                f"weight_bits ({self.weight_bits}), not {self.narrow!r}"
+            )
         if self.external and self.layers & (self.layers - 1):
             raise ValueError(
                 f"layers must be a power of two with external memory, not {self.layers!r}"
@@ -235,6 +252,15 @@ class CoreConfig:
     def adders(self) -> int:
         """Weights that can be added in one cycle: one in each lane, or two with pairs."""
         return self.lanes * (1 + self.pairs)
+
+    @property
+    def narrow_bits(self) -> tuple[int, ...]:
+        """Weight bits, fewer than `weight_bits`, that rows of the tape may have, the most first."""
+        return tuple(bits for bits in range(self.weight_bits - 1, 1, -1) if self.narrow >> bits & 1)
+
+    def row_bits(self, bits: int) -> int:
+        """Weight bits of the rows that have weights of `bits` on the tape: the fewest that do."""
+        return min((have for have in self.narrow_bits if have >= bits), default=self.weight_bits)
 
     @property
     def capacity(self) -> int:

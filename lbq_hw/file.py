@@ -30,7 +30,7 @@ from lbq_hw.network.manifest import (
     Tensors,
     build,
     compact_json,
-    convolution_weights,
+    convolution_bits,
     describe,
     unique,
 )
@@ -66,6 +66,7 @@ _NEEDS: tuple[tuple[str, int, Callable[[Network], bool]], ...] = (
     ("a full_scale of the input needs", 4, lambda network: network.input.full_scale is not None),
     ("class_names need", 4, lambda network: bool(network.class_names)),
     ("held_out needs", 4, lambda network: network.held_out is not None),
+    ("weight_bits of layers need", 4, lambda network: bool(network.narrow_bits)),
 )
 """What needs a version of the format, which one, and whether a network has it."""
 
@@ -127,10 +128,10 @@ def digest(network: Network) -> str:
 def dumps(network: Network) -> bytes:
     """The bytes of the file that `save` writes."""
     manifest, tensors = describe(network)
-    few = network.weight_bits <= packing.MAX_BITS
     packed = {
-        name: Packed(bits=network.weight_bits, shape=tensors[name].shape)
-        for name in (convolution_weights(network) if few else ())
+        name: Packed(bits=bits, shape=tensors[name].shape)
+        for name, bits in convolution_bits(network).items()
+        if bits <= packing.MAX_BITS
     }
     version = max((needed for _, needed, has in _NEEDS if has(network)), default=1)
     data, size = _container(manifest, tensors, packed, version=version)
@@ -218,11 +219,11 @@ def loads(data: bytes, *, source: str = "the data") -> Network:
 
 
 def _check_widths(packed: Mapping[str, Packed], network: Network) -> None:
+    wanted = convolution_bits(network)
     for name, one in packed.items():
-        if one.bits != network.weight_bits:
+        if one.bits != (bits := wanted.get(name, network.weight_bits)):
             raise NetworkError(
-                f"tensor {name!r} is packed to {one.bits} bits, the weights are of "
-                f"{network.weight_bits}"
+                f"tensor {name!r} is packed to {one.bits} bits, the weights are of {bits}"
             )
 
 

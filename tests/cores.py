@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,7 @@ def common_external_core(networks: Sequence[Network], seed: int) -> CoreConfig:
 def _common(cores: Sequence[CoreConfig]) -> CoreConfig:
     needed = [asdict(core) for core in cores]
     sizes = {name: max(core[name] for core in needed) for name in needed[0] if name != "profile"}
+    sizes["narrow"] = reduce(operator.or_, (core["narrow"] for core in needed))
     spread = any(core.spread for core in cores)
     return CoreConfig(**sizes, profile=Profile.SPREAD if spread else cores[0].profile)
 

@@ -38,6 +38,26 @@ def random_network(
     return draw.network(static, timesteps, capacity, weight_bits, layers)
 
 
+def with_narrow_layers(network: Network, seed: int) -> Network:
+    """The same network, of 5 weight bits at least, with layers of fewer: of 2 to 4 bits, some of
+    them, and at least one.
+    """
+    random = np.random.default_rng(seed)
+    bits = max(5, network.weight_bits)
+    count = len(network.layers)
+    drawn = np.where(random.random(count) < 0.6, random.integers(2, 5, count), bits)
+    drawn[random.integers(count)] = random.integers(2, 5)
+    layers = []
+    for layer, own in zip(network.layers, drawn.tolist(), strict=True):
+        limit = numeric.weight_limit(own)
+        paths = tuple(
+            path if path.is_identity else replace(path, weight=path.weight.clip(-limit, limit))
+            for path in layer.paths
+        )
+        layers.append(replace(layer, paths=paths, weight_bits=own if own < bits else None))
+    return replace(network, weight_bits=bits, layers=tuple(layers))
+
+
 def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
     """Levels of every layer with all bits set, which no network emits: the most work there is."""
     return {

@@ -57,14 +57,19 @@ class _LayerPasses:
         self._layer = records.layer_record(config, lowered, output, drafted.network.timesteps)
         self._paths = [records.path_record(config, path) for path in lowered.paths]
         self._params = neurons.params(lowered.layer, lowered.tiles, config)
-        self._weights: NDArray[np.uint32] = weights.slices(lowered.weights, config)
+        self._weights: dict[int, NDArray[np.uint32]] = {}  # slices of all rows, by their bits
 
     def items(self, placed: PlacedPass, *, last: bool) -> Iterator[TapeItem]:
         """Writes of one pass, then PASS; `last`: the program ends after it."""
         for write in placed.writes:
             payload = self._payload(placed, write, last=last)
             yield from tape.writes(
-                self._config, write.region, write.first, payload, after=write.after
+                self._config,
+                write.region,
+                write.first,
+                payload,
+                after=write.after,
+                bits=write.bits,
             )
         yield TapeItem(address=PASS)
 
@@ -84,7 +89,11 @@ class _LayerPasses:
                 words = self._params[tiles.start * lanes : tiles.stop * lanes]
                 return _sliced(words, isa.PARAM.slices(self._config))
             case _:
-                return self._weights[np.asarray(write.rows)].ravel().tolist()
+                bits = self._config.weight_bits if write.bits is None else write.bits
+                if bits not in self._weights:
+                    rows = self._lowered.weights
+                    self._weights[bits] = weights.slices(rows, self._config, bits)
+                return self._weights[bits][np.asarray(write.rows)].ravel().tolist()
 
     def _records(self, record: Record, values: Sequence[Values]) -> list[int]:
         words = [record.encode(self._config, one) for one in values]

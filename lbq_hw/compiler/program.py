@@ -18,7 +18,7 @@ from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, written
 from lbq_hw.isa.pixels import PixelLayout
 from lbq_hw.isa.record import SLICE
-from lbq_hw.isa.regions import Region, weight_slice_lanes
+from lbq_hw.isa.regions import Region, weight_slice_bits
 from lbq_hw.network import INPUT, Input, Shape
 from lbq_hw.numeric import Integers
 
@@ -183,7 +183,7 @@ class Program:
         """Entries of a region, each as one number."""
         bits = SLICE
         if region == Region.WEIGHTS:
-            bits = weight_slice_lanes(self.config) * self.config.weight_bits
+            bits = weight_slice_bits(self.config)
         return [
             sum(word << bits * part for part, word in enumerate(row))
             for row in self.contents.slices()[region].tolist()

@@ -7,7 +7,14 @@ from typing import Any
 from lbq_hw import isa
 from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.needs import rounded
-from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile, largest
+from lbq_hw.config import (
+    MOST_NARROW,
+    SPREAD_WEIGHT_BITS,
+    CoreConfig,
+    Profile,
+    largest,
+    narrow_mask,
+)
 from lbq_hw.network import Network
 from lbq_hw.network.neuron import RULES
 
@@ -50,6 +57,8 @@ def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConf
         "partial_bits": int(external),
         "profile": Profile.SPREAD if external else Profile.STANDARD,
     }
+    if external:
+        least["narrow"] = narrow_mask(network.narrow_bits[-MOST_NARROW:])
     core = CoreConfig(lanes=lanes, **(least | fixed))
     drafted = draft(network, core)
     changes: dict[str, Any] = {}

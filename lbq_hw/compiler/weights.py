@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw.config import CoreConfig
-from lbq_hw.isa.regions import weight_slice_lanes
+from lbq_hw.isa.record import SLICE
+from lbq_hw.isa.regions import row_slices, weight_slice_bits
 from lbq_hw.numeric import Integers
 
 
@@ -50,10 +51,14 @@ def limbs(weight: NDArray[Any], *, lanes: int, weight_bits: int) -> list[tuple[i
     return found
 
 
-def slices(rows: Integers, config: CoreConfig) -> NDArray[np.uint32]:
-    """Weight rows ``(rows, P)`` as the 32-bit slices ``(rows, slices)`` of the host port."""
-    lanes, bits = weight_slice_lanes(config), config.weight_bits
-    codes = (rows & ((1 << bits) - 1)).astype(np.uint32)
-    grouped = codes.reshape(len(codes), -1, lanes)
-    shifts = np.arange(lanes, dtype=np.uint32) * np.uint32(bits)
-    return np.bitwise_or.reduce(grouped << shifts, axis=2)
+def slices(rows: Integers, config: CoreConfig, bits: int) -> NDArray[np.uint32]:
+    """Weight rows ``(rows, P)`` as 32-bit slices ``(rows, slices)``: the lowest `bits` of their
+    weights, one behind the other, in as many bits of a slice as rows of the core use.
+    """
+    used, count = weight_slice_bits(config), row_slices(config, bits)
+    places = np.arange(bits, dtype=np.int16)
+    ones = (rows.astype(np.int16)[..., None] >> places & 1).astype(np.uint8)
+    ones = ones.reshape(len(rows), -1)
+    ones = np.pad(ones, ((0, 0), (0, count * used - ones.shape[1]))).reshape(-1, count, used)
+    whole = np.pad(ones, ((0, 0), (0, 0), (0, SLICE - used)))
+    return np.packbits(whole, axis=2, bitorder="little").view("<u4")[..., 0].astype(np.uint32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions, tape
-from lbq_hw.isa.record import Record
+from lbq_hw.isa.record import SLICE, Record
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
 
@@ -47,10 +47,14 @@ class Contents:
     def write(self, item: TapeItem) -> None:
         """Execute an item that `tape.decode` has given."""
         region, first, part = tape.entry(self.config, item)
+        payload = np.array(item.payload, np.uint32)
+        bits = tape.row_bits(self.config).get(item.address >> regions.SHIFT)
+        if bits is not None and bits < self.config.weight_bits:
+            payload = _widened(self.config, payload, bits)
         flat = self._slices[region].reshape(-1)
         start = first * self._slices[region].shape[1] + part
-        flat[start : start + len(item.payload)] = item.payload
-        end = -(-(start + len(item.payload)) // self._slices[region].shape[1])
+        flat[start : start + len(payload)] = payload
+        end = -(-(start + len(payload)) // self._slices[region].shape[1])
         self.used[region] = max(self.used[region], end)
         if region == Region.WEIGHTS:
             self._weights = None
@@ -108,6 +112,18 @@ class Contents:
         slices = self._slices[region][number].tolist()
         word = sum(value << 32 * part for part, value in enumerate(slices))
         return record.decode(self.config, word & ((1 << record.width(self.config)) - 1))
+
+
+def _widened(config: CoreConfig, payload: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    """Slices of rows of `bits` per weight as those of rows of the core's own width."""
+    used, lanes = regions.weight_slice_bits(config), config.lanes
+    ones = np.unpackbits(payload.astype("<u4").view(np.uint8), bitorder="little")
+    ones = ones.reshape(-1, regions.row_slices(config, bits), SLICE)[..., :used]
+    codes = ones.reshape(len(ones), -1)[:, : lanes * bits].reshape(-1, lanes, bits)
+    sign = np.repeat(codes[..., -1:], config.weight_bits - bits, axis=2)
+    rows = np.concatenate([codes, sign], axis=2).reshape(-1, used)
+    wide = np.pad(rows, ((0, 0), (0, SLICE - used)))
+    return np.packbits(wide, bitorder="little").view("<u4").astype(np.uint32)
 
 
 def written(config: CoreConfig, data: bytes) -> Contents:

@@ -148,6 +148,16 @@ def weight_slice_lanes(config: CoreConfig) -> int:
     return min(lanes, config.lanes)
 
 
+def weight_slice_bits(config: CoreConfig) -> int:
+    """Bits of a 32-bit slice that a weight row uses."""
+    return weight_slice_lanes(config) * config.weight_bits
+
+
+def row_slices(config: CoreConfig, bits: int) -> int:
+    """32-bit slices of a weight row of so many bits per weight, one behind the other."""
+    return -(-config.lanes * bits // weight_slice_bits(config))
+
+
 @lru_cache(maxsize=256)
 def slices(config: CoreConfig) -> Mapping[Region, int]:
     """32-bit slices of one entry, by region.
@@ -159,7 +169,7 @@ def slices(config: CoreConfig) -> Mapping[Region, int]:
     return {
         Region.REGISTERS: 1,
         **{region: isa.TABLES[name].slices(config) for region, name in TABLES.items()},
-        Region.WEIGHTS: config.lanes // weight_slice_lanes(config),
+        Region.WEIGHTS: row_slices(config, config.weight_bits),
         Region.PARAMS: isa.PARAM.slices(config),
         Region.PLANES: -(-config.word // SLICE),
         Region.LOGITS: -(-config.membrane_bits // SLICE),

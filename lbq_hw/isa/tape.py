@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lbq_hw.config import CoreConfig
@@ -29,6 +29,9 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.regions import Region
 
 MAGIC = 0x3254514C  # "LQT2"
+NARROW = (10, 11, 12)
+"""Regions of the addresses of items that write weight rows of fewer bits than the core has: of the
+most of its `narrow_bits` first."""
 HEAD, PASS, END = (number << regions.SHIFT for number in (13, 14, 15))
 """Addresses of the items that write no memory."""
 WRITTEN = (*regions.TABLES, Region.WEIGHTS, Region.PARAMS)
@@ -63,15 +66,35 @@ class TapeItem:
         return data + zlib.crc32(data, zlib.crc32(before)).to_bytes(4, "little")
 
 
+def row_bits(config: CoreConfig) -> Mapping[int, int]:
+    """Weight bits of the rows that an item writes, by the region of its address."""
+    return {Region.WEIGHTS: config.weight_bits} | dict(
+        zip(NARROW, config.narrow_bits, strict=False)
+    )
+
+
 def writes(
-    config: CoreConfig, region: Region, first: int, payload: Sequence[int], *, after: int = 0
+    config: CoreConfig,
+    region: Region,
+    first: int,
+    payload: Sequence[int],
+    *,
+    after: int = 0,
+    bits: int | None = None,
 ) -> Iterator[TapeItem]:
-    """Whole entries of a region from `first` on: one item, or several if there are many slices."""
-    size = regions.slices(config)[region]
+    """Whole entries of a region from `first` on: one item, or several if there are many slices.
+
+    `bits` per weight, of rows that have fewer than the core.
+    """
+    size, number = regions.slices(config)[region], int(region)
+    if bits is not None:
+        size = regions.row_slices(config, bits)
+        number = next(number for number, own in row_bits(config).items() if own == bits)
     step = MOST_SLICES // size
     for entry in range(0, len(payload) // size, step):
+        place = regions.address(config, region, first + entry)
         yield TapeItem(
-            address=regions.address(config, region, first + entry),
+            address=place + (number - region << regions.SHIFT),
             payload=tuple(payload[entry * size : (entry + step) * size]),
             after=after,
         )
@@ -131,7 +154,7 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
             passes += 1
             if passes > MOST_PASSES:
                 raise TapeError(f"a tape must have at most {MOST_PASSES} passes")
-        elif kind not in WRITTEN:
+        elif kind not in (*WRITTEN, *row_bits(config)):
             raise TapeError(f"an item must not have address {item.address:#010x}")
         else:
             _check_place(config, item)
@@ -155,16 +178,25 @@ def check_ends(config: CoreConfig, data: bytes) -> None:
 
 def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:
     """Region, entry and slice of an entry that the payload of an item begins with."""
-    region = Region(item.address >> regions.SHIFT)
+    number = item.address >> regions.SHIFT
+    region = Region.WEIGHTS if number in row_bits(config) else Region(number)
     bits = (regions.slices(config)[region] - 1).bit_length()
     below = item.address & ((1 << regions.SHIFT) - 1)
     return region, below >> bits, below & ((1 << bits) - 1)
 
 
+def entry_slices(config: CoreConfig, item: TapeItem) -> int:
+    """Slices of each entry that an item writes."""
+    number, widths = item.address >> regions.SHIFT, row_bits(config)
+    if number in widths:
+        return regions.row_slices(config, widths[number])
+    return regions.slices(config)[Region(number)]
+
+
 def _check_place(config: CoreConfig, item: TapeItem) -> None:
     """Refuse a payload that leaves its region, or has a part of a weight row or parameter."""
     region, first, part = entry(config, item)
-    size = regions.slices(config)[region]
+    size = entry_slices(config, item)
     end = first * size + part + len(item.payload)
     if part >= size or end > size * regions.entries(config)[region]:
         raise TapeError(

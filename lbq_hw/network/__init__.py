@@ -48,10 +48,10 @@ __all__ = [
 class Network:
     """A checked integer network.
 
-    Members: `input`; `timesteps` T; `weight_bits` of every convolution (identity weights may be
-    wider); `layers` in execution order, the readout last; `meta`, JSON-able facts about its origin;
-    `class_names`, one per class or none; `held_out`, which images of the user's undivided data were
-    not trained on.
+    Members: `input`; `timesteps` T; `weight_bits` of every convolution whose layer does not say
+    that it has fewer (identity weights may be wider); `layers` in execution order, the readout
+    last; `meta`, JSON-able facts about its origin; `class_names`, one per class or none;
+    `held_out`, which images of the user's undivided data were not trained on.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Network:
             type(self.timesteps) is int and 1 <= self.timesteps <= limits.MAX_TIMESTEPS,
             f"timesteps must be an integer of 1..{limits.MAX_TIMESTEPS}, not {self.timesteps!r}",
         )
-        limit = numeric.weight_limit(self.weight_bits)
+        numeric.weight_limit(self.weight_bits)
         require(bool(self.layers), "a network needs at least one layer")
         require(
             len(self.layers) <= limits.MAX_LAYERS,
@@ -86,6 +86,13 @@ class Network:
                 (layer.neuron is None) == last,
                 f"{place}: the last layer, and only it, must have no neuron",
             )
+            own = layer.weight_bits
+            require(
+                own is None or (type(own) is int and 2 <= own < self.weight_bits),
+                f"{place}: weight_bits must be 2 or more and fewer than the network's "
+                f"{self.weight_bits}, or None, not {own!r}",
+            )
+            limit = numeric.weight_limit(self.layer_bits(layer))
             for path in layer.paths:
                 self._check_path(place, layer, path, shapes, limit)
                 self._check_padding(place, path, shapes[path.source])
@@ -163,6 +170,16 @@ class Network:
             per_channel = 1 + (0 if layer.neuron is None else len(layer.neuron.vectors))
             total += sum(path.weight.size for path in layer.paths) + per_channel * layer.shape[0]
         return total
+
+    def layer_bits(self, layer: Layer) -> int:
+        """Weight bits of the convolutions of a layer."""
+        return self.weight_bits if layer.weight_bits is None else layer.weight_bits
+
+    @property
+    def narrow_bits(self) -> tuple[int, ...]:
+        """Weight bits of layers that have fewer than the network, each once, the most first."""
+        found = {layer.weight_bits for layer in self.layers if layer.weight_bits is not None}
+        return tuple(sorted(found, reverse=True))
 
     def source_shape(self, path: Path) -> Shape:
         if path.source == INPUT:

@@ -141,7 +141,8 @@ class Layer:
 
     `shape` is that of the population; `pool` a max-pool on the levels on their way out. `bias` is
     in units of ``2**-fraction_bits``. `scale` (the real value of one accumulator step, per
-    channel) and `gamma` inform reports; nothing is computed from them.
+    channel) and `gamma` inform reports; nothing is computed from them. `weight_bits` of its
+    convolutions, where they have fewer than the network's.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Layer:
     pool: Window | None = None
     scale: NDArray[np.float64] | None = None
     gamma: float | None = None
+    weight_bits: int | None = None
 
     def __post_init__(self) -> None:
         limits.check_layer_name(self.name)

@@ -89,14 +89,14 @@ def describe(network: Network) -> tuple[str, Tensors]:
     return compact_json(manifest), tensors
 
 
-def convolution_weights(network: Network) -> list[str]:
-    """The names of the tensors that hold weights of convolutions: those of `weight_bits` bits."""
-    return [
-        f"{layer.name}/{_weight_name(index)}"
+def convolution_bits(network: Network) -> dict[str, int]:
+    """The bits of the weights of convolutions, by the names of their tensors."""
+    return {
+        f"{layer.name}/{_weight_name(index)}": network.layer_bits(layer)
         for layer in network.layers
         for index, path in enumerate(layer.paths)
         if not path.is_identity
-    ]
+    }
 
 
 def _weight_name(index: int) -> str:
@@ -144,7 +144,7 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
         "pool": _describe_window(layer.pool),
         "scale": None if layer.scale is None else put("scale", np.asarray(layer.scale, "<f8")),
         "gamma": None if layer.gamma is None else float(layer.gamma),
-    }
+    } | _given(weight_bits=layer.weight_bits)
 
 
 def _given(**entries: Any) -> dict[str, Any]:
@@ -309,13 +309,14 @@ def build(manifest: str, tensors: Tensors) -> Network:
         "pool": optional(_window),
         "scale": optional(reals),
         "gamma": optional(number),
+        "weight_bits": integer,
     }
     network = {
         "name": string,
         "input": _input,
         "timesteps": integer,
         "weight_bits": integer,
-        "layers": list_of(record(Layer, layer)),
+        "layers": list_of(record(Layer, layer, optional=["weight_bits"])),
         "meta": _meta,
         "class_names": _names,
         "held_out": _held_out,

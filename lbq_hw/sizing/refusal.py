@@ -60,7 +60,7 @@ def _features(config: CoreConfig) -> Iterator[tuple[str, dict[str, int]]]:
         yield _POOLS, {"window": 1}
     if (more := c.weight_bits - FEW_BITS) > 0:
         widths = ("weight_bits", "acc_bits", "membrane_bits")
-        narrow = {name: max(FEW_BITS, getattr(c, name) - more) for name in widths}
+        narrow = {name: max(FEW_BITS, getattr(c, name) - more) for name in widths} | {"narrow": 0}
         yield f"a weight of {c.weight_bits} bits instead of {FEW_BITS}", narrow
 
 
@@ -104,7 +104,7 @@ def _narrow(bits: int) -> Callable[[Layer], Layer]:
     def layer(old: Layer) -> Layer:
         neuron = old.neuron.mapped(less) if old.neuron else None
         paths = tuple(map(path, old.paths))
-        return replace(old, paths=paths, bias=less(old.bias), neuron=neuron)
+        return replace(old, paths=paths, bias=less(old.bias), neuron=neuron, weight_bits=None)
 
     return layer
 

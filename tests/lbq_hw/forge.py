@@ -10,7 +10,7 @@ import numpy as np
 
 from lbq_hw import file, zoo
 from lbq_hw.network import Network
-from lbq_hw.network.manifest import Tensors, convolution_weights, describe
+from lbq_hw.network.manifest import Tensors, convolution_bits, describe
 from lbq_hw.network.packing import Packed
 from tests.networks import random_network
 
@@ -137,7 +137,7 @@ def narrower() -> bytes:
     """A right digest and right tensors, but weights of 4 bits that are packed to 3."""
     text, tensors = describe(few_bits()[0])
     manifest = json.loads(text) | {"weight_bits": 4}
-    names = convolution_weights(few_bits()[0])
+    names = list(convolution_bits(few_bits()[0]))
     few = {name: Packed(bits=3, shape=tensors[name].shape) for name in names}
     return file._container(json.dumps(manifest), tensors, few)[0]
 

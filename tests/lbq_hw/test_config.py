@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lbq_hw.config import CoreConfig, Profile, address_bits, largest
+from lbq_hw.config import CoreConfig, Profile, address_bits, largest, narrow_mask
 
 
 def test_a_config_survives_json() -> None:
@@ -33,6 +33,14 @@ def test_a_core_keeps_the_digest_that_it_had_before_a_field_was_there() -> None:
     assert "floors" not in CoreConfig().to_dict()
     assert CoreConfig(floors=1).to_dict()["floors"] == 1
     assert CoreConfig.from_json(CoreConfig(floors=1).to_json()) == CoreConfig(floors=1)
+    assert "narrow" not in CoreConfig().with_external().to_dict()
+
+
+def test_rows_of_the_tape_have_the_fewest_bits_that_do() -> None:
+    config = CoreConfig(weight_bits=8).with_external(narrow=narrow_mask((6, 3, 2)))
+    assert config.narrow_bits == (6, 3, 2)
+    assert [config.row_bits(bits) for bits in (2, 3, 4, 6, 7, 8)] == [2, 3, 6, 6, 8, 8]
+    assert CoreConfig.from_json(config.to_json()) == config
 
 
 def test_a_core_of_before_is_read_unless_it_has_what_cores_no_longer_have() -> None:
@@ -46,6 +54,15 @@ def test_a_core_of_before_is_read_unless_it_has_what_cores_no_longer_have() -> N
     ("changes", "message"),
     [
         ({"lanes": 2}, "lanes must be between 4 and 256, not 2"),
+        ({"narrow": 4}, "narrow must be 0 without external memory, not 4"),
+        *(
+            (
+                CoreConfig().with_external(weight_bits=6).to_dict() | {"narrow": narrow},
+                "narrow must have at most 3 bits set, from bit 2 to the bit before weight_bits "
+                f"(6), not {narrow}",
+            )
+            for narrow in (1, 2, 64, 60)
+        ),
         ({"lanes": 12}, "lanes must be a power of two, not 12"),
         ({"lanes": 64}, "lanes must be at most word (32), not 64"),
         ({"summary": 64}, "summary must be at most word (32), not 64"),

@@ -357,6 +357,14 @@ def test_a_network_without_a_floor_is_written_as_before_there_were_floors() -> N
 FULL_SCALE = Input(
     shape=(2, 5, 6), static=True, bits=4, shift=4, border=1, border_value=(7, 0), full_scale=240
 )
+
+
+def narrow_layers() -> tuple[Layer, ...]:
+    first, *others = example().layers
+    paths = tuple(dataclasses.replace(p, weight=p.weight.clip(-3, 3)) for p in first.paths)
+    return (dataclasses.replace(first, paths=paths, weight_bits=3), *others)
+
+
 HELD_OUT = HeldOut(data=64 * "a", count=10, indices=(0, 3, 9))
 
 
@@ -368,6 +376,7 @@ HELD_OUT = HeldOut(data=64 * "a", count=10, indices=(0, 3, 9))
         ({"class_names": ("süß", "not süß")}, "class_names need"),
         ({"held_out": HELD_OUT}, "held_out needs"),
         ({"layers": clamped().layers}, "neurons whose membranes have a floor need"),
+        ({"layers": narrow_layers()}, "weight_bits of layers need"),
     ],
 )
 def test_what_a_user_means_makes_a_file_of_version_4(

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cores import common_external_core
-from networks import random_images, random_network
+from networks import random_images, random_network, with_narrow_layers
 from simulators import bench, needs_verilator
 
 from lbq_hw import chips, file, golden
@@ -35,13 +35,15 @@ from lbq_hw.sim.with_memory import Memory
 pytestmark = needs_verilator
 
 SHAPES = (0, 1, 2, 3, 4, 5, 8, 26)  # 3, 8 and 26 have pairs
+MIXED = (43, 35, 41)  # networks with fewer weight bits in some layers; 43 and 41 have pairs
 EACH = 50
 SAMPLE = 6
 
 
 def network_of(shape: int, number: int) -> Network:
     seed = 100 * shape + number
-    return random_network(seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None)
+    network = random_network(seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None)
+    return with_narrow_layers(network, seed) if shape in MIXED else network
 
 
 @cache
@@ -82,15 +84,25 @@ def assert_exact(shape: int, numbers: range) -> None:
     assert larger > len(numbers) // 2  # most have a layer that does not fit at once
 
 
-@pytest.mark.parametrize(("shape", "pairs"), [(0, 0), (3, 1)])
+@pytest.mark.parametrize(("shape", "pairs"), [(0, 0), (MIXED[0], 1)])
 def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles(shape: int, pairs: int) -> None:
     assert core_of(shape)[0].pairs == pairs
     assert_exact(shape, range(SAMPLE))
 
 
+@pytest.mark.parametrize("shape", [0, *MIXED])
+def test_rows_of_fewer_bits_are_on_the_tape_of_networks_that_have_them(shape: int) -> None:
+    config, memory = core_of(shape)
+    assert bool(config.narrow) == (shape in MIXED)
+    for number in range(SAMPLE):
+        program = compile_network(network_of(shape, number), config, timing=memory.timing)
+        regions = {item.address >> 28 for item in tape.decode(config, program.tape)}
+        assert bool(regions & {*tape.NARROW}) == (shape in MIXED)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", SHAPES)
-def test_400_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
+@pytest.mark.parametrize("shape", [*SHAPES, *MIXED])
+def test_550_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
     assert_exact(shape, range(EACH))
 
 

@@ -111,6 +111,8 @@ def test_bits_by_layer_are_trained_and_exported():
     fitted = fit(net(), SPEC, digits("train"), digits("test"), recipe)
     made = integer_network(fitted.model, SPEC)
     assert made.weight_bits == 4
+    assert [layer.weight_bits for layer in made.layers] == [2, None]
+    assert integer_network(fitted.model, SPEC, weight_bits=8).narrow_bits == (2,)
     stem, readout = (int(abs(layer.paths[0].weight).max()) for layer in made.layers)
     assert stem == 1 < readout <= 7
     test = datasets.load("digits", split="test").at(np.arange(100))

@@ -77,8 +77,7 @@ def build(
     violations = [*found.violations, *find_violations(found, spec)]
     if violations:
         raise GraphError(violations)
-    learned = map(learned_bits, found.populations)
-    trained = max((bits for bits in learned if bits is not None), default=None)
+    trained = _most_learned_bits(found)
     bits = weight_bits if weight_bits is not None else trained or DEFAULT_WEIGHT_BITS
     numeric.weight_limit(bits)
     quantized = _each(found, lambda population: quantize(population, spec, bits))
@@ -123,6 +122,19 @@ def build(
     return dataclasses.replace(export, notes=(*root.notes, *notes, *export.notes))
 
 
+def _most_learned_bits(found: Analysis) -> int | None:
+    """The most weight bits that a layer was trained with, None for float weights."""
+    learned = map(learned_bits, found.populations)
+    return max((bits for bits in learned if bits is not None), default=None)
+
+
+def _fewer_bits(own: int | None, bits: int, trained: int | None) -> int | None:
+    """The weight bits of a layer that was trained with fewer than others, and than the network's
+    `bits`; else None.
+    """
+    return own if own is not None and trained is not None and own < min(bits, trained) else None
+
+
 def _build(
     root: Traced,
     found: Analysis,
@@ -140,6 +152,7 @@ def _build(
 ) -> Export:
     """The network with so many fraction bits, compared with its model."""
     border = border_width(found, spec)
+    trained = _most_learned_bits(found)
 
     def layer(population: Population, quantized: Quantized) -> Layer:
         made = integer_layer(
@@ -149,6 +162,7 @@ def _build(
             fraction=0 if counts_spikes(population) else fraction,
             decay_bits=decay_bits,
             max_pool=found.max_pool_of(population.name),
+            weight_bits=_fewer_bits(learned_bits(population), bits, trained),
         )
         return _without_padding(made) if border else made
 

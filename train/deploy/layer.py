@@ -28,10 +28,12 @@ def integer_layer(
     fraction: int,
     decay_bits: int,
     max_pool: Window | None,
+    weight_bits: int | None,
 ) -> Layer:
     """Bias, threshold, reset and decay in the channel's unit: the finished layer.
 
-    A uniform ReLU has the fraction bits with which it is exact.
+    A uniform ReLU has the fraction bits with which it is exact. `weight_bits` are those of the
+    layer, where they are fewer than the network's.
     """
     unit = 2.0**fraction / quantized.scale
     neuron, gamma = None, None
@@ -59,6 +61,7 @@ def integer_layer(
         pool=max_pool,
         scale=quantized.scale,
         gamma=gamma,
+        weight_bits=weight_bits,
     )
 
 

@@ -74,7 +74,7 @@ def quantize(population: Population, spec: InputSpec, bits: int) -> Quantized:
             for weight in weights
         ]
     elif learned is not None and learned <= bits:  # codes of fewer bits fit as they are
-        scale, powers, integers = _learned(parts, weights, bits, spec, finest, shared=shared)
+        scale, powers, integers = _learned(parts, weights, learned, spec, finest, shared=shared)
     else:
         scale, powers, integers = _fitted(weights, bits, finest, shared=shared)
     identities = [weight for weight in weights if weight.ndim == 1]

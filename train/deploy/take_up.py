@@ -88,7 +88,7 @@ def take_up_steps(model: nn.Module, spec: InputSpec, network: Network) -> None:
                 continue
             module = term.origin.module
             assert isinstance(module, Deployed)
-            if module.bits != network.weight_bits:
+            if module.bits != network.layer_bits(layer):
                 continue
             worth = float(level_value(term.origin.levels, spec)[0])
             value = _own(term, scale) * 2.0**path.exponent

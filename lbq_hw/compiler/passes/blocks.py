@@ -107,9 +107,10 @@ def _layer(
         # A static source is read at every timestep.
         repeat = times if source.tensor.frames == 1 else 1
         made = _identity if path.is_identity else _conv
+        bits = None if path.is_identity else config.row_bits(network.layer_bits(layer))
         for block in made(lowered, number, source, block_rows):
             events = repeat * _over(block.events, pool, (height, width)).sum(axis=1)
-            fields = vars(block) | {"events": events}
+            fields = vars(block) | {"events": events, "bits": bits}
             (resident if path.is_identity else blocks).append(Block(**fields))
     return LayerDemand(
         name=layer.name,

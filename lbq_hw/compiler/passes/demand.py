@@ -35,7 +35,8 @@ class Block:
     `pieces`: the RUN records that read it, of `length` bits each; `requests` of one step; `events`
     of each row of the output, all timesteps together. `weights`: its rows in the layer's, for tile
     0; `tile_rows` further for each tile. `limb`: of an identity, the numbers of its PATH
-    record and of its first limb; all limbs share the runs of limb 0.
+    record and of its first limb; all limbs share the runs of limb 0. `bits` per weight on the tape,
+    None for as many as the core has.
     """
 
     pieces: tuple[Piece, ...]
@@ -45,6 +46,7 @@ class Block:
     weights: range
     tile_rows: int = 0
     limb: tuple[int, int] | None = None
+    bits: int | None = None
 
     @property
     def rows(self) -> int:

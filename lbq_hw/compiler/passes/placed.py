@@ -14,7 +14,8 @@ from lbq_hw.isa.regions import Region
 class Write(NamedTuple):
     """`entries` of a region from `first` on, written once `after` passes are done.
 
-    `rows`: of WEIGHTS, which of the layer's weight rows.
+    `rows`: of WEIGHTS, which of the layer's weight rows; `bits` per weight on the tape, None for as
+    many as the core has.
     """
 
     region: Region
@@ -22,6 +23,7 @@ class Write(NamedTuple):
     entries: int
     after: int = 0
     rows: range = range(0)
+    bits: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -132,7 +132,7 @@ class Places:
         for index, slot in slots.items():
             block, after = made.uses[index], self.last_use[slot] + 1
             own = block.of_tile(made.tile)
-            writes.append(Write(Region.WEIGHTS, rows[index], len(own), after, own))
+            writes.append(Write(Region.WEIGHTS, rows[index], len(own), after, own, block.bits))
         return rows, writes
 
     def _neighbours(self, free: Sequence[int], count: int) -> list[int]:
@@ -146,8 +146,10 @@ class Places:
 
     def _schedule(self, writes: Sequence[Write], cycles: int) -> None:
         for write in writes:
-            slices = write.entries * self._slices[write.region]
-            self.schedule.write(Item(slices=slices, after=write.after))
+            size = self._slices[write.region]
+            if write.bits is not None:
+                size = regions.row_slices(self._config, write.bits)
+            self.schedule.write(Item(slices=write.entries * size, after=write.after))
         self.schedule.run(cycles)
 
 

@@ -1,6 +1,6 @@
 """Where the slices of an item of the tape go."""
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -11,7 +11,7 @@ from lbq_hw.isa import regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["TapePlace"]
+__all__ = ["MixedPlace", "TapePlace"]
 
 _WHOLE = (Region.WEIGHTS, Region.PARAMS)
 """Regions of which an item has whole entries."""
@@ -56,13 +56,13 @@ class TapePlace(wiring.Component):
         m = Module()
         c, address = self._config, self.address
         slices, entries = regions.slices(c), regions.entries(c)
-        named = [address[regions.SHIFT :] == kind if kind in tape.WRITTEN else 0 for kind in Region]
+        named = [self._names(kind) if kind in tape.WRITTEN else 0 for kind in Region]
         partway = []
         # All ones behind the last slice of an entry, so that 1 more is the next entry.
         filled = Signal(max((slices[kind] - 1).bit_length() for kind in tape.WRITTEN))
         for kind in tape.WRITTEN:
             part, _ = place(c, address, kind)
-            with m.If(self.named[kind] & (part == slices[kind] - 1)):
+            with m.If(self._is_last(kind, part)):
                 m.d.comb += filled.eq((1 << len(part)) - 1)
             if kind in _WHOLE:
                 partway.append(self.named[kind] & part.any())
@@ -80,3 +80,35 @@ class TapePlace(wiring.Component):
         with m.Elif(self.step):
             m.d.sync += address[:used].eq((address[:used] | filled) + 1)
         return m
+
+    def _names(self, kind: Region) -> Value:
+        """Whether the address names this region."""
+        return self.address[regions.SHIFT :] == kind
+
+    def _is_last(self, kind: Region, part: Value) -> Value:
+        """Whether this is the last slice of an entry of this region."""
+        return self.named[kind] & (part == regions.slices(self._config)[kind] - 1)
+
+
+class MixedPlace(TapePlace):
+    """As `TapePlace`, in a core whose tape has weight rows of fewer bits too."""
+
+    def _names(self, kind: Region) -> Value:
+        if kind != Region.WEIGHTS:
+            return super()._names(kind)
+        numbers = tape.row_bits(self._config)
+        return Cat(self.address[regions.SHIFT :] == number for number in numbers).any()
+
+    def _is_last(self, kind: Region, part: Value) -> Value:
+        if kind != Region.WEIGHTS:
+            return super()._is_last(kind, part)
+        return is_last_of_row(self._config, self.address)
+
+
+def is_last_of_row(config: CoreConfig, address: Value) -> Value:
+    """Whether an address of the tape names the last slice of a weight row, of whatever width."""
+    part, _ = place(config, address, Region.WEIGHTS)
+    return Cat(
+        (address[regions.SHIFT :] == number) & (part == regions.row_slices(config, bits) - 1)
+        for number, bits in tape.row_bits(config).items()
+    ).any()

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.errors import ErrorCode
-from lbq_hw.core.external.tape_place import TapePlace
+from lbq_hw.core.external.tape_place import MixedPlace, TapePlace
 from lbq_hw.core.fabric.contracts import must
 from lbq_hw.isa import tape
 from lbq_hw.isa.record import SLICE
@@ -89,7 +89,8 @@ class TapeReader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.crc = crc = CRC32_ISO_HDLC(len(self.i.payload)).create()
-        m.submodules.place = place = TapePlace(self._config)
+        kind = MixedPlace if self._config.narrow else TapePlace
+        m.submodules.place = place = kind(self._config)
         item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
         first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
         chains = Signal()  # `data` has the CRC of an item, with which that of the next begins

@@ -9,7 +9,7 @@ from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.errors import ErrorCode
 from lbq_hw.core.external.pass_control import PassControl
 from lbq_hw.core.external.tape_reader import TapeReader
-from lbq_hw.core.external.tape_writes import TapeWrites
+from lbq_hw.core.external.tape_writes import MixedWrites, TapeWrites
 from lbq_hw.core.host.registers import error_at_bits
 
 __all__ = ["TapeRunner"]
@@ -45,7 +45,7 @@ class TapeRunner(wiring.Component):
     def __init__(self, config: CoreConfig):
         self._config = config
         self._reader = reader = TapeReader(config)
-        self._writes = writes = TapeWrites(config)
+        self._writes = writes = (MixedWrites if config.narrow else TapeWrites)(config)
         self._control = control = PassControl()
         at_bits = max(address_bits(getattr(config, name)) for name in isa.TABLES)
         given = control.signature.members

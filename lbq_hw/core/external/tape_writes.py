@@ -7,15 +7,17 @@ from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.external.row_expander import RowExpander
+from lbq_hw.core.external.tape_place import is_last_of_row
 from lbq_hw.core.fabric.contracts import at_most_one, must
 from lbq_hw.core.host.addresses import place
 from lbq_hw.core.host.writes import store_params, store_records
 from lbq_hw.core.walk.tables import slice_stream
-from lbq_hw.isa import regions
+from lbq_hw.isa import regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
-__all__ = ["TapeWrites"]
+__all__ = ["MixedWrites", "TapeWrites"]
 
 
 class TapeWrites(wiring.Component):
@@ -68,16 +70,39 @@ class TapeWrites(wiring.Component):
         store_records(m, self.records, **given)
         store_params(m, c, self.params, **given)
 
-        part, entry = place(c, addr, Region.WEIGHTS)
-        used = regions.weight_slice_lanes(c) * c.weight_bits  # bits of a slice
+        _, entry = place(c, addr, Region.WEIGHTS)
+        used = regions.weight_slice_bits(c)
         row = Signal(c.lanes * c.weight_bits, reset_less=True)
         m.d.sync += self.weights.en.eq(0)
-        m.d.comb += self.weights.data.as_value().eq(row)
+        m.d.comb += self.weights.data.as_value().eq(self._expanded(m, row, addr))
         with m.If(written[Region.WEIGHTS]):
             m.d.sync += [
                 row.eq(Cat(row, value[:used])[used:]),
-                self.weights.en.eq(part == regions.slices(c)[Region.WEIGHTS] - 1),
+                self.weights.en.eq(self._is_last(addr)),
                 self.weights.addr.eq(entry),
             ]
         must(m, platform, at_most_one(self.written), "a slice is written to two regions")
         return m
+
+    def _is_last(self, addr):
+        """Whether an address names the last slice of a row."""
+        part, _ = place(self._config, addr, Region.WEIGHTS)
+        return part == regions.slices(self._config)[Region.WEIGHTS] - 1
+
+    def _expanded(self, _m, row, _addr):
+        """The row that is stored, of the slices that were given; the last of them, to `addr`."""
+        return row
+
+
+class MixedWrites(TapeWrites):
+    """As `TapeWrites`, with a `RowExpander` in front of the weight memory."""
+
+    def _is_last(self, addr):
+        return is_last_of_row(self._config, addr)
+
+    def _expanded(self, m, row, addr):
+        m.submodules.expander = expander = RowExpander(self._config)
+        numbers = tape.NARROW[: len(self._config.narrow_bits)]
+        m.d.comb += expander.row.eq(row)
+        m.d.sync += expander.narrow.eq(Cat(addr[regions.SHIFT :] == number for number in numbers))
+        return expander.expanded

@@ -8,7 +8,8 @@ import random
 from core.external.tape_bench import CORE
 from core.harness import Bench
 
-from lbq_hw.core.external.tape_place import TapePlace
+from lbq_hw.config import CoreConfig, narrow_mask
+from lbq_hw.core.external.tape_place import MixedPlace, TapePlace
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 
@@ -40,6 +41,36 @@ def test_steps_go_through_all_slices_of_a_region_and_then_beyond() -> None:
         bits = (regions.slices(CORE)[region] - 1).bit_length()
         partway = [int(whole and address % (1 << bits) > 0) for address in every]
         assert seen["partway"][1 : 1 + len(every)] == partway
+
+
+def test_steps_go_through_all_slices_of_rows_of_every_width() -> None:
+    config = CORE.with_(lanes=32, word=32, channels=32, logits=32, narrow=narrow_mask((6, 4, 3)))
+    for number, bits in tape.row_bits(config).items():
+        count = regions.row_slices(config, bits)
+        every = row_slices_of(config, number, count)
+        place = MixedPlace(config)
+        bench = Bench(place)
+        script = [{"load": 1, "given": every[0]}] + [{"step": 1}] * len(every)
+        signals = {name: getattr(place, name) for name in ("load", "given", "step")}
+        bench.script(signals, script)
+        names = ("address", "named", "exists", "partway")
+        seen = bench.probe(**{name: getattr(place, name) for name in names})
+        bench.run(extra=1)
+        assert seen["address"][1 : 1 + len(every)] == every
+        assert seen["exists"][1 : 2 + len(every)] == [1] * len(every) + [0]
+        assert set(seen["named"][1 : 1 + len(every)]) == {1 << Region.WEIGHTS}
+        partway = [int(part > 0) for _ in range(config.weight_rows) for part in range(count)]
+        assert seen["partway"][1 : 1 + len(every)] == partway
+
+
+def row_slices_of(config: CoreConfig, number: int, count: int) -> list[int]:
+    """Addresses of all weight rows of so many slices, in the region of their width."""
+    first = number - Region.WEIGHTS << regions.SHIFT
+    return [
+        first + regions.address(config, Region.WEIGHTS, entry, part)
+        for entry in range(config.weight_rows)
+        for part in range(count)
+    ]
 
 
 def test_an_address_exists_if_an_item_may_write_it() -> None:

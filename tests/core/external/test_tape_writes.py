@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from amaranth import Value
 from core.external.tape_bench import CORE
 from core.harness import Bench
 
-from lbq_hw.core.external.tape_writes import TapeWrites
+from lbq_hw.compiler.weights import slices as packed
+from lbq_hw.config import narrow_mask
+from lbq_hw.core.external.tape_writes import MixedWrites, TapeWrites
 from lbq_hw.core.walk.tables import Table
-from lbq_hw.isa import PARAM, regions
+from lbq_hw.isa import PARAM, regions, tape
 from lbq_hw.isa.regions import Region
 
 
@@ -67,3 +70,35 @@ def test_rows_are_written_whole_and_all_else_by_the_slice(weight_bits: int) -> N
         for at, which, value in values:
             word = seen["param"][cycle] >> which * config.membrane_bits
             assert (seen["at"][cycle], word & (1 << config.membrane_bits) - 1) == (at, value)
+
+
+@pytest.mark.parametrize(("weight_bits", "widths"), [(4, (3, 2)), (8, (6, 4, 2))])
+def test_rows_of_fewer_bits_are_written_as_wide_as_the_memory(
+    weight_bits: int, widths: tuple[int, ...]
+) -> None:
+    sizes = {"lanes": 16, "word": 16, "channels": 16, "logits": 16, "weight_bits": weight_bits}
+    config = CORE.with_(**sizes, narrow=narrow_mask(widths))
+    source, script, rows = random.Random(weight_bits), [], {}
+    numbers = {bits: number for number, bits in tape.row_bits(config).items()}
+    for _ in range(40):
+        bits = source.choice((weight_bits, *widths))
+        weights = [source.randrange(-(1 << bits - 1), 1 << bits - 1) for _ in range(config.lanes)]
+        entry = source.randrange(config.weight_rows)
+        for part, value in enumerate(packed(np.array([weights]), config, bits)[0].tolist()):
+            script += [{"addr": source.getrandbits(32), "data": 5}] * source.choice([0, 0, 1])
+            address = regions.address(config, Region.WEIGHTS, entry, part)
+            address += numbers[bits] - Region.WEIGHTS << regions.SHIFT
+            script.append({"written": 1 << Region.WEIGHTS, "addr": address, "data": value})
+        mask = (1 << weight_bits) - 1
+        row = sum((weight & mask) << weight_bits * i for i, weight in enumerate(weights))
+        rows[len(script) + 1] = (entry, row)
+    block = MixedWrites(config)
+    bench = Bench(block)
+    bench.script({name: getattr(block, name) for name in ("written", "addr", "data")}, script)
+    seen = bench.probe(
+        row_en=block.weights.en, row_at=block.weights.addr, row=Value.cast(block.weights.data)
+    )
+    bench.run(extra=2)
+    found = {cycle: (seen["row_at"][cycle], seen["row"][cycle])
+             for cycle, enable in enumerate(seen["row_en"]) if enable}  # fmt: skip
+    assert found == rows

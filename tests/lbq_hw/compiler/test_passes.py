@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cores import external_core, random_core
-from networks import random_images, random_network
-from tapes import compiled, drawn, residual_network
+from networks import random_images, random_network, with_narrow_layers
+from tapes import compiled, drawn, execute_and_compare, residual_network
 
 from lbq_hw import file, zoo
 from lbq_hw.compiler import (
@@ -23,6 +23,7 @@ from lbq_hw.compiler import (
     smallest_for,
 )
 from lbq_hw.compiler.passes.blocks import block_rows
+from lbq_hw.config import CoreConfig, narrow_mask
 from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, LayerRecords
@@ -111,6 +112,52 @@ def test_cores_without_external_memory_get_the_same_programs_as_ever() -> None:
         digest.update(json.dumps([*tables, weights.tolist(), bases]).encode())
     expected = "41c54fb26e2e5c73145f4f545256589e0e677cd80e48c690f86f3e272413b77c"
     assert digest.hexdigest() == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_layers_of_fewer_weight_bits_have_narrower_rows_and_compute_the_same(seed: int) -> None:
+    network = with_narrow_layers(drawn(seed)[0], seed)
+    config = external_core(network, seed)
+    assert config.narrow_bits == network.narrow_bits
+    programs = [compiled(network, core) for core in (config, config.with_(narrow=0))]
+    for program in programs:
+        execute_and_compare(network, program, seed)
+    sizes = [
+        sum(len(item.payload) for item in tape.decode(program.config, program.tape))
+        for program in programs
+    ]
+    assert sizes[0] <= sizes[1]
+    bits = {network.layer_bits(layer) for layer in network.layers}
+    written = {
+        tape.row_bits(config)[item.address >> regions.SHIFT]
+        for item in tape.decode(config, programs[0].tape)
+        if item.address >> regions.SHIFT in tape.row_bits(config)
+    }
+    assert bits <= written <= bits | {network.weight_bits}  # those of identities are never narrow
+
+
+def test_a_layer_takes_the_fewest_bits_that_the_core_has_for_it() -> None:
+    network = residual_network()
+    last = network.layers[-1]
+    [path] = last.paths
+    narrow = replace(last, paths=(replace(path, weight=path.weight.clip(-1, 1)),), weight_bits=2)
+    network = replace(network, layers=(*network.layers[:-1], narrow))
+    config = smallest_for(network, lanes=16, word=16, external=16)
+    assert config.narrow_bits == (2,)
+
+    def payload(core: CoreConfig) -> int:
+        made = compiled(network, core)
+        return sum(len(item.payload) for item in tape.decode(core, made.tape))
+
+    rows = last.paths[0].weight.shape[1]  # of 16 weights: 2 slices of 4 bits, or of 3, or 1 of 2
+    widths = ((), (3,), (2,), (3, 2))
+    sizes = [payload(config.with_(narrow=narrow_mask(some))) for some in widths]
+    assert sizes == [sizes[0], sizes[0], sizes[0] - rows, sizes[0] - rows]
+    wide = config.with_(narrow=narrow_mask((3,)))
+    numbers = {
+        item.address >> regions.SHIFT for item in tape.decode(wide, compiled(network, wide).tape)
+    }
+    assert tape.NARROW[0] in numbers  # 2 bits in rows of 3
 
 
 def test_bands_and_tiles_cover_every_layer_once() -> None:

@@ -8,7 +8,7 @@ from tapes import compiled, drawn
 
 from lbq_hw import isa
 from lbq_hw.compiler import weights
-from lbq_hw.config import CoreConfig, Profile
+from lbq_hw.config import CoreConfig, Profile, narrow_mask
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, replay
 from lbq_hw.isa.record import Record
@@ -55,13 +55,31 @@ def test_weight_rows_come_back_as_they_were(bits: int) -> None:
     config = CORE.with_(weight_bits=bits)
     half = 1 << (bits - 1)
     rows = np.random.default_rng(bits).integers(-half, half, (5, 8))
-    payload = tuple(weights.slices(rows, config).ravel().tolist())
+    payload = tuple(weights.slices(rows, config, bits).ravel().tolist())
     made = Contents(config, np.random.default_rng(0))
     before = made.weights()
     made.write(TapeItem(address=regions.address(config, Region.WEIGHTS, 7), payload=payload))
     assert np.array_equal(made.weights()[7:12], rows)
     assert np.array_equal(made.weights()[:7], before[:7])
     assert np.array_equal(made.weights()[12:], before[12:])
+
+
+@pytest.mark.parametrize(("weight_bits", "widths"), [(4, (3, 2)), (8, (6, 5, 2)), (6, (4,))])
+def test_rows_of_fewer_bits_come_back_as_they_were(
+    weight_bits: int, widths: tuple[int, ...]
+) -> None:
+    config = CORE.with_(weight_bits=weight_bits, narrow=narrow_mask(widths))
+    made = Contents(config, np.random.default_rng(0))
+    for bits in widths:
+        half, before = 1 << (bits - 1), made.weights()
+        rows = np.random.default_rng(bits).integers(-half, half, (5, 8))
+        payload = weights.slices(rows, config, bits).ravel().tolist()
+        [item] = tape.writes(config, Region.WEIGHTS, 7, payload, bits=bits)
+        assert [*tape.decode(config, tape.encode(config, [item]))] == [item]
+        made.write(item)
+        assert np.array_equal(made.weights()[7:12], rows)
+        assert np.array_equal(made.weights()[:7], before[:7])
+        assert np.array_equal(made.weights()[12:], before[12:])
 
 
 def test_parameters_and_records_come_back_as_they_were() -> None:

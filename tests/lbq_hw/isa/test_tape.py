@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lbq_hw.config import CoreConfig
+from lbq_hw.config import CoreConfig, narrow_mask
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
@@ -145,6 +145,37 @@ def test_a_part_of_a_row_or_parameter_is_refused(region: Region, part: int, slic
     text = f"an item of {slices} slices at {address:#010x} has a part of an entry"
     with pytest.raises(TapeError, match=f"^{text}$"):
         list(tape.decode(CORE, tape.encode(CORE, [bad])))
+
+
+NARROW = CoreConfig(weight_bits=8, lanes=32).with_external(narrow=narrow_mask((6, 4)))
+"""Rows of 8, 6 and 4 slices."""
+
+
+@pytest.mark.parametrize(
+    ("number", "entry", "part", "slices", "problem"),
+    [
+        (10, 4094, 0, 18, "leaves its region"),
+        (11, 4095, 0, 8, "leaves its region"),
+        (10, 0, 6, 6, "leaves its region"),
+        (10, 0, 0, 8, "has a part of an entry"),
+        (11, 0, 1, 3, "has a part of an entry"),
+        (5, 0, 0, 6, "has a part of an entry"),
+    ],
+)
+def test_rows_of_fewer_bits_come_whole_and_within_their_memory(
+    number: int, entry: int, part: int, slices: int, problem: str
+) -> None:
+    address = number << regions.SHIFT | entry << 3 | part
+    bad = TapeItem(address=address, payload=(0,) * slices)
+    text = f"an item of {slices} slices at {address:#010x} {problem}"
+    with pytest.raises(TapeError, match=f"^{text}$"):
+        list(tape.decode(NARROW, tape.encode(NARROW, [bad])))
+
+
+def test_rows_of_a_width_that_the_core_does_not_have_are_refused() -> None:
+    bad = TapeItem(address=12 << regions.SHIFT, payload=(0,) * 4)
+    with pytest.raises(TapeError, match=r"^an item must not have address 0xc0000000$"):
+        list(tape.decode(NARROW, tape.encode(NARROW, [bad])))
 
 
 def test_a_head_without_payload_is_refused() -> None:

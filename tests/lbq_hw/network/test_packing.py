@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from lbq_hw import file, golden, zoo
 from lbq_hw.decode import DecodeError
 from lbq_hw.network import Network, packing
-from lbq_hw.network.manifest import convolution_weights, describe
+from lbq_hw.network.manifest import convolution_bits, describe
 from lbq_hw.network.packing import Packed
-from tests.networks import random_network
+from tests.networks import random_network, with_narrow_layers
 
 
 def header_of(data: bytes) -> dict[str, Any]:
@@ -147,11 +147,28 @@ def test_the_weights_of_all_convolutions_are_packed_and_nothing_else(bits: int) 
     assert any(path.is_identity for layer in network.layers for path in layer.paths)
     header = header_of(file.dumps(network))
     packed = json.loads(header.pop("__metadata__")["packed"])
-    assert sorted(packed) == sorted(convolution_weights(network))
+    assert sorted(packed) == sorted(convolution_bits(network))
     assert {name for name, entry in header.items() if entry["dtype"] == "U8"} == set(packed)
     for name, one in packed.items():
         assert one["bits"] == bits
         assert header[name]["shape"] == [-(-math.prod(one["shape"]) * bits // 8)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_layers_of_fewer_bits_are_packed_to_their_own(seed: int) -> None:
+    network = with_narrow_layers(random_network(seed), seed)
+    data = file.dumps(network)
+    header = header_of(data)
+    metadata = header.pop("__metadata__")
+    packed = json.loads(metadata["packed"])
+    few = {name: bits for name, bits in convolution_bits(network).items() if bits <= 4}
+    assert metadata["version"] == "4"
+    assert {name: one["bits"] for name, one in packed.items()} == few
+    loaded = file.loads(data)
+    assert [layer.weight_bits for layer in loaded.layers] == [
+        layer.weight_bits for layer in network.layers
+    ]
+    assert file.dumps(loaded) == data
 
 
 @pytest.mark.parametrize("seed", range(5))
