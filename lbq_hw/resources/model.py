@@ -67,7 +67,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
         sums = c.units * c.partial_bits
         large.append(Memory(name="sums", depth=c.partial_words, width=sums, granule=sums))
     return Estimate(
-        luts=round(float(_logic(c, 0) @ _luts(family.name))) - _spared(c),
+        luts=round(float(_logic(c, 0) @ _luts(family.name))) - _spared(c) + _expander(c),
         block_rams=sum(blocks(memory, family) for memory in large),
         sprams=single,
         fmax_hz=_fmax(c, board),
@@ -80,7 +80,8 @@ def estimate(config: CoreConfig, board: Board) -> Estimate:
     counts = [blocks(memory, family) for memory in memories(config, board)]
     return Estimate(
         luts=round(float(_logic(config, _small(config, board)) @ _luts(family.name)))
-        - _spared(config),
+        - _spared(config)
+        + _expander(config),
         block_rams=sum(counts),
         sprams=sprams(config, board),
         fmax_hz=_fmax(config, board),
@@ -148,6 +149,13 @@ def _spared(config: CoreConfig) -> int:
     c = config
     lanes = 0 if c.identities else c.lanes + c.word
     return _counted(CoreConfig()) - _counted(c) + 6 * lanes
+
+
+def _expander(config: CoreConfig) -> int:
+    """LUTs of what makes weight rows of few bits wide: one per bit and width, measured on an ECP5
+    with 128 lanes of 4 bits and one further width.
+    """
+    return len(config.narrow_bits) * config.lanes * config.weight_bits
 
 
 def _counted(config: CoreConfig) -> int:
