@@ -8,7 +8,7 @@ An identity whose weights are wider than the core's becomes one identity per lim
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,9 +67,14 @@ class _Piece:
 
 
 def compile_stream(
-    network: Network, *, lanes: int, units: int, horizon: int = HORIZON
+    network: Network,
+    *,
+    lanes: int,
+    units: int,
+    horizon: int = HORIZON,
+    config: StreamConfig | None = None,
 ) -> StreamProgram:
-    """The program of a network and the smallest core for it.
+    """The program of a network and the smallest core for it, or one for a given core.
 
     `horizon`: steps for which membranes that do not leak are proven to stay in their width; the
     core reports the first that leaves it. StreamCompileError for what the core cannot do.
@@ -77,7 +82,13 @@ def compile_stream(
     _refuse(network, lanes)
     pieces = {layer.name: list(_pieces(network, layer)) for layer in network.layers}
     tensors = _tensors(network, lanes)
-    config, proven = _config(network, pieces, tensors, lanes, units, horizon)
+    smallest, proven = _config(network, pieces, tensors, lanes, units, horizon)
+    if config is None:
+        config = _with_records(smallest, pieces)
+    elif _with_records(config, pieces).joined(smallest) != config:
+        raise StreamCompileError(
+            f"network {network.name!r} needs a larger core: build one for it, or leave config out"
+        )
     image, logits = _image(network, pieces, tensors, config)
     return StreamProgram(
         name=network.name,
@@ -214,10 +225,28 @@ def _config(
     ]
     sides += [n for axis in axes for n in (len(axis.taps), axis.step, abs(axis.init))]
     sides += [len(axis.taps) + abs(axis.init) for axis in axes]
+    widths = [tensor.shape[2] for tensor in tensors.values()]
+    widths += [layer.shape[2] for layer in network.layers]
     membranes = [_membrane_bits(network, layer, horizon) for layer in network.layers]
     acc = [network.bounds(layer) for layer in network.layers]
     leaky = sum(positions[layer.name] for layer in network.layers if _leaks(layer))
+    sizes = {
+        "level_words": sum(
+            tensor.shape[1] * tensor.shape[2] * tensor.words(lanes) for tensor in tensors.values()
+        ),
+        "weight_rows": sum(
+            tiles[layer.name] * _tile_rows(piece)
+            for layer in network.layers
+            for piece in pieces[layer.name]
+        ),
+        "membrane_words": sum(groups[name] * count for name, count in positions.items()),
+        "param_words": sum(groups.values()),
+        "map_rows": sum(tensor.shape[1] for tensor in tensors.values()),
+        "taps": sum(len(piece.taps) for piece in every),
+        "record_words": 2,
+    }
     config = StreamConfig(
+        **{name: max(2, size) for name, size in sizes.items()},
         lanes=lanes,
         units=units,
         weight_bits=network.weight_bits,
@@ -231,41 +260,33 @@ def _config(
         fraction_low=min(layer.fraction_bits for layer in network.layers),
         fraction_high=max(layer.fraction_bits for layer in network.layers),
         side=max(sides),
-        columns=max(tensor.shape[2] for tensor in tensors.values()),
+        columns=max(widths),
+        padding=max(0, *(-piece.columns.init for piece in every)),
         window=max(len(piece.columns.taps) for piece in every),
-        reach=max(*reach, *(tensor.shape[2] for tensor in tensors.values())),
+        reach=max(*reach, *widths),
         column_steps=sum({1 << piece.columns.step for piece in every}),
         tiles=max(
             *tiles.values(),
             *(tensor.words(lanes) // tensor.planes for tensor in tensors.values()),
         ),
         layer_paths=max(len(found) for found in pieces.values()),
-        level_words=sum(
-            tensor.shape[1] * tensor.shape[2] * tensor.words(lanes) for tensor in tensors.values()
-        ),
-        weight_rows=sum(
-            tiles[layer.name] * _tile_rows(piece)
-            for layer in network.layers
-            for piece in pieces[layer.name]
-        ),
-        membrane_words=sum(groups[name] * count for name, count in positions.items()),
-        param_words=sum(groups.values()),
-        positions=leaky,
-        map_rows=sum(tensor.shape[1] for tensor in tensors.values()),
-        taps=sum(len(piece.taps) for piece in every),
-        record_words=1,
+        positions=max(2, leaky) if leaky else 0,
         identities=int(any(piece.identity for piece in every)),
         resets=int(any(not n.to_zero and not np.array_equal(n.theta, n.reset) for n in spiking)),
         zero_resets=int(any(neuron.to_zero for neuron in spiking)),
         floors=int(any(neuron.floor is not None for neuron in spiking)),
     )
+    return config, None if all(endless for _, endless in membranes) else horizon
+
+
+def _with_records(config: StreamConfig, pieces: dict[str, list[_Piece]]) -> StreamConfig:
+    """The same core with room for the records of these layers, whose size depends on it."""
     words = sum(
         records.words_of(records.layer_fields(config))
         + records.words_of(records.path_fields(config)) * len(found)
         for found in pieces.values()
     )
-    config = StreamConfig.from_dict({**vars(config), "record_words": words})
-    return config, None if all(endless for _, endless in membranes) else horizon
+    return replace(config, record_words=max(config.record_words, words))
 
 
 def _tile_rows(piece: _Piece) -> int:
@@ -301,6 +322,7 @@ def _image(
             "stamp": stamp if _leaks(layer) else 0,
             "param": len(params),
             "tile_rows": tile_rows,
+            "input_last": network.input.tensor_shape[1] - 1,
         }
         words += records.encode(records.layer_fields(c), values)
         row = first

@@ -27,16 +27,17 @@ _RANGES = {
     "side": (1, 255),
     "columns": (1, 255),
     "window": (1, 255),
+    "padding": (0, 255),
     "reach": (1, 255),
     "column_steps": (1, (1 << 64) - 1),
-    "level_words": (1, 1 << 16),
-    "weight_rows": (1, 1 << 16),
-    "membrane_words": (1, 1 << 16),
+    "level_words": (2, 1 << 16),
+    "weight_rows": (2, 1 << 16),
+    "membrane_words": (2, 1 << 16),
     "positions": (0, 1 << 16),
-    "param_words": (1, 1 << 16),
-    "map_rows": (1, 1 << 12),
-    "taps": (1, 1 << 14),
-    "record_words": (1, 1 << 12),
+    "param_words": (2, 1 << 16),
+    "map_rows": (2, 1 << 12),
+    "taps": (2, 1 << 14),
+    "record_words": (2, 1 << 12),
     "layer_paths": (1, 64),
     "tiles": (1, 256),
     "identities": (0, 1),
@@ -59,7 +60,8 @@ class StreamConfig:
     m / 2**B; `fraction_low` and `fraction_high`, the least and the largest F.
 
     Geometry: `side`, the most rows, columns, steps or taps of a window along one axis; `columns` of
-    the widest tensor; `window`, columns of the widest window; `reach`, columns of a source that the
+    the widest tensor; `window`, columns of the widest window; `padding`, the most columns that a
+    window begins left of its source; `reach`, columns of a source that the
     windows of one row begin at; `column_steps`, a bit for each step between windows; `tiles` of P
     channels of a layer; `layer_paths`, the most paths of one layer.
 
@@ -85,6 +87,7 @@ class StreamConfig:
     side: int
     columns: int
     window: int
+    padding: int
     reach: int
     column_steps: int
     tiles: int
@@ -118,6 +121,15 @@ class StreamConfig:
                 f"fraction_low must be at most fraction_high ({self.fraction_high}), "
                 f"not {self.fraction_low!r}"
             )
+
+    def joined(self, other: StreamConfig) -> StreamConfig:
+        """A core that can do what either can; with the lanes and units of the first."""
+        own, theirs = asdict(self), asdict(other)
+        values = {name: max(value, theirs[name]) for name, value in own.items()}
+        values |= {name: own[name] for name in ("lanes", "units")}
+        values["fraction_low"] = min(self.fraction_low, other.fraction_low)
+        values["column_steps"] = self.column_steps | other.column_steps
+        return StreamConfig(**values)
 
     @property
     def groups(self) -> int:

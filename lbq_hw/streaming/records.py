@@ -69,6 +69,7 @@ def layer_fields(config: StreamConfig) -> Fields:
         StreamField("param", "first word of parameters", address_bits(c.param_words)),
         StreamField("tile_rows", "weight rows per tile", address_bits(c.weight_rows + 1)),
         StreamField("map", "first row of the output's map", address_bits(c.map_rows)),
+        StreamField("input_last", "rows of the input, minus 1", c.side_bits),
     )
 
 

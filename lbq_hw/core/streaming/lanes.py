@@ -1,0 +1,71 @@
+"""Weight memory and accumulators."""
+
+from amaranth import Module, Mux, Signal, signed
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.config import address_bits
+from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.streaming.layouts import StreamEvent
+from lbq_hw.streaming.config import StreamConfig
+
+__all__ = ["StreamLanes"]
+
+
+class StreamLanes(wiring.Component):
+    """Adds the weights of an event to its lanes' sums; sums that are complete leave, and the next
+    begin at 0.
+
+    Timing. An event is added in the cycle after it is taken. With the last one of a tile, the sums
+    are offered in that cycle, and events wait until they are taken.
+
+    Members
+    -------
+    i : stream of `StreamEvent`
+    o : stream of an array of sums
+    weights : write port
+    """
+
+    def __init__(self, config: StreamConfig):
+        self._config = c = config
+        sums = data.ArrayLayout(signed(c.acc_bits), c.lanes)
+        port = memory.WritePort.Signature(
+            addr_width=address_bits(c.weight_rows), shape=c.lanes * c.weight_bits
+        )
+        super().__init__(
+            {
+                "i": In(stream.Signature(StreamEvent(c))),
+                "o": Out(stream.Signature(sums)),
+                "weights": Out(port),
+            }
+        )
+
+    def elaborate(self, _platform):
+        m = Module()
+        c = self._config
+        m.submodules.weights = store = memory.Memory(
+            shape=c.lanes * c.weight_bits, depth=c.weight_rows, init=[], attrs=APART
+        )
+        write, read = store.write_port(), store.read_port()
+        here, there, moves = Signal(StreamEvent(c)), Signal(), Signal()
+        sums = Signal(data.ArrayLayout(signed(c.acc_bits), c.lanes))
+        rows = data.View(data.ArrayLayout(signed(c.weight_bits), c.lanes), read.data)
+        m.d.comb += [
+            write.addr.eq(self.weights.addr),
+            write.data.eq(self.weights.data),
+            write.en.eq(self.weights.en),
+            moves.eq(~(there & here.end) | self.o.ready),
+            self.i.ready.eq(moves),
+            read.addr.eq(self.i.payload.row),
+            read.en.eq(self.i.valid & moves),
+            self.o.valid.eq(there & here.end),
+        ]
+        with m.If(moves):
+            m.d.sync += [there.eq(self.i.valid), here.eq(self.i.payload)]
+        for lane in range(c.lanes):
+            adds = here.mask[lane if c.identities else 0]
+            total = sums[lane] + Mux(adds, rows[lane] << here.shift, 0)
+            m.d.comb += self.o.payload[lane].eq(total)
+            with m.If(there & moves):
+                m.d.sync += sums[lane].eq(Mux(here.end, 0, self.o.payload[lane]))
+        return m
