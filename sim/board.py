@@ -19,6 +19,7 @@ from lbq_hw import boards, package
 from lbq_hw.chips import Chip
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import command_parser
+from lbq_hw.core.streaming.system import StreamSystem
 from lbq_hw.core.system import System
 from lbq_hw.host import __main__ as host
 from lbq_hw.host import clock
@@ -27,6 +28,8 @@ from lbq_hw.sim.sdram import MODEL, tape_contents
 from lbq_hw.sim.verilator import CACHE, SimulatorError, build_bench
 from lbq_hw.sim.verilog import convert_large
 from lbq_hw.sim.with_memory import Memory, SystemWithMemory
+from lbq_hw.streaming import package as stream_package
+from lbq_hw.streaming.package import StreamPackage
 
 BENCH = Path(__file__).with_name("board.cpp")
 WAVES = Path("build/waves/board.fst")
@@ -48,9 +51,12 @@ through the terminal: seconds of time-outs are simulated ones, however slow this
 """
 
 
-def build(packed: Package, *, waves: bool = False, cache: Path = CACHE) -> Path:
+def build(packed: Package | StreamPackage, *, waves: bool = False, cache: Path = CACHE) -> Path:
     """Compile the simulation of a package's board; `waves`: one that can write them."""
     made = {"top": "system", "waves": waves, "cache": cache}
+    if isinstance(packed, StreamPackage):
+        core = StreamSystem(packed.config, clock_hz=packed.clock_hz, baud=packed.baud)
+        return build_bench(convert_large(core, name="system"), BENCH, **made)
     if packed.config.external:
         chip = _chip(packed)
         memory = Memory(chip=chip, clock_hz=packed.clock_hz)
@@ -198,13 +204,14 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") ->
 def _run(args: argparse.Namespace, waves: Path | None) -> int:
     """Simulate until the end of the host or of the simulation; an exit code."""
     try:
-        packed = package.read(args.package)
+        streams = stream_package.found(Path(args.package))
+        packed = stream_package.read(args.package) if streams else package.read(args.package)
         program = build(packed, waves=waves is not None)
         board = Board(
             program,
             clock_hz=packed.clock_hz,
             once=args.once,
-            memory=preloaded(packed),
+            memory=b"" if isinstance(packed, StreamPackage) else preloaded(packed),
             waves=waves,
         )
     except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:

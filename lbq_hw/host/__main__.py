@@ -18,7 +18,7 @@ from lbq_hw.commands.arguments import add_reading, command_parser, positive, rea
 from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
-from lbq_hw.host import ports, rates
+from lbq_hw.host import ports, rates, streamed
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import LinkError, SerialTransport
 from lbq_hw.host.results import Measured, report, show, spoken_captures
@@ -61,6 +61,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
     try:
         if args.package is None:
             raise ValueError("give --package, or --ports")
+        if args.stream is not None:
+            return streamed.run(args)
         packed = package.read(args.package)
         if args.recalibrate and not packed.config.external:
             raise ValueError(f"the core of {packed.folder} has no external memory to calibrate")
@@ -274,6 +276,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         type=positive,
         metavar="N",
         help="only N test images, drawn with a fixed seed, or the first N inputs or pictures",
+    )
+    parser.add_argument(
+        "--stream",
+        metavar="F",
+        help="the frames (T, C, H, W) of a .npy file, or test recordings of --data if F is data: "
+        "one step each, on the streaming core of a package",
     )
     parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")

@@ -56,9 +56,10 @@ class StreamDevice:
     def start(self, frame: NDArray[np.uint8]) -> None:
         """Execute one raw frame, without reading what comes of it."""
         self._command(CLEAR)
-        address = records.address(self.config, StreamRegion.EVENTS, 0)
-        for word in self.program.events(frame):
-            self.transport.write(address, [word])
+        address, most = records.address(self.config, StreamRegion.EVENTS, 0), records.EVENT_ENTRIES
+        words = self.program.events(frame)
+        for at in range(0, len(words), most):
+            self.transport.write(address, words[at : at + most])
         self._run(STEP)
         self.steps += 1
         self._check_lost()

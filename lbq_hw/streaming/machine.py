@@ -270,9 +270,10 @@ class Machine:
     def _write(self, layer: dict[str, int], y: int, x: int, tile: int, s: Integers) -> None:
         planes = layer["planes_last"] + 1
         first = layer["level"] + y * layer["level_row"] + x * layer["level_pixel"] + tile * planes
-        for plane in range(planes):
-            bits = s >> plane & 1
-            self.levels[first + plane] = sum(int(bit) << i for i, bit in enumerate(bits))
+        bits = s[None] >> np.arange(planes)[:, None] & 1
+        packed = np.packbits(bits.astype(np.uint8), axis=1, bitorder="little")
+        words = [int.from_bytes(row.tobytes(), "little") for row in packed]
+        self.levels[first : first + planes] = words
 
     def _check(self, values: Integers) -> None:
         half = 1 << (self.config.membrane_bits - 1)

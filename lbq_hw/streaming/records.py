@@ -194,7 +194,7 @@ def depths(config: StreamConfig) -> Mapping[StreamRegion, int]:
         StreamRegion.WEIGHTS: c.weight_rows,
         StreamRegion.PARAMS: c.param_words,
         StreamRegion.MEMBRANES: c.membrane_words,
-        StreamRegion.EVENTS: 1,
+        StreamRegion.EVENTS: EVENT_ENTRIES,
         StreamRegion.LEVELS: c.level_words,
         StreamRegion.MAPS: c.map_rows,
     }
@@ -210,6 +210,8 @@ def address(config: StreamConfig, region: StreamRegion, entry: int) -> int:
     return region << 28 | entry << (slices(config, region) - 1).bit_length()
 
 
+EVENT_ENTRIES = 256
+"""Addresses of EVENTS: all mean the same, so that many events fit one write."""
 X_BITS, Y_BITS, PLANE_BITS, VALUE_BITS = 8, 8, 4, 12
 
 
