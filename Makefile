@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression lint docs bench bench-gpu ablation zoo pin clean
+.PHONY: help setup demo test test-all regression proofs lint docs bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -32,6 +32,9 @@ test-all: lint ## the same with the slow proofs and sweeps
 
 regression: $(STAMP) ## the cocotb benches alone, on every simulator that can run them
 	$(VENV)/python -m sim.regression $(ARGS)
+
+proofs: $(STAMP) ## contracts of blocks for all inputs, each with a bug that must break it
+	$(VENV)/python -m sim.proofs $(ARGS)
 
 lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff check .
