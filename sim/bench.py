@@ -240,15 +240,26 @@ class Door:
 
 DOORS = (
     Door(board="icebreaker", model="digits", baud=6_000_000, mhz=30, door=False),
-    Door(board="icebreaker", model="digits", baud=6_000_000, mhz=30, images=12),
-    Door(board="icebreaker", model="mnist-4bit", baud=3_000_000, mhz=33, lanes=16, images=12),
-    Door(board="ulx3s-85f", model="cifar10-onchip", baud=3_000_000, mhz=80),
+    Door(board="icebreaker", model="digits", baud=6_000_000, mhz=30, images=60, least=2_000),
+    Door(
+        board="icebreaker",
+        model="mnist-4bit",
+        baud=3_000_000,
+        mhz=33,
+        lanes=16,
+        images=60,
+        least=500,
+    ),
+    Door(board="ulx3s-85f", model="cifar10-onchip", baud=3_000_000, mhz=80, images=12, least=85),
 )
 LARGE_DOORS = (
-    Door(board="tang-nano-20k", model="cifar10-small", baud=2_000_000, mhz=81, images=2),
-    Door(board="ulx3s-85f", model="cifar10-resnet20", baud=3_000_000, mhz=75, images=2),
-    Door(board="ulx3s-85f", model="cifar10-resnet20-4bit", baud=3_000_000, mhz=75, images=2),
-    Door(board="ulx3s-85f", model="cifar10-resnet20-4bit-sparse", baud=3_000_000, mhz=75, images=2),
+    Door(
+        board="tang-nano-20k", model="cifar10-small", baud=2_000_000, mhz=81, images=3, share=0.95
+    ),
+    *(
+        Door(board="ulx3s-85f", model=model, baud=3_000_000, mhz=75, images=3, share=0.97)
+        for model in ("cifar10-resnet20", "cifar10-resnet20-4bit", "cifar10-resnet20-4bit-sparse")
+    ),
 )
 
 

@@ -29,7 +29,8 @@ class InStep:
     """A running simulation of a package's board, as a serial port.
 
     The USB bridge keeps an answer until it has `packet` bytes of them, or for `latency` seconds
-    after the first of these. `now` tells the seconds of the simulation.
+    after the first of these. A read waits for `wait` seconds. `now` tells the seconds of the
+    simulation.
     """
 
     def __init__(
@@ -38,10 +39,11 @@ class InStep:
         *,
         latency: float = 0.0,
         packet: int = PACKET,
+        wait: float = WAIT,
         cache: Path = CACHE,
     ) -> None:
         self._clock_hz, self._baud = packed.clock_hz, packed.baud
-        self._cycles = 0
+        self._cycles, self._wait = 0, round(wait * packed.clock_hz)
         self._given = b""
         self._memory = Preload(preloaded(packed))
         microseconds = round(1e6 * latency)
@@ -90,9 +92,9 @@ class InStep:
         return len(data)
 
     def read(self, size: int = 1, /) -> bytes:
-        """What has come, or comes within `WAIT` seconds."""
+        """What has come, or comes while it waits."""
         if not self._given:
-            self._command(b"r", round(WAIT * self._clock_hz))
+            self._command(b"r", self._wait)
             self._cycles, count = _ANSWER.unpack(self._get(_ANSWER.size))
             self._given = self._get(count)
         data, self._given = self._given[:size], self._given[size:]

@@ -126,9 +126,8 @@ class Stream:
         """The results of inputs, each as words; `begin` makes the core forget all that came."""
         waiting = iter(inputs)
         failures = 0
-        while failures < ATTEMPTS:
-            begin()
-            failures += 1
+        begin()
+        while True:
             for result in self._session(waiting):
                 if result is None:
                     break
@@ -138,7 +137,11 @@ class Stream:
                 yield result
             else:
                 return
-        raise LinkError("results are lost again and again: the line is too bad")
+            failures += 1
+            if failures == ATTEMPTS:
+                raise LinkError("results are lost again and again: the line is too bad")
+            self._line.sync()
+            begin()
 
     def _session(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Result | None]:
         """Results in order, until one is lost: None."""

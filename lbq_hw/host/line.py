@@ -183,14 +183,19 @@ class SerialTransport:
     ) -> Iterator[tuple[int, ...] | None]:
         """Ask without waiting for each answer; what the reads gave, None where that was lost.
 
-        A request may take the core `longest` seconds.
+        A request may take the core `longest` seconds. Refusals mean what they do in `_exchange`.
         """
         source = iter(asked)
         following = next(source, None)
         flight: list[Asked] = []
-        given, failures = 0, 0
+        given, failures, refused = 0, 0, False
         while flight or following is not None:
-            while following is not None and following.needs <= given and len(flight) < STREAM:
+            while (
+                following is not None
+                and following.needs <= given
+                and len(flight) < STREAM
+                and not refused
+            ):
                 flight.append(following.numbered(self._next()))
                 self._send(flight[-1].encode())
                 following = next(source, None)
@@ -200,12 +205,15 @@ class SerialTransport:
             ahead = 0 if reply is None else (reply.sequence - first) % 256
             good = reply is not None and reply.status == Status.OK
             if reply is not None and good and _fits(reply, flight[ahead].request):
-                failures = 0
+                failures, refused = 0, False
                 answered, flight = flight[: ahead + 1], flight[ahead + 1 :]
                 for one in answered:
                     if one.request.command == Command.READ:
                         given += 1
                         yield reply.data if one is answered[-1] else None
+                continue
+            refused = reply is not None and ahead < len(flight) - 1
+            if refused:
                 continue
             failures += 1
             if failures == self._attempts:
@@ -249,6 +257,12 @@ class SerialTransport:
             yield
         finally:
             self._timeout, self._attempts = kept
+
+    def sync(self) -> None:
+        """Count requests anew, after some were given up that the core may not have executed."""
+        self._drain()
+        self._send(bytes((link.FLAG,)))
+        self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
 
     def begin_again(self, baud: int) -> None:
         """Begin a new session at the rate of the core's reset, after one that did not work."""

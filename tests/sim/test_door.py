@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -85,55 +84,6 @@ def test_all_logits_are_goldens_and_a_host_sees_several_times_more(
             assert device.counters().cycles == one.cycles
         alone = line.now() - began
     assert alone / 10 > 3 * streamed / 40
-
-
-class Noisy:
-    """A port that damages bytes in both directions, once it is told to."""
-
-    def __init__(self, port: Any, seed: int) -> None:
-        self._port, self._source = port, random.Random(seed)
-        self.rate = 0.0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._port, name)
-
-    @property
-    def baudrate(self) -> int:
-        return self._port.baudrate
-
-    @baudrate.setter
-    def baudrate(self, value: int) -> None:
-        self._port.baudrate = value
-
-    def write(self, data: bytes) -> int | None:
-        return self._port.write(self._damaged(data))
-
-    def read(self, size: int = 1) -> bytes:
-        return self._damaged(self._port.read(size))
-
-    def _damaged(self, data: bytes) -> bytes:
-        out = bytearray()
-        for byte in data:
-            if self._source.random() >= self.rate:
-                out.append(byte)
-                continue
-            flipped = byte ^ 1 << self._source.randrange(8)
-            out += bytes(self._source.choice(([], [flipped], [byte, byte])))
-        return bytes(out)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_bad_line_costs_time_and_no_answer(running: Board, packed: Package, seed: int) -> None:
-    raw = images(30)
-    with SerialTransport.open(running.name, baud=BAUD, timeout=0.02) as line:
-        noise = Noisy(line._port, seed)
-        line._port = noise
-        device = Device(line, packed.program, opening=packed.opening)
-        noise.rate = 1 / 700
-        found = [one.logits for one in device.stream(raw, clock_hz=CLOCK_HZ)]
-        noise.rate = 0.0
-        assert np.array_equal(found, golden.run(packed.network, raw).logits)
-        assert line.repeats > 0
 
 
 @pytest.mark.parametrize("given", [1, 5])
