@@ -68,7 +68,7 @@ class TapeItem:
 
 def row_bits(config: CoreConfig) -> Mapping[int, int]:
     """Weight bits of the rows that an item writes, by the region of its address."""
-    return {Region.WEIGHTS: config.weight_bits} | dict(
+    return {int(Region.WEIGHTS): config.weight_bits} | dict(
         zip(NARROW, config.narrow_bits, strict=False)
     )
 
