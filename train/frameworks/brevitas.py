@@ -15,11 +15,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from lbq_hw import numeric
-from lbq_hw.train.frameworks.rules import is_own, uniform
+from lbq_hw.train.frameworks.rules import is_own, uniform, with_codes
 from lbq_hw.train.graph import RefusalError
 from lbq_hw.train.neurons import UniformReLU
-from lbq_hw.train.quantize import stand_in
 
 _LAYERS: dict[str, type[nn.Module]] = {
     "QuantConv1d": nn.Conv1d,
@@ -108,17 +106,9 @@ def _synapse(module: Any, kind: type[nn.Module]) -> nn.Module:
         bits = int(uniform(quantized.bit_width, "its bit width", "use one"))
         if uniform(quantized.zero_point, "its zero point", "use one") != 0:
             raise RefusalError("its zero point is not 0", "use a symmetric weight_quant")
-        largest = int((weight / scale).round().abs().max())
-    if bits > 1 and largest > numeric.weight_limit(bits):
-        bits += 1  # -2**(bits - 1), which a negative gain of a norm could not flip
-    if scale.numel() not in (1, len(weight)):
-        raise RefusalError("its scales are neither one nor one per channel", "use one of these")
     plain = _plain(module, kind)
-    plain.weight, plain.bias = nn.Parameter(weight, requires_grad=False), module.bias
-    layer = stand_in(plain)
-    layer.deploy(source=None, absorb=False, bits=max(bits, 2), per_tensor=scale.numel() == 1)
-    layer.step.data.copy_(scale.reshape(layer.step.shape))
-    return layer
+    plain.bias = module.bias
+    return with_codes(plain, weight, scale, bits)
 
 
 def _plain(module: Any, kind: type[nn.Module]) -> Any:

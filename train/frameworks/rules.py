@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from lbq_hw import numeric
 from lbq_hw.train.graph import RefusalError
+from lbq_hw.train.quantize import Conv1d, Conv2d, Linear, stand_in
 
 
 def is_own(module: nn.Module, package: str) -> bool:
@@ -51,6 +53,23 @@ def per_channel(values: Any, what: str, axes: int | None = None) -> float | list
             f"{what} differs within a channel", f"use one {what} per channel, or one for all"
         )
     return rows[:, 0].tolist()
+
+
+def with_codes(plain: Any, weight: Tensor, scale: Tensor, bits: int) -> Conv1d | Conv2d | Linear:
+    """A layer of torch with weights that are codes of so many bits times `scale`, which is one
+    number or one per output channel; export keeps both.
+    """
+    if scale.numel() not in (1, len(weight)):
+        raise RefusalError("its scales are neither one nor one per channel", "use one of these")
+    shape = (-1, *[1] * (weight.dim() - 1))
+    largest = int((weight / scale.reshape(shape)).round().abs().max())
+    if bits > 1 and largest > numeric.weight_limit(bits):
+        bits += 1  # -2**(bits - 1), which a negative gain of a norm could not flip
+    plain.weight = nn.Parameter(weight, requires_grad=False)
+    layer = stand_in(plain)
+    layer.deploy(source=None, absorb=False, bits=max(bits, 2), per_tensor=scale.numel() == 1)
+    layer.step.data.copy_(scale.reshape(layer.step.shape))
+    return layer
 
 
 def shifted(threshold: float | list[float], by: float, gain: float) -> float | list[float]:

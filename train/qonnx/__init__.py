@@ -1,0 +1,15 @@
+"""QONNX, the exchange format of quantized ANNs: graphs of uniform quantizers with ReLU in.
+
+    model = read("net.onnx", spec)                       # in this project's layers, T = 1
+    network = train.export.integer_network(model, spec)
+
+`graph` makes a module of the nodes of a file, `layers` makes the layer of each, `quantizers` says
+what a Quant node computes. Brevitas writes such files with `export_qonnx`. What has no exact form
+is refused with place, reason and mend.
+"""
+
+from __future__ import annotations
+
+from lbq_hw.train.qonnx.graph import QonnxError, read
+
+__all__ = ["QonnxError", "read"]
