@@ -157,17 +157,17 @@ def pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
     from apycula import attrids
 
     values = {number: name for name, number in attrids.pll_attrvals.items()}
-    halves: dict[bool, dict[str, int]] = {}
-    places: dict[bool, str] = {}
+    settled: dict[tuple[int, bool], dict[str, int]] = {}  # by row and half
+    places: dict[tuple[int, bool], str] = {}
     for (row, column), fuses in tiles.items():
         table = chip.shortval.get(chip[row, column].ttyp, {}).get("PLL")
         if table is None or not fuses.any():
             continue
-        right = column > chip.cols // 2
+        where = row, column > chip.cols // 2
         found = settings(chip, fuses, "PLL", table, attrids.pll_attrids)
-        halves[right] = found | halves.get(right, {})
-        places.setdefault(right, f"R{row + 1}C{column + 1}")
-    for right, words in halves.items():
+        settled[where] = found | settled.get(where, {})
+        places.setdefault(where, f"R{row + 1}C{column + 1}")
+    for where, words in settled.items():
         if values.get(words.get("PWDEN", 0)) != _ENABLED:
             continue
         if not {"IDIV", "FDIV", "ODIV", "ICPSEL", "LPR"} <= words.keys():
@@ -176,7 +176,7 @@ def pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
             )
         return {
             "kind": "rPLL",
-            "place": places[right],
+            "place": places[where],
             "IDIV_SEL": words["IDIV"] - 1,
             "FBDIV_SEL": words["FDIV"] - 1,
             "ODIV_SEL": words["ODIV"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from host.test_line import Wire
 from networks import random_images, random_network
@@ -10,7 +11,7 @@ from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.device import Device
-from lbq_hw.host.door import Pace
+from lbq_hw.host.door import Pace, requests
 from lbq_hw.host.estimate import Line, Traffic, best_line, expected_traffic, traffic
 from lbq_hw.host.frames import unwrap
 from lbq_hw.host.line import SerialTransport
@@ -86,8 +87,10 @@ def test_through_a_door_pixels_travel_once() -> None:
     count = words % 60
     idle = -(-(7 * 110 + 8 * (4 * count + 11) + 7 * count) // 110) - 11 + 1
     assert idle > 0
-    found = traffic(program, pace=pace)
-    assert found == Traffic(bytes=4 * words + 11 * frames + idle, turns=0, overlapped=True)
+    black = program.pixel_words(np.zeros((1, 28, 28), np.uint8))
+    wire = b"".join(request.encode() for request in requests(queued, black))
+    assert sum(plain(wire)) == 4 * words + 11 * frames  # without escapes
+    assert traffic(program, pace=pace) == Traffic(bytes=len(wire) + idle, turns=0, overlapped=True)
 
 
 @pytest.mark.parametrize(
