@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from core.harness import Bench, ones
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbq_hw.core.external.digest import Digest
@@ -63,6 +63,7 @@ def crc(words: list[int]) -> int:
     return zlib.crc32(struct.pack(f"<{len(words)}I", *words))
 
 
+@settings(max_examples=25)
 @given(
     words=st.lists(st.integers(0, (1 << 32) - 1), min_size=1, max_size=12),
     first=st.integers(0, regions.MEMORY_SLICES - 1),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from core.harness import Bench, ones
 
 from lbq_hw.core.external.pass_control import PassControl
@@ -94,6 +95,7 @@ def test_after_an_error_the_run_ends_when_the_walker_is_idle_and_no_pass_begins(
     assert seen["done"][30] == 0
 
 
+@pytest.mark.slow
 def test_more_passes_than_can_be_counted_are_refused() -> None:
     control = {"_0": {"start": 1}, "from_1": {"allow": 1}, "from_5": {"paused": 1}}
     seen = run(MOST_PASSES + 4, limit=MOST_PASSES + 10, **control)
