@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from lbq_hw import boards
 from lbq_hw.boards import pages, sources
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m boards",
         description="Write the tables of all boards into boards.md and bring-up.md of a folder.",
     )
@@ -30,6 +30,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             pages.write(args.folder)
     except (OSError, ValueError) as error:
-        print(f"boards: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     return 0

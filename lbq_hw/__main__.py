@@ -15,6 +15,7 @@ import sys
 import lbq_hw
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import COMMANDS
+from lbq_hw.commands.parser import Parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -24,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.print_help()
         return 0
     args = parser.parse_args(words)
-    return ending.run(lambda: _call(args.command, args.arguments), name=args.command)
+    return ending.run(lambda: _call(args.command, args.arguments))
 
 
 def _call(name: str, words: list[str]) -> int:
@@ -32,14 +33,13 @@ def _call(name: str, words: list[str]) -> int:
         module = importlib.import_module(COMMANDS[name].module)
         return module.main(words, prog=f"lbq {name}")
     except ModuleNotFoundError as error:
-        print(f"{name}: {extras.remedy(error)}", file=sys.stderr)
-        return 2
+        return ending.refuse(extras.remedy(error))
 
 
 def _parser() -> argparse.ArgumentParser:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}}  {command.meaning}" for name, command in COMMANDS.items()]
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="lbq",
         description="From a PyTorch model to an FPGA bitstream, bit for bit.",
         epilog="\n".join(["commands:", *lines, "", "lbq COMMAND --help explains each."]),

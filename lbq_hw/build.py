@@ -17,13 +17,13 @@ from lbq_hw import boards, file, flow, units
 from lbq_hw.boards.clocks import ClockError
 from lbq_hw.commands import boards as board_tables
 from lbq_hw.commands import ending, extras
-from lbq_hw.commands.arguments import command_parser, spoken
+from lbq_hw.commands.arguments import command_parser
 from lbq_hw.datasets import DatasetError
 from lbq_hw.flow import arguments
 from lbq_hw.flow.progress import ConsoleDisplay
 from lbq_hw.sizing import FitError
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+FAILED = 1
 _EPILOG = """
 examples:
   python -m lbq_hw.build --board icebreaker --model mnist-4bit --data folder/of/mnist
@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
         board_tables.list_boards(as_json=args.json)
         return 0
     if args.board is None or args.model is None:
-        return _fail("give --board and --model, or --list-boards", BAD_INPUT)
+        return ending.refuse("give --board and --model, or --list-boards")
     try:
         job = _job(args)
         if args.dry_run:
@@ -55,13 +55,13 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
             return 0
         return _build(job, args)
     except (ValueError, DatasetError) as error:  # of the model, the board, the options, the data
-        return _fail(str(error), BAD_INPUT)
+        return ending.refuse(error)
     except ModuleNotFoundError as error:
-        return _fail(extras.remedy(error), BAD_INPUT)
+        return ending.refuse(extras.remedy(error))
     except OSError as error:
-        return _fail(_reason(error), FAILED)
+        return ending.refuse(_reason(error), FAILED)
     except KeyboardInterrupt:
-        return _fail("interrupted", INTERRUPTED)
+        return ending.interrupted()
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -117,21 +117,23 @@ def _build(job: flow.Job, args: argparse.Namespace) -> int:
                 fresh=args.first is not None,
             )
         except KeyboardInterrupt:
-            error, code = f"interrupted; finished steps are kept in {job.folder}", INTERRUPTED
+            error, code = "interrupted", ending.INTERRUPTED
         except (flow.FlowError, flow.ToolError, flow.MissingToolError, FitError) as failure:
             error, code = str(failure), FAILED
         except (DatasetError, ClockError, ValueError, OverflowError, MemoryError) as failure:
-            error, code = str(failure), BAD_INPUT
+            error, code = str(failure), ending.REFUSED
         except OSError as failure:
             error, code = _reason(failure), FAILED
     if args.json:
         print(json.dumps(_facts(job, error)))
     elif error is None:
         _show_result(job, console)
-        _show_next(job, console, args.prog)
-    if error is not None:
-        return _fail(error, code)
-    return 0
+        _show_next(job, console)
+    if error is None:
+        return 0
+    if code == ending.INTERRUPTED:
+        return ending.interrupted(f"finished steps are kept in {job.folder}")
+    return ending.refuse(error, code)
 
 
 def _show_result(job: flow.Job, console: Console) -> None:
@@ -161,12 +163,11 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else units.three_digits(value)
 
 
-def _show_next(job: flow.Job, console: Console, prog: str) -> None:
+def _show_next(job: flow.Job, console: Console) -> None:
     """What to do with a package that is there."""
     if not any(outcome.step == "package" for outcome in job.outcomes):
         return
-    lines = [spoken(line, prog) for line in flow.next_commands(job)]
-    console.print("next:", *lines, sep="\n  ", highlight=False, markup=False)
+    console.print("next:", *flow.next_commands(job), sep="\n  ", highlight=False, markup=False)
 
 
 def _facts(job: flow.Job, error: str | None) -> dict[str, Any]:
@@ -186,11 +187,6 @@ def _reason(error: OSError) -> str:
     return str(error)
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"build: {message}", file=sys.stderr)
-    return code
-
-
 def _show_plan(job: flow.Job, *, prove: str | None, as_json: bool) -> None:
     lines = [
         {"step": step.name, "does": step.meaning, "state": state}
@@ -205,4 +201,4 @@ def _show_plan(job: flow.Job, *, prove: str | None, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="build"))
+    sys.exit(ending.run(main))

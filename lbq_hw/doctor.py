@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import json
 import platform
@@ -16,6 +15,7 @@ from rich.markup import escape
 
 from lbq_hw import families, tools
 from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.tools import Tool
 
 
@@ -166,7 +166,7 @@ def healthy(findings: list[Finding]) -> bool:
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.doctor") -> int:
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+    parser = Parser(prog=prog, description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     args = parser.parse_args(argv)
     findings = examine()
@@ -199,4 +199,4 @@ def _show(findings: list[Finding]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="doctor"))
+    sys.exit(ending.run(main))

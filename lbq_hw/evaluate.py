@@ -148,11 +148,9 @@ def main(arguments: list[str] | None = None, *, prog: str = "python -m lbq_hw.ev
         if options.picture:
             early_figure.save(result, options.picture)
     except ModuleNotFoundError as error:
-        print(f"error: {extras.remedy(error)}", file=sys.stderr)
-        return 2
+        return ending.refuse(extras.remedy(error))
     except (ValueError, DatasetError, OverflowError, MemoryError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     show_notes(samples.notes)
     if options.json:
         print(json.dumps(result))
@@ -328,4 +326,4 @@ def _joules(millijoules: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="evaluate"))
+    sys.exit(ending.run(main))

@@ -70,21 +70,16 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.plan") 
             return 0
         facts = _planned(job, args.core)
     except (FitError, DatasetError, ValueError, TypeError) as error:  # of what was asked for
-        return _fail(error)
+        return ending.refuse(error)
     except (OverflowError, MemoryError, OSError) as error:
-        return _fail(error)
+        return ending.refuse(error)
     except ModuleNotFoundError as error:
-        return _fail(extras.remedy(error))
+        return ending.refuse(extras.remedy(error))
     if args.json:
         print(json.dumps(facts))
     else:
         _show(facts)
     return 0
-
-
-def _fail(error: Exception | str) -> int:
-    print(f"plan: {error}", file=sys.stderr)
-    return 2
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
@@ -243,4 +238,4 @@ def _cells(layers: Sequence[dict[str, Any]], whole: dict[str, Any]) -> list[str]
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="plan"))
+    sys.exit(ending.run(main))

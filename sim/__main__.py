@@ -6,4 +6,4 @@ from lbq_hw.commands import ending
 from lbq_hw.sim.command import main
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="sim"))
+    sys.exit(ending.run(main))

@@ -22,6 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 from lbq_hw import file, zoo
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -325,7 +327,7 @@ BENCHES: dict[str, Callable[[Options], list[Row]]] = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m sim.bench",
         description="Measure the core: cycles that its RTL counts, cells and clocks of its lanes.",
         epilog=_EPILOG,
@@ -348,8 +350,7 @@ def main(argv: list[str] | None = None) -> int:
                 except Unavailable as reason:
                     left_out.append(str(reason))
     except (ValueError, DatasetError, SimulatorError, ToolError, MissingToolError) as error:
-        print(f"sim.bench: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     report = {"rows": [asdict(row) | {"met": row.met} for row in rows], "left_out": left_out}
     if args.json is not None:
         args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -196,7 +196,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") ->
     code = _run(args, args.waves)
     if code == DIFFERS and args.host is not None and args.waves is None:
         WAVES.parent.mkdir(parents=True, exist_ok=True)
-        print(f"sim.board: the same again with waves, to {WAVES}", file=sys.stderr)
+        print(f"the same again with waves, to {WAVES}", file=sys.stderr)
         _run(args, WAVES)
     return code
 
@@ -215,8 +215,7 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
             waves=waves,
         )
     except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:
-        print(f"sim.board: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     try:
         if args.host is not None:
             return host.main(["--port", board.name, "--package", args.package, *args.host])
@@ -226,10 +225,9 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
         print(json.dumps({"port": board.name}) if args.json else board.name, flush=True)
         return board.wait()
     except OSError as error:
-        print(f"sim.board: {args.link} cannot be linked ({error.strerror})", file=sys.stderr)
-        return 2
+        return ending.refuse(f"{args.link} cannot be linked ({error.strerror})")
     except KeyboardInterrupt:
-        return 130
+        return ending.interrupted()
     finally:
         board.stop()
         if args.link is not None and args.link.is_symlink():
@@ -237,4 +235,4 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(ending.run(importlib.import_module("lbq_hw.sim.board").main, name="sim.board"))
+    sys.exit(ending.run(importlib.import_module("lbq_hw.sim.board").main))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from lbq_hw import boards, chips, file, sizing, zoo
+from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_reading, command_parser, reading
 from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.compiler import compile_network, smallest_for
@@ -98,8 +98,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         OSError, TypeError, ValueError, OverflowError, MemoryError, sizing.FitError, DatasetError,
         DeviceError, SimulatorError,
     ) as error:  # fmt: skip
-        print(f"sim: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if args.json:
         print(json.dumps(facts))
     else:

@@ -7,7 +7,6 @@ time is switched on. A fault is killed if one of the repository's tests of that 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from lbq_hw.commands.arguments import positive
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import image_bar
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import accelerator
@@ -112,7 +112,7 @@ def run(tests: Iterable[Sequence[str]], programs: Path, fault: int) -> str | Non
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.sim.mutants",
         description="Plant faults in the core and count those that the repository's tests find.",
         epilog="A fault that survives is equivalent, or a test is missing: its cell tells where.",
@@ -136,7 +136,7 @@ def main(argv: list[str] | None = None) -> int:
         program = build_bench(text, BENCH, top=TOP, cache=ROOT / CACHE)
         (programs / config.digest).symlink_to(program.resolve())
         if (broken := run(checks(name, shape), programs, 0)) is not None:
-            raise SystemExit(f"mutants: {broken} fails without a fault")
+            raise SystemExit(f"error: {broken} fails without a fault")
         with image_bar() as bar:
             task = bar.add_task("faults", total=len(faults))
             for i, fault in enumerate(faults):

@@ -9,7 +9,6 @@ simulator.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -25,6 +24,8 @@ import numpy as np
 from lbq_hw import bitstream, boards, families, file, package
 from lbq_hw.bitstream import Chip, Files
 from lbq_hw.boards import Board
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.compiler import compile_network
 from lbq_hw.host import __main__ as host
 from lbq_hw.isa.link import LEAST_DIVISOR
@@ -35,7 +36,7 @@ from lbq_hw.sim.verilator import CACHE, UNKNOWN, SimulatorError, build_bench
 
 CELLS = Path(__file__).with_name("cells")
 SEEDS = 10
-EQUAL, DIFFERS, FAILED = 0, 1, 2
+EQUAL, DIFFERS = 0, 1
 
 
 def verilog(chip: Chip, board: Board, packed: Package) -> str:
@@ -209,7 +210,7 @@ def _four_states(program: Path, text: str, packed: Package, folder: Path) -> dic
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.sim.prove",
         description="Simulate the netlist of a build's bitstream as a board, and compare its "
         "logits with the golden model.",
@@ -236,8 +237,7 @@ def main(argv: list[str] | None = None) -> int:
         raw = args.raw or args.build / "images.npy"
         facts = prove(files, board, packed, raw=raw, images=args.images, seeds=args.seeds)
     except (ValueError, OSError, SimulatorError, bitstream.BitsError) as error:
-        print(f"prove: {error}", file=sys.stderr)
-        return FAILED
+        return ending.refuse(error)
     print(json.dumps(facts))
     return EQUAL if facts.get("equal", True) else DIFFERS
 

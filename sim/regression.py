@@ -13,6 +13,8 @@ from typing import Any
 
 from rich.console import Console
 
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.sim import reports
 from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
@@ -72,7 +74,7 @@ def run_bench(
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m sim.regression",
         description="Run the testbenches under cocotb; ends with exit code 1 where a test fails, 2 "
         "where a simulator cannot run one.",
@@ -101,8 +103,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _run_all(args)
     except (SimulatorError, ValueError) as error:
-        print(f"regression: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
 
 
 def _run_all(args: argparse.Namespace) -> int:

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from lbq_hw import boards, file, golden, package, sizing, units, zoo
 from lbq_hw.chips.timing import reader_timing
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.compiler import compile_network
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import load_dataset, noise
@@ -167,7 +169,7 @@ def inputs(network: Network, data: Path | None, count: int) -> NDArray[np.uint8]
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Measure what a host sees of a board, simulated with its line and USB bridge.",
         epilog=_EPILOG,
@@ -205,8 +207,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
             baud = args.baud or best(packed)
             found = [seen(packed, images, baud=baud, latency=each) for each in latencies]
     except (ValueError, DatasetError, DeviceError, SimulatorError) as error:
-        print(f"sim.seen: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if args.json:
         print(json.dumps([each.facts() for each in found]))
     else:

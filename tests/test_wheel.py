@@ -80,7 +80,7 @@ def test_the_installed_command_works_from_any_folder(installed: Path, tmp_path: 
     found, _ = call([*build, "--until", "compile", "--json"], tmp_path)
     assert [step["step"] for step in json.loads(found)["steps"]] == ["load", "fit", "compile"]
     assert (tmp_path / "build" / "icebreaker-mnist-4bit" / "program.txt").is_file()
-    sentence = "train: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
+    sentence = "error: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
     assert call([lbq, "train", "--config", "digits"], tmp_path, code=2) == ("", sentence)
     python = installed / "python"
     assert call([python, "-m", "lbq_hw.train"], tmp_path, code=2) == ("", sentence)

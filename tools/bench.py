@@ -7,7 +7,6 @@ result the same: norms and steps folded into its weights, and the faster of its 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
@@ -27,6 +26,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from lbq_hw import golden
+from lbq_hw.commands.parser import Parser
 from lbq_hw.golden import counts
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
 
@@ -239,7 +239,7 @@ def measure(network: Network, *, images: int, repeats: int, threads: int) -> dic
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m tools.bench",
         description="Time golden against torch's float32 forward of the same random networks.",
     )

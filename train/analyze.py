@@ -27,6 +27,7 @@ from torch import Tensor, fx, nn
 from lbq_hw import datasets
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import positive, spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets.fitting import Samples, described, draw_from, to_test_on
 from lbq_hw.datasets.mapping import by_name
@@ -170,7 +171,7 @@ def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> Non
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze") -> int:
     from lbq_hw.train import figures  # brings matplotlib, not needed by those who only measure
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Draw the layer figures of a trained run and write their numbers as JSON.",
         epilog=spoken("example: python -m train.analyze runs/mnist --data DIR", prog),
@@ -195,8 +196,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze"
     try:
         facts = _measure_run(args)
     except (ValueError, OSError, datasets.DatasetError) as error:
-        print(f"train.analyze: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     folder = args.out or args.run / "analysis"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "analysis.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
@@ -224,4 +224,4 @@ def _measure_run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(ending.run(importlib.import_module("lbq_hw.train.analyze").main, name="analyze"))
+    sys.exit(ending.run(importlib.import_module("lbq_hw.train.analyze").main))

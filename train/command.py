@@ -7,12 +7,13 @@ import math
 import os
 import re
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from lbq_hw import datasets
+from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.datasets import DatasetError
 from lbq_hw.train import checkpoint
 from lbq_hw.train.loop import train
@@ -50,7 +51,7 @@ runs/NAME draws the layer figures.
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Train a network of burst neurons from a TOML configuration.",
         epilog=f"{spoken(EXAMPLES, prog)}\n{keys.listing()}",
@@ -113,15 +114,12 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
             max_seconds=args.max_seconds,
         )
     except (ValueError, OSError, DatasetError) as error:
-        print(f"train: {error}" if first else f"train (rank {rank}): {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error if first else f"rank {rank}: {error}")
     except KeyboardInterrupt:
         tail = "no checkpoint was saved to go on from"
         if out is not None and (out / "last.json").is_file():
             tail = f"go on with: {_again(args, out)}"
-        if first:
-            print(f"\ntrain: interrupted; {tail}", file=sys.stderr)
-        return 130
+        return ending.interrupted(tail) if first else ending.INTERRUPTED
     if first:
         print(_closing(result, chosen, out, _again(args, out)))
     return 0

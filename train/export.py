@@ -20,6 +20,7 @@ from rich.table import Table
 from lbq_hw import datasets, file, numeric
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import not_negative, spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
@@ -29,7 +30,7 @@ try:
 except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
-    extras.leave(error, command="export")
+    extras.leave(error)
 from lbq_hw.train import checkpoint, weights
 from lbq_hw.train.data import InputSpec, Origin, in_range
 from lbq_hw.train.data.origin import read as read_origin
@@ -185,7 +186,7 @@ def _print(
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.export") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Fold norms, absorb gammas and write the integer network of a trained run.",
         epilog=spoken(_EXAMPLES, prog),
@@ -258,8 +259,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
     try:
         export, path, found = _export(args)
     except (ValueError, OSError, datasets.DatasetError) as error:
-        print(f"train.export: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     rows = _summary(export)
     if args.json:
         facts = {
@@ -385,4 +385,4 @@ def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
 
 
 if __name__ == "__main__":  # hands over to the module of the full name
-    sys.exit(ending.run(importlib.import_module("lbq_hw.train.export").main, name="export"))
+    sys.exit(ending.run(importlib.import_module("lbq_hw.train.export").main))

@@ -23,7 +23,9 @@ from rich.console import Console
 from rich.progress import track
 
 from lbq_hw import evaluate, file, golden, zoo
+from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_dataset, positive, reading
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets import Dataset, DatasetError
 from lbq_hw.datasets.fitting import Samples, described, load_dataset
@@ -143,7 +145,8 @@ def float_run(
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+    parser = _parser()
+    args = parser.parse_args(argv)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         network = file.load(zoo.find(args.net))
@@ -165,8 +168,7 @@ def main(argv: list[str] | None = None) -> int:
             for layer in result["layers"]:
                 layer["lambda"] = tails.get(layer["name"])
     except (ValueError, OverflowError, OSError, DatasetError) as error:
-        print(f"train.measure: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     show_notes(dataset.notes)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(result) + "\n", encoding="utf-8")
@@ -175,7 +177,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m train.measure",
         description="Run an integer network in torch on a dataset's test images and write its "
         "accuracy, use of levels, operations and energy as JSON.",

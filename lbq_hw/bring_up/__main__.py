@@ -63,8 +63,7 @@ def main(
     try:
         visit = _visit(args, machine or Machine())
     except ValueError as error:
-        print(f"bring-up: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     found: list[tuple[Step, Finding]] = []
     interrupted = False
     console = Console(soft_wrap=True, highlight=False, quiet=args.json)
@@ -80,14 +79,12 @@ def main(
     try:
         path.write_text(_page(facts), encoding="utf-8")
     except OSError as error:
-        print(f"bring-up: {path} cannot be written ({error.strerror})", file=sys.stderr)
-        return 2
+        return ending.refuse(f"{path} cannot be written ({error.strerror})")
     if args.json:
         print(json.dumps(facts))
     console.print(f"For a bug report: {path}", markup=False)
     if interrupted:
-        print("bring-up: stopped", file=sys.stderr)
-        return 130
+        return ending.interrupted()
     return 1 if any(finding.state == State.FAILED for _, finding in found) else 0
 
 
@@ -165,4 +162,4 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="bring-up"))
+    sys.exit(ending.run(main))

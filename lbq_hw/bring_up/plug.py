@@ -76,7 +76,7 @@ def port(visit: Visit) -> Finding:
     if visit.board.family is None:
         return failed(
             "no serial port can be a simulated board's",
-            "start python -m sim.board --package DIR, and give the name that it prints as --port",
+            "start lbq sim-board --package DIR, and give the name that it prints as --port",
             **facts,
         )
     return failed(

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from lbq_hw import datasets
+from lbq_hw.commands.parser import Parser
 from lbq_hw.datasets import Reading
 from lbq_hw.datasets.reading import BACKGROUNDS, LAYOUTS
 
@@ -95,7 +96,7 @@ def spoken(text: str, prog: str) -> str:
 
 def command_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
     """A command's parser, whose `epilog` keeps its lines and has the commands as they are typed."""
-    return argparse.ArgumentParser(
+    return Parser(
         prog=prog,
         description=description,
         epilog=spoken(epilog, prog),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
@@ -12,11 +11,12 @@ from rich.table import Table
 
 from lbq_hw import boards
 from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.sizing.door import line_of
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.commands.boards") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="List the boards that a build knows, each with what its FPGA has, the clock "
         "of its core, and the highest rate of its line. One of your own is a file: docs/boards.md.",
@@ -50,4 +50,4 @@ def list_boards(*, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="boards"))
+    sys.exit(ending.run(main))

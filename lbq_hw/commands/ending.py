@@ -1,8 +1,9 @@
-"""How a command ends that is told to stop, or whose output or disk goes away: one sentence.
+"""How a command ends early: one sentence on stderr, and the exit code that shells expect.
 
-A command that receives SIGINT (Ctrl-C) or SIGTERM ends its tools, says that it was interrupted and
-has the exit code that shells expect, 130 or 143. If nobody reads its output any more, it ends
-without a word, with 141. What it cannot write ends it with 2.
+Every error reads ``error: SENTENCE``, and ends a command with 2, or with 1 where work failed that
+was begun. A command that receives SIGINT (Ctrl-C) or SIGTERM ends its tools, prints ``interrupted``
+and ends with 130 or 143. If nobody reads its output any more, it ends without a word, with 141. A
+disk that is full or read-only is an error like any other.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-_CODE = {signal.SIGINT: 130, signal.SIGTERM: 143}
-_CLOSED = 141
-_CANNOT_WRITE = 2
+REFUSED, INTERRUPTED = 2, 130
+_TERMINATED, _CLOSED = 143, 141
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
@@ -25,16 +25,27 @@ class TerminatedError(KeyboardInterrupt):
     """SIGTERM: what handles an interrupt handles it too."""
 
 
-def run(command: Callable[[], int], *, name: str) -> int:
-    """Call a command, which has a name in messages; its exit code."""
-    received: list[signal.Signals] = []
+def refuse(error: object, code: int = REFUSED) -> int:
+    """Print an error; the exit code."""
+    print(f"error: {error}", file=sys.stderr)
+    return code
+
+
+def interrupted(tail: str = "") -> int:
+    """Print that the command was interrupted, and what is left of its work; the exit code."""
+    print("interrupted" + (f"; {tail}" if tail else ""), file=sys.stderr)
+    return INTERRUPTED
+
+
+def run(command: Callable[[], int]) -> int:
+    """Call a command; its exit code."""
+    received: list[int] = []
     with _terminable(received):
         try:
             code = command()
             sys.stdout.flush()
         except KeyboardInterrupt:
-            print(f"{name}: interrupted", file=sys.stderr)
-            code = _CODE[signal.SIGINT]
+            code = interrupted()
         except BrokenPipeError:
             _drop_output()
             return _CLOSED
@@ -47,22 +58,19 @@ def run(command: Callable[[], int], *, name: str) -> int:
                 raise
             _drop_output()
             what = "the output" if error.filename is None else error.filename
-            print(
-                f"{name}: {what} cannot be written ({error.strerror}): make room, or choose "
-                "another place",
-                file=sys.stderr,
+            return refuse(
+                f"{what} cannot be written ({error.strerror}): make room, or choose another place"
             )
-            return _CANNOT_WRITE
-    return _CODE[received[0]] if received else code
+    return _TERMINATED if received else code
 
 
 @contextlib.contextmanager
-def _terminable(received: list[signal.Signals]) -> Iterator[None]:
+def _terminable(received: list[int]) -> Iterator[None]:
     """SIGTERM as a `TerminatedError`, and its number in `received`; in the main thread alone, where
     Python handles signals."""
 
     def end(number: int, _frame: object) -> None:
-        received.append(signal.Signals(number))
+        received.append(number)
         raise TerminatedError
 
     if threading.current_thread() is not threading.main_thread():

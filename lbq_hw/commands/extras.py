@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NoReturn
+
+from lbq_hw.commands import ending
 
 _EXTRAS = {
     "train": ("torch", "matplotlib"),
@@ -24,7 +25,6 @@ def remedy(error: ModuleNotFoundError) -> str:
     raise error
 
 
-def leave(error: ModuleNotFoundError, *, command: str) -> NoReturn:
+def leave(error: ModuleNotFoundError) -> NoReturn:
     """End a command that cannot even be imported, with that sentence and exit code 2."""
-    print(f"{command}: {remedy(error)}", file=sys.stderr)
-    raise SystemExit(2)
+    raise SystemExit(ending.refuse(remedy(error)))

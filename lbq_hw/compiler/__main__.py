@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 from lbq_hw import file, zoo
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.compiler import compile_network, listing, smallest_for
 from lbq_hw.config import CoreConfig
 
@@ -21,7 +23,7 @@ examples:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.compiler",
         description="Compile an integer network for a core and print the program.",
         epilog=_EPILOG,
@@ -45,8 +47,7 @@ def main(argv: list[str] | None = None) -> int:
             config = smallest_for(network, lanes=args.lanes)
         program = compile_network(network, config)
     except (OSError, TypeError, ValueError, MemoryError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if args.json:
         print(json.dumps(listing.summary(program)))
     else:

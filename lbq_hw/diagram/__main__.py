@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.diagram.components import table
 from lbq_hw.diagram.drawing import DRAWINGS, Drawing, render
 
@@ -24,7 +25,7 @@ def with_table(page: str, drawing: Drawing) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.diagram",
         description="Print a block diagram of the core as SVG. With a folder, write all of them "
         "there, and into each page beside them the table of its blocks.",
@@ -47,8 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             page.write_text(text, encoding="utf-8")
             page.with_suffix(".svg").write_text(render(drawing), encoding="utf-8")
         except (OSError, ValueError) as error:
-            print(f"{page}: {error}", file=sys.stderr)
-            return 2
+            return ending.refuse(f"{page}: {error}")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from lbq_hw import file, zoo
+from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_dataset, command_parser, positive, reading
 from lbq_hw.commands.progress import image_bar, show_notes
 from lbq_hw.datasets import DatasetError
@@ -38,8 +38,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.event_t
     try:
         facts = _read(options.markdown) if options.markdown else _measured(options)
     except (ValueError, DatasetError, OverflowError, MemoryError, OSError) as error:
-        print(f"event_time: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if options.json:
         print(json.dumps(facts))
     elif options.markdown:

@@ -67,10 +67,10 @@ def next_commands(job: Job) -> list[str]:
     made = package.read(job.folder / "package")
     folder = shlex.quote(str(made.folder))
     if made.bitstream is None:
-        return [f"python -m sim.board --package {folder} --host --selftest"]
+        return [f"lbq sim-board --package {folder} --host --selftest"]
     return [
         job.board.command(str(made.bitstream)),
-        f"python -m lbq_hw.host --port {AUTO} --package {folder} --selftest",
+        f"lbq host --port {AUTO} --package {folder} --selftest",
     ]
 
 

@@ -74,11 +74,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
             wanted = golden.run(packed.network, samples.images).logits
         facts = report(packed, samples, measured, wanted=wanted)
     except (DatasetError, DeviceError, ValueError, OverflowError, MemoryError) as error:
-        print(f"host: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("host: stopped", file=sys.stderr)
-        return 130
+        return ending.refuse(error)
     show_notes(samples.notes)
     if args.json:
         print(json.dumps(facts))
@@ -318,4 +314,4 @@ def _seconds(text: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="host"))
+    sys.exit(ending.run(main))

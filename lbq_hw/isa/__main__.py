@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 
 from lbq_hw import isa
+from lbq_hw.commands.parser import Parser
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import door, link, regions
 from lbq_hw.isa.codes import Code
@@ -162,7 +162,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]], alignment: str
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    argparse.ArgumentParser(
+    Parser(
         prog="python -m lbq_hw.isa",
         description="Print docs/isa.md: the records, addresses, registers, errors and frames of a "
         "default core.",

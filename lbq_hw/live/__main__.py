@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from lbq_hw import file, package, zoo
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_dataset, reading, spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets import DatasetError
 from lbq_hw.datasets.fitting import Samples, load_samples
@@ -50,15 +51,14 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.live") 
                 webbrowser.open(server.url)
             server.serve_forever()
     except (DatasetError, DeviceError, OSError, ValueError, MemoryError) as error:
-        print(f"live: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     except KeyboardInterrupt:
         return 0
     return 0
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Open a local page: draw, drop a picture or replay test images, and see the "
         "prediction, the logits, the levels layer by layer, events and time.",
@@ -133,4 +133,4 @@ def _listening(live: Live, port: int) -> Iterator[LiveServer]:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="live"))
+    sys.exit(ending.run(main))

@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.report import ReportError, rebuild
 from lbq_hw.report.table import markdown
 
@@ -18,7 +20,7 @@ examples:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.report",
         description="Make report.html from the JSON files beside it, or a table of several builds.",
         epilog=_EPILOG,
@@ -37,8 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             print(rebuild(options.folder))
     except (ReportError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     return 0
 
 

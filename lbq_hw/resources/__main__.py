@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from lbq_hw.boards import Board
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.isa.door import Opening
 from lbq_hw.resources import add, compare, measured, of_door
 from lbq_hw.resources.model import small_of
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m lbq_hw.resources",
         description="Print what the model estimates for each build that was placed, beside the "
         "measurement.",
@@ -31,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for folder in parser.parse_args(argv).add:
             add(folder, small=small_of, door=_of_door)
     except (OSError, ValueError) as error:
-        print(f"resources: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     print("board          lanes     LUTs est. / seen  block RAMs   Fmax est. / seen, MHz")
     for row in compare(measured()):
         guess = row["estimate"]

@@ -11,6 +11,7 @@ from typing import Any
 from lbq_hw import file, zoo
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import CoreConfig
 
@@ -38,7 +39,7 @@ as a stream, and raises irq. docs/own-design.md shows it all.
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.rtl") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Write a network's core as Verilog for a design of one's own, with its "
         "register map, a driver in C and an example.",
@@ -58,11 +59,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.rtl") -
     try:
         facts = _write(args)
     except ModuleNotFoundError as error:
-        print(f"rtl: {extras.remedy(error)}", file=sys.stderr)
-        return 2
+        return ending.refuse(extras.remedy(error))
     except (OSError, TypeError, ValueError, MemoryError) as error:
-        print(f"rtl: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if args.json:
         print(json.dumps(facts))
         return 0
@@ -101,4 +100,4 @@ def _write(args: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="rtl"))
+    sys.exit(ending.run(main))

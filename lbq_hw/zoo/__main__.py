@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from lbq_hw import zoo
 from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.markdown import table
 from lbq_hw.units import si
 
@@ -45,7 +45,7 @@ def markdown() -> str:
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.zoo") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="List the trained networks that ship with the project. Each name can be given "
         "wherever a command takes --model.",
@@ -56,8 +56,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.zoo") -
     try:
         shown = _listed(as_markdown=args.markdown, as_json=args.json)
     except (OSError, ValueError, LookupError, TypeError) as error:
-        print(f"error: the zoo's evaluations cannot be read ({error})", file=sys.stderr)
-        return 2
+        return ending.refuse(f"the zoo's evaluations cannot be read ({error})")
     if isinstance(shown, str):
         print(shown, end="")
     else:
@@ -83,4 +82,4 @@ def _listed(*, as_markdown: bool, as_json: bool) -> str | Table:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="zoo"))
+    sys.exit(ending.run(main))

@@ -188,7 +188,7 @@ def test_a_build_that_a_board_file_tries_to_end_fails(
 ) -> None:
     file = write(tmp_path, "raise SystemExit(0)")
     assert build.main(["--board", file, "--model", "digits"]) == 2
-    said = f"build: {file} must set BOARD and no more, but it ends the program\n"
+    said = f"error: {file} must set BOARD and no more, but it ends the program\n"
     assert capsys.readouterr().err == said
 
 
@@ -226,7 +226,7 @@ def test_every_command_that_names_a_board_takes_its_file(
     assert build.main(["--board", file, "--model", "digits"]) == 2
     assert simulate(["--board", file, "--model", "digits"]) == 2
     assert plan(["--board", file]) == 2
-    assert capsys.readouterr().err == f"build: {said}sim: {said}plan: {said}"
+    assert capsys.readouterr().err == 3 * f"error: {said}"
 
 
 def test_a_step_is_repeated_when_the_file_changes(tmp_path: Path) -> None:

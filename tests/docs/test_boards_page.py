@@ -95,7 +95,7 @@ def test_a_page_without_marks_is_refused(
     (tmp_path / "boards.md").write_text("# Boards\n", encoding="utf-8")
     assert write_tables([str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "boards: the page must have '<!-- boards: python -m boards docs -->' and then "
+        "error: the page must have '<!-- boards: python -m boards docs -->' and then "
         "'<!-- /boards -->'\n"
     )
 

@@ -120,4 +120,4 @@ def test_two_boards_alike_are_not_guessed_between() -> None:
 
 def test_without_a_package_the_host_says_what_to_give(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
-    assert capsys.readouterr().err == "host: give --package, or --ports\n"
+    assert capsys.readouterr().err == "error: give --package, or --ports\n"

@@ -6,6 +6,7 @@ import errno
 import html
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
     """The exit code, and the error's lines."""
     code = build.main(list(arguments))
     text = capsys.readouterr().err
-    return code, text[text.index("build: ") :].splitlines()
+    return code, re.split("^(?=error: |interrupted)", text, flags=re.M)[-1].splitlines()
 
 
 def test_a_build_prints_one_object_and_leaves_a_package(
@@ -71,10 +72,10 @@ def test_the_next_commands_are_printed_and_stand_in_the_report(
     ]
     made = store.read(folder / "report").build
     assert made is not None
-    assert made.next[1] == f"python -m lbq_hw.host --port auto --package {packed} --selftest"
+    assert made.next[1] == f"lbq host --port auto --package {packed} --selftest"
     assert made.baked
     page = html.unescape((folder / "report" / "report.html").read_text("utf-8"))
-    assert f"python -m lbq_hw.host --port auto --package {packed} --selftest</code>" in page
+    assert f"lbq host --port auto --package {packed} --selftest</code>" in page
     found = package.read(folder / "package").selftest
     assert found is not None
     assert len(found.images) == 3
@@ -159,16 +160,16 @@ def test_a_model_that_is_no_network_is_bad_input(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--model", "digits"], 2, "build: give --board and --model, or --list-boards"),
+        (["--model", "digits"], 2, "error: give --board and --model, or --list-boards"),
         (
             ["--board", "icebraker", "--model", "digits"],
             2,
-            "build: no board 'icebraker': did you mean icebreaker",
+            "error: no board 'icebraker': did you mean icebreaker",
         ),
         (
             ["--board", "sim", "--model", "digit"],
             2,
-            "build: no model 'digit': give the path of an .lbq file or a name of the zoo "
+            "error: no model 'digit': give the path of an .lbq file or a name of the zoo "
             "(cifar10-onchip, cifar10-resnet20, cifar10-resnet20-4bit, "
             "cifar10-resnet20-4bit-sparse, cifar10-small, digits, digits-vgg, mnist, mnist-4bit, "
             "nmnist, nmnist-stream); did you mean 'digits'?",
@@ -176,28 +177,28 @@ def test_a_model_that_is_no_network_is_bad_input(
         (
             ["--board", "sim", "--model", "digits", "--lanes", "5"],
             2,
-            "build: lanes must be a power of two up to 256, not 5",
+            "error: lanes must be a power of two up to 256, not 5",
         ),
         (
             ["--board", "sim", "--model", "digits", "--from", "synth"],
             1,
-            "build: board 'sim' has no step 'synth'",
+            "error: board 'sim' has no step 'synth'",
         ),
         (
             ["--board", "sim", "--model", "digits", "--from", "check", "--until", "load"],
             1,
-            "build: step 'check' must not come after step 'load'",
+            "error: step 'check' must not come after step 'load'",
         ),
         (
             ["--board", "ulx3s-85f", "--model", "digits", "--freq", "900", "--until", "fit"],
             2,
-            "build: the clock must be one that the PLL makes of 25 MHz (3.125 to 400 MHz), "
+            "error: the clock must be one that the PLL makes of 25 MHz (3.125 to 400 MHz), "
             "not 900 MHz",
         ),
         (
             ["--board", "sim", "--model", "mnist", "--data", "/nowhere", "--until", "fit"],
             2,
-            "build: /nowhere",
+            "error: /nowhere",
         ),
     ],
 )
@@ -224,7 +225,7 @@ def test_a_missing_tool_is_found_before_anything_runs(
     assert (code, lines) == (
         1,
         [
-            "build: packing for ECP5 needs ecppack, but ECPPACK=/nowhere/ecppack is no program: "
+            "error: packing for ECP5 needs ecppack, but ECPPACK=/nowhere/ecppack is no program: "
             "pip install 'lbq-hw[hw]'"
         ],
     )
@@ -238,7 +239,7 @@ def test_a_tool_that_fails_is_no_trace(
     fakes.fail("yosys", "ERROR: syntax error")
     code, lines = failure(capsys, *COMMON, "--build-dir", str(tmp_path / "out"))
     assert code == 1
-    assert lines[0].startswith("build: yosys failed (exit code 1); its log is ")
+    assert lines[0].startswith("error: yosys failed (exit code 1); its log is ")
     assert lines[1:] == ["  ERROR: syntax error"]
 
 
@@ -248,7 +249,7 @@ def test_a_network_that_does_not_fit_is_refused_with_what_is_short(
     arguments = ["--board", "icebreaker", "--model", "mnist", "--lanes", "64", "--until", "fit"]
     code, lines = failure(capsys, *arguments, "--build-dir", str(tmp_path))
     assert code == 1
-    assert lines[0] == "build: network 'mnist' does not fit iCEBreaker with 64 lanes"
+    assert lines[0] == "error: network 'mnist' does not fit iCEBreaker with 64 lanes"
     assert any("block RAMs, iCEBreaker has 30" in line for line in lines[1:])
     assert any("LUTs, iCEBreaker has 5,280" in line for line in lines[1:])
 
@@ -268,7 +269,7 @@ def test_a_full_disk_ends_the_build_without_a_package(
     folder = tmp_path / "out"
     code, lines = failure(capsys, *COMMON, "--build-dir", str(folder))
     assert (code, len(lines)) == (1, 1)
-    assert lines[0].startswith("build: the disk is full (")
+    assert lines[0].startswith("error: the disk is full (")
     assert (folder / "top.bit").is_file()
     assert not (folder / "package").exists()
     assert fakes.calls()
@@ -287,7 +288,7 @@ def test_an_interrupt_ends_with_130_and_keeps_what_is_done(
     patch(monkeypatch, pack=stop)
     folder = tmp_path / "out"
     code, lines = failure(capsys, *COMMON, "--build-dir", str(folder))
-    assert (code, lines) == (130, [f"build: interrupted; finished steps are kept in {folder}"])
+    assert (code, lines) == (130, [f"interrupted; finished steps are kept in {folder}"])
     assert (folder / "placed.config").is_file()
     assert not (folder / "top.bit").exists()
     assert not (folder / "package").exists()

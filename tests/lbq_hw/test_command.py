@@ -118,6 +118,19 @@ def test_arguments_and_the_exit_code_are_passed_on(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.startswith("error: no model 'none': give the path of ")
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_error_in_the_arguments_reads_as_all_others(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main([name, "--no-such-option"])
+    assert ended.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"usage: lbq {name} ")
+    assert err.splitlines()[-1].startswith("error: ")
+
+
 def test_an_unknown_command_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["trian"])
@@ -145,12 +158,12 @@ def test_lbq_train_works_beside_a_train_of_the_users_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["train", "export"])
 def test_without_torch_lbq_names_the_extra(name: str, tmp_path: Path) -> None:
-    sentence = f"{name}: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
+    sentence = "error: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
     assert without("torch", "lbq_hw.__main__", [name, "--help"], tmp_path) == (2, "", sentence)
 
 
 def test_without_torch_the_module_names_the_extra_too(tmp_path: Path) -> None:
-    sentence = "train: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
+    sentence = "error: PyTorch is not installed: pip install 'lbq-hw[train]'\n"
     assert without("torch", "lbq_hw.train.__main__", ["--list"], tmp_path) == (2, "", sentence)
 
 
@@ -161,13 +174,13 @@ def test_without_torch_the_module_names_the_extra_too(tmp_path: Path) -> None:
             "lbq_hw.train.export",
             "torch",
             ["--help"],
-            "export: PyTorch is not installed: pip install 'lbq-hw[train]'\n",
+            "error: PyTorch is not installed: pip install 'lbq-hw[train]'\n",
         ),
         (
             "lbq_hw.build",
             "amaranth",
             ["--board", "icebreaker", "--model", "mnist-4bit", "--until", "fit"],
-            "build: Amaranth is not installed: pip install 'lbq-hw[hw]'\n",
+            "error: Amaranth is not installed: pip install 'lbq-hw[hw]'\n",
         ),
     ],
 )
@@ -185,7 +198,7 @@ def test_without_amaranth_a_build_names_the_extra(tmp_path: Path) -> None:
     words = ["build", "--board", "icebreaker", "--model", "mnist-4bit", "--until", "fit"]
     code, out, err = without("amaranth", "lbq_hw.__main__", words, tmp_path)
     assert (code, out) == (2, "")
-    assert err.endswith("build: Amaranth is not installed: pip install 'lbq-hw[hw]'\n")
+    assert err.endswith("error: Amaranth is not installed: pip install 'lbq-hw[hw]'\n")
 
 
 def test_a_library_that_no_extra_brings_is_a_bug_and_raised() -> None:

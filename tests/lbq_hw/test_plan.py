@@ -110,10 +110,10 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--lanes", "5"], "plan: lanes must be a power of two up to 256, not 5\n"),
-        ([*SIM, "--dataset", "mnist"], "plan: the model takes images of shape (1, 8, 8), those of "
+        (["--lanes", "5"], "error: lanes must be a power of two up to 256, not 5\n"),
+        ([*SIM, "--dataset", "mnist"], "error: the model takes images of shape (1, 8, 8), those of "
          "the dataset 'mnist' are (1, 28, 28)\n"),
-        (["--board", "ice40-hx8k", "--memory", "external"], "plan: iCE40-HX8K breakout has no "
+        (["--board", "ice40-hx8k", "--memory", "external"], "error: iCE40-HX8K breakout has no "
          "external memory that a core can read\n"),
     ],
 )  # fmt: skip
@@ -126,4 +126,4 @@ def test_the_command_refuses_in_one_line(
 
 def test_a_board_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--board", "ulx3s-86f"]) == 2
-    assert capsys.readouterr().err.startswith("plan: no board 'ulx3s-86f'")
+    assert capsys.readouterr().err.startswith("error: no board 'ulx3s-86f'")

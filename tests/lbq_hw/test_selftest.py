@@ -61,7 +61,7 @@ def test_a_package_from_before_there_were_self_tests_is_read(
     manifest.write_text(json.dumps(facts), "utf-8")
     assert package.read(tmp_path / "a").selftest is None
     assert main(["--package", str(tmp_path / "a"), "--selftest"]) == 2
-    text = f"host: {tmp_path / 'a'} has no self-test: build it again\n"
+    text = f"error: {tmp_path / 'a'} has no self-test: build it again\n"
     assert capsys.readouterr().err == text
 
 
@@ -98,5 +98,5 @@ def test_a_self_test_beside_other_inputs_is_refused(
     for other in (["--images", "2"], ["--dataset", "digits"], ["--raw", "x.npy"]):
         assert main(["--package", str(tmp_path / "a"), "--selftest", *other]) == 2
         assert capsys.readouterr().err == (
-            "host: the self-test has inputs of its own: leave out other ones and --images\n"
+            "error: the self-test has inputs of its own: leave out other ones and --images\n"
         )

@@ -179,18 +179,18 @@ def test_what_is_no_http_does_not_stop_it(server: LiveServer) -> None:
 
 def test_arguments_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "digits", "--port", "x"]) == 2
-    assert capsys.readouterr().err == "live: --port needs the --package that is on the board\n"
+    assert capsys.readouterr().err == "error: --port needs the --package that is on the board\n"
     assert main(["--model", "mnist", "--dataset", "mnist"]) == 2
     assert capsys.readouterr().err == (
-        "live: --dataset mnist needs --data, the folder of its files\n"
+        "error: --dataset mnist needs --data, the folder of its files\n"
     )
     assert main(["--model", "digits", "--listen", "70000"]) == 2
-    assert capsys.readouterr().err == "live: --listen must be 0 to 65535, not 70000\n"
+    assert capsys.readouterr().err == "error: --listen must be 0 to 65535, not 70000\n"
 
 
 def test_a_port_that_is_taken(server: LiveServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "digits", "--listen", str(server.server_port)]) == 2
     assert capsys.readouterr().err == (
-        f"live: port {server.server_port} cannot be listened on (Address already in use): give "
+        f"error: port {server.server_port} cannot be listened on (Address already in use): give "
         "another with --listen\n"
     )

@@ -126,7 +126,7 @@ def test_json_tells_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_model_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lbq(["rtl", "--model", "none", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith("rtl: no model 'none': give the path of ")
+    assert capsys.readouterr().err.startswith("error: no model 'none': give the path of ")
 
 
 def test_a_bus_that_there_is_not() -> None:

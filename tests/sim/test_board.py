@@ -123,7 +123,7 @@ def test_the_host_predicts_over_the_line_as_golden_does(
             found.append(json.loads(capsys.readouterr().out))
         # The upload has taken the place of what the bitstream brought.
         assert main(host(fresh, folder, "--no-load")) == 2
-        text = "host: the bitstream did not bring this model: leave out --no-load\n"
+        text = "error: the bitstream did not bring this model: leave out --no-load\n"
         assert capsys.readouterr().err == text
         assert main(host(fresh, folder)) == 0
         assert "all logits equal" in capsys.readouterr().out
@@ -248,7 +248,7 @@ def test_another_bitstream_is_refused(
     assert main(host(running, other.folder)) == 2
     wanted, there = (int(c.digest[:8], 16) for c in (config, packed.config))
     text = (
-        f"host: the core must be LBQ1 with config {wanted:08x}, not {regions.MAGIC:08x} with "
+        f"error: the core must be LBQ1 with config {wanted:08x}, not {regions.MAGIC:08x} with "
         f"{there:08x}: load the bitstream of this program\n"
     )
     assert capsys.readouterr().err == text
@@ -351,7 +351,7 @@ def test_the_host_runs_at_another_rate_and_leaves_the_usual_one(
         assert main(host(running, packed.folder, "--json", *more)) == 0
         assert json.loads(capsys.readouterr().out)["equal"]
     assert main(host(running, packed.folder, "--baud", "100")) == 2
-    assert capsys.readouterr().err.startswith("host: baud must be ")
+    assert capsys.readouterr().err.startswith("error: baud must be ")
 
 
 @pytest.mark.parametrize("option", ["--raw", "--picture"])
@@ -484,10 +484,10 @@ def test_a_board_ends_when_the_host_hangs_up(program: Path) -> None:
 
 def test_a_package_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert board.main(["--package", str(tmp_path)]) == 2
-    text = f"sim.board: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is no package: it has no package.json\n"
     assert capsys.readouterr().err == text
     assert main(["--port", "x", "--package", str(tmp_path)]) == 2
-    text = f"host: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is no package: it has no package.json\n"
     assert capsys.readouterr().err == text
 
 
@@ -521,5 +521,5 @@ def test_a_run_that_differs_is_repeated_with_waves(
     options = ["--package", str(packed.folder), "--host", "--no-load", "--images", "1"]
     assert board.main(options) == 1
     shown = capsys.readouterr().err
-    assert shown.count("sim.board: the same again with waves, to build/waves/board.fst\n") == 1
+    assert shown.count("the same again with waves, to build/waves/board.fst\n") == 1
     assert (tmp_path / "build" / "waves" / "board.fst").stat().st_size > 10_000

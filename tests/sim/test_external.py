@@ -217,10 +217,10 @@ def test_the_command_runs_a_core_with_external_memory(
     assert sum(layer["cycles"] for layer in facts["layers"]) == facts["cycles"]
     assert command.main([*arguments, "--simulator", "icarus"]) == 2
     assert capsys.readouterr().err == (
-        "sim: a core with external memory must be simulated with verilator\n"
+        "error: a core with external memory must be simulated with verilator\n"
     )
     assert command.main([*arguments, "--board", "icebreaker"]) == 2
-    told = f"sim: board icebreaker has no external memory of {config.external} bits\n"
+    told = f"error: board icebreaker has no external memory of {config.external} bits\n"
     assert capsys.readouterr().err == told
 
 

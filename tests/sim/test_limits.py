@@ -64,7 +64,7 @@ def test_a_core_that_does_not_answer_is_ended_at_its_limit(
     np.save(tmp_path / "images.npy", images)
     arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
     assert main([*arguments, "--simulator", "icarus", "--limit", "3"]) == 2
-    told = "sim: icarus did not end lbq_hw.sim.benches.server within 3 s\n"
+    told = "error: icarus did not end lbq_hw.sim.benches.server within 3 s\n"
     assert capsys.readouterr().err == told
 
 
@@ -110,7 +110,7 @@ def test_a_core_that_does_not_answer_is_ended_by_an_error_of_the_host(
     ("limit", "said", "told"),
     [
         ("0.01", ["lanes, not run: icarus did not end lbq_hw.sim.benches.lanes within 0.01 s"], ""),
-        ("0", [], "regression: limit must be a positive number of seconds, not 0.0\n"),
+        ("0", [], "error: limit must be a positive number of seconds, not 0.0\n"),
     ],
 )
 def test_a_regression_beyond_its_limit_is_an_error(

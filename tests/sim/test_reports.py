@@ -105,4 +105,4 @@ def test_a_simulator_that_was_chosen_and_cannot_run_is_told(
 ) -> None:
     monkeypatch.setattr(regression, "missing", lambda name: f"{name} is too old")
     assert regression.main(["planes", "--simulator", "verilator"]) == 2
-    assert capsys.readouterr().err == "regression: verilator is too old\n"
+    assert capsys.readouterr().err == "error: verilator is too old\n"

@@ -208,8 +208,7 @@ def test_a_network_of_another_run_than_its_name_says_is_refused(folder, measured
     write(folder / "measured" / "t2-8bit.json", measured | {"float_accuracy": 97.0})
     assert main([str(folder)]) == 2
     assert capsys.readouterr().err == (
-        "tools.results: measured/t2-8bit.json must be of the run t2, which has 97.3 % in float, "
-        "not 97.0\n"
+        "error: measured/t2-8bit.json must be of the run t2, which has 97.3 % in float, not 97.0\n"
     )
 
 
@@ -593,7 +592,7 @@ def test_an_ablation_of_unequal_budgets_is_refused(folder, capsys, change):
     assert main([str(folder)]) == 0
     store.save(replace(RUN, **change), folder / "ablation" / "c.json")
     assert main([str(folder)]) == 2
-    start = f"tools.results: the runs of {folder / 'ablation'} must share all but neuron and seed"
+    start = f"error: the runs of {folder / 'ablation'} must share all but neuron and seed"
     assert capsys.readouterr().err.startswith(start)
 
 
@@ -790,8 +789,7 @@ def test_runs_on_validation_images_have_a_folder_and_a_section_of_their_own(tmp_
     assert main([str(folder), "--collect", *runs, *options]) == 0
     assert main([str(tmp_path / "runs"), "--collect", *runs, *options]) == 2
     assert capsys.readouterr().err == (
-        f"tools.results: {runs[0]} must be tested on the test images, not on the validation "
-        "images\n"
+        f"error: {runs[0]} must be tested on the test images, not on the validation images\n"
     )
     (folder.parent / "paper.json").write_text("{}", encoding="utf-8")
     made = recipes(store.load(folder.parent))
@@ -820,9 +818,7 @@ def test_a_row_with_other_keys_is_refused(tmp_path):
 def test_a_broken_file_is_named(folder, capsys, text, message):
     (folder / "bench-gpu.json").write_text(text)
     assert main([str(folder)]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"tools.results: {folder / 'bench-gpu.json'} {message}"
-    )
+    assert capsys.readouterr().err.startswith(f"error: {folder / 'bench-gpu.json'} {message}")
 
 
 @pytest.mark.parametrize(

@@ -134,4 +134,4 @@ def test_a_folder_without_a_run_is_one_sentence(tmp_path, capsys):
     error = capsys.readouterr().err
     index = tmp_path / "last.json"
     reason = f"{tmp_path} holds no checkpoint 'last': {index} is missing"
-    assert error == f"train.analyze: {reason}\n"
+    assert error == f"error: {reason}\n"

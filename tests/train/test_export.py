@@ -429,5 +429,5 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(run, tmp_path, capsys,
     out = tmp_path / "out.lbq"
     arguments = [option.format(**names) for option in options]
     assert export_main([*arguments, "--out", str(out)]) == 2
-    assert capsys.readouterr().err == f"train.export: {reason.format(**names)}\n"
+    assert capsys.readouterr().err == f"error: {reason.format(**names)}\n"
     assert not out.exists()

@@ -187,7 +187,7 @@ def test_a_run_interrupted_within_an_epoch_goes_on_from_the_last_whole_one(
     with interrupted_at(8, monkeypatch):  # of 5 steps an epoch
         assert command.main(arguments) == 130
     again = f"{COMMAND} {tmp_path / 'run'}"
-    assert capsys.readouterr().err == f"\ntrain: interrupted; go on with: {again}\n"
+    assert capsys.readouterr().err == f"interrupted; go on with: {again}\n"
     assert not list((tmp_path / "run").glob("*.tmp"))
     assert command.main(["--resume", "--out", str(tmp_path / "run")]) == 0
     assert_same_run(tmp_path / "whole", tmp_path / "run")

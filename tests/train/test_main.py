@@ -34,7 +34,7 @@ COMMAND = "python -m train --resume --out"
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path, capsys):
     out = ["--out", str(tmp_path / "run")] if arguments else []
     assert command.main([*arguments, *out]) == 2
-    assert capsys.readouterr() == ("", f"train: {message}\n")
+    assert capsys.readouterr() == ("", f"error: {message}\n")
     assert not (tmp_path / "run").exists()
 
 
@@ -49,7 +49,7 @@ def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
     assert command.main(["--config", "mnist", "--set", "train.device=cpu", *out]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"train: {tmp_path / 'none'}")
+    assert captured.err.startswith(f"error: {tmp_path / 'none'}")
     assert captured.err.count("\n") == 1
 
 

@@ -114,7 +114,7 @@ def test_a_run_of_another_network_is_refused(run, tmp_path, capsys):
     options = ["--limit", "5", "--run", str(run), "--out", str(tmp_path / "x.json")]
     assert measure.main(["digits", *options]) == 2
     assert capsys.readouterr().err == (
-        f"train.measure: {run} must be the run that the network was exported from, and the gamma "
+        f"error: {run} must be the run that the network was exported from, and the gamma "
         "of its layer 'layers.0.neuron' is not the network's\n"
     )
     assert not (tmp_path / "x.json").exists()
@@ -124,7 +124,7 @@ def test_a_missing_network_is_one_sentence(tmp_path, capsys):
     net = tmp_path / "none.lbq"
     assert measure.main([str(net), "--out", str(tmp_path / "x.json")]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("train.measure: ")
+    assert error.startswith("error: ")
     assert error.count("\n") == 1
 
 

@@ -102,7 +102,7 @@ def test_data_that_is_not_divided_must_be_held_out(arrays, tmp_path, capsys):
     arguments = ["--config", "digits", *words("data.name=npz"), "--data", str(path)]
     assert train([*arguments, "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == (
-        f"train: {path} does not tell training and test images apart: hold some of them out with "
+        f"error: {path} does not tell training and test images apart: hold some of them out with "
         "--set data.validation=N, or divide them into train and test\n"
     )
     held = ["--set", "data.validation=100", "--out", str(tmp_path / "run")]
@@ -149,7 +149,7 @@ def quick(*changes):
 def test_digits_are_not_trained_on_other_data(tmp_path, capsys):
     assert train(["--config", "digits", "--data", "none", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "train: the dataset 'digits' comes with scikit-learn and reads nothing from none: leave "
+        "error: the dataset 'digits' comes with scikit-learn and reads nothing from none: leave "
         "out --data, or say that it is your own with --dataset images (in a configuration "
         "data.name)\n"
     )
@@ -203,7 +203,7 @@ def test_a_run_is_resumed_on_the_same_data_alone(arrays, tmp_path, capsys):
     capsys.readouterr()
     assert train(["--resume", "--out", out, "--data", str(paths[1])]) == 2
     assert capsys.readouterr().err == (
-        f"train: {out} was trained on other images or labels than those of {paths[1]}: give --data "
+        f"error: {out} was trained on other images or labels than those of {paths[1]}: give --data "
         "with the same ones, or train in another --out\n"
     )
     assert train(["--resume", "--out", out, "--data", str(paths[0])]) == 0
@@ -240,7 +240,7 @@ def test_labels_that_begin_with_1_are_not_trained(arrays, tmp_path, capsys):
     changes = quick("data.name=npz", "data.validation=20")
     assert train([*changes, "--data", str(path), "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == (
-        f"train: {path}: labels are 1 to 10, but classes are counted from 0: write them as "
+        f"error: {path}: labels are 1 to 10, but classes are counted from 0: write them as "
         "labels - 1\n"
     )
 
@@ -252,7 +252,7 @@ def test_the_layout_of_arrays_is_said_in_the_configuration(arrays, tmp_path, cap
     changes = [*quick("data.name=npz", "data.validation=20"), "--data", str(path), "--out", out]
     assert train(changes) == 2
     assert capsys.readouterr().err == (
-        f"train: {path}: images of shape (359, 8, 8, 4) can be 8 channels of 8x4 (nchw) or "
+        f"error: {path}: images of shape (359, 8, 8, 4) can be 8 channels of 8x4 (nchw) or "
         "4 channels of 8x8 (nhwc): say which with --layout (in a configuration data.layout, in "
         "the file an entry layout)\n"
     )
@@ -276,7 +276,7 @@ def test_a_network_remembers_the_background_of_its_pictures(arrays, tmp_path, ca
     assert train(changes) == 2
     first = root / "train" / "0" / "0000.png"
     assert capsys.readouterr().err == (
-        f"train: {first} has transparent pixels: say what lies behind them with --background black "
+        f"error: {first} has transparent pixels: say what lies behind them with --background black "
         "or --background white (in a configuration data.background)\n"
     )
     assert train([*changes, "--set", "data.background=white"]) == 0

@@ -37,7 +37,7 @@ def test_what_is_left_of_a_run_without_a_checkpoint_is_not_lost_either(
     arguments = ["--config", "digits", *words, "--out", str(tmp_path)]
     assert command.main(arguments) == 2
     message = f"{tmp_path} holds a run: add --overwrite or another --out"
-    assert capsys.readouterr() == ("", f"train: {message}\n")
+    assert capsys.readouterr() == ("", f"error: {message}\n")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert command.main([*arguments, "--resume"]) == 0  # nothing to go on from: begun again
     assert capsys.readouterr().out.startswith(f"{tmp_path} holds no checkpoint yet: a new run")

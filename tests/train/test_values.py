@@ -92,7 +92,7 @@ def test_a_start_from_a_network_of_another_range_is_refused(
     command = ["--config", "digits", *words, "--data", str(pictures)]
     assert train([*command, "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == (
-        "train: train.init = 'digits' holds another network than this configuration's: its full "
+        "error: train.init = 'digits' holds another network than this configuration's: its full "
         "scale is a raw value of 16, and the model's 31\n"
     )
 

@@ -5,9 +5,7 @@ With ``--profile``: what the time of a step goes to, which has no target.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.train.kernels import recurrence_jit
 from tools.bench_gpu import measure, profiled
 from tools.bench_gpu.clock import QUICK, Effort
@@ -79,7 +79,7 @@ def missed(report: dict[str, Any]) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m tools.bench_gpu",
         description="Time training steps and neuron kernels on the GPU; exits 1 if one is over"
         " its target. Run it on a machine with a CUDA GPU that does nothing else.",
@@ -95,8 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not torch.cuda.is_available() or recurrence_jit.triton is None:
         lack = "Triton" if torch.cuda.is_available() else "a CUDA GPU, and torch sees none"
-        print(f"tools.bench_gpu: the benchmark needs {lack}", file=sys.stderr)
-        return 2
+        return ending.refuse(f"the benchmark needs {lack}")
     console = Console()
     find, display = (profiled, show_profile) if options.profile else (measure, show)
     with console.status("compiling and timing networks, a few minutes"):

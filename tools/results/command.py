@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from tools.results import ablation, curves, layers, levels, page, store, summary, surrogates
 
 _EPILOG = """\
@@ -26,7 +27,7 @@ examples:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m tools.results",
         description="Make the page of results from JSON files.",
         epilog=_EPILOG,
@@ -61,8 +62,7 @@ def main(argv: list[str] | None = None) -> int:
                 store.save(row, path)
                 print(f"{path}: {row.accuracy:.2f} % after {row.epochs} epochs of {row.name}")
     except (ValueError, OSError) as error:
-        print(f"tools.results: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     return 0
 
 

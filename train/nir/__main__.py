@@ -11,10 +11,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
     try:
         from lbq_hw.train.nir import command
     except ModuleNotFoundError as error:
-        print(f"{prog.split()[-1]}: {extras.remedy(error)}", file=sys.stderr)
-        return 2
+        return ending.refuse(extras.remedy(error))
     return command.main(argv, prog=prog)
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="import"))
+    sys.exit(ending.run(main))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,9 @@ import nir
 from torch import nn
 
 from lbq_hw import datasets, file
+from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_reading, not_negative, positive, reading, spoken
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import show_notes
 from lbq_hw.datasets import Dataset, mapping
 from lbq_hw.datasets.fitting import described, draw_from
@@ -49,8 +50,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
     try:
         facts = _write(args) if args.to_nir else _read(args)
     except (ValueError, OSError, datasets.DatasetError) as error:
-        print(f"{prog.removeprefix('python -m ')}: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     print(json.dumps(facts) if args.json else _told(facts))
     if "accuracies" in facts and not args.json:
         accuracies.show(facts["accuracies"])
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.nir") ->
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Read a spiking network that another framework wrote as NIR, quantize its "
         "weights and write it as an integer network; or write an integer network as NIR.",

@@ -165,18 +165,18 @@ def test_what_keeps_it_from_beginning_is_told_in_one_line(
 ) -> None:
     machine = fake.machine()
     assert main(["--board", "icebraker"], machine=machine) == 2
-    assert capsys.readouterr().err.startswith("bring-up: no board 'icebraker': did you mean ")
+    assert capsys.readouterr().err.startswith("error: no board 'icebraker': did you mean ")
     assert main(["--board", "icebreaker", "--package", str(tmp_path)], machine=machine) == 2
-    text = f"bring-up: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is no package: it has no package.json\n"
     assert capsys.readouterr().err == text
     assert main(["--board", "ulx3s-85f", "--package", str(packed.folder)], machine=machine) == 2
     text = (
-        f"bring-up: {packed.folder} is for the board icebreaker, not ulx3s-85f: build one with lbq "
+        f"error: {packed.folder} is for the board icebreaker, not ulx3s-85f: build one with lbq "
         "build --board ulx3s-85f\n"
     )
     assert capsys.readouterr().err == text
     assert main(["--board", "icebreaker", "--report", "/nowhere/x"], machine=machine) == 2
-    text = "bring-up: /nowhere/x cannot be written (No such file or directory)\n"
+    text = "error: /nowhere/x cannot be written (No such file or directory)\n"
     assert capsys.readouterr().err == text
 
 
@@ -189,7 +189,7 @@ def test_an_interrupted_walk_leaves_its_report(
     fake.tools = {"iceprog": interrupted}
     arguments = ["--board", "icebreaker", "--package", str(packed.folder)]
     assert main(arguments, machine=fake.machine()) == 130
-    assert capsys.readouterr().err == "bring-up: stopped\n"
+    assert capsys.readouterr().err == "interrupted\n"
     page = (tmp_path / "bring-up-icebreaker.md").read_text("utf-8")
     assert "ok       rights" in page
     assert "load" not in page.partition("```json")[0]

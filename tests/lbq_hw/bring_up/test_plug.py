@@ -117,7 +117,7 @@ def test_no_port_can_be_the_link(fake: Fake) -> None:
     fake.ports = [JTAG]
     text = "no serial port can be the link (of ttyUSB0)"
     assert said(plug.port(fake.visit("icebreaker"))) == ("failed", text, mend)
-    mend = "start python -m sim.board --package DIR, and give the name that it prints as --port"
+    mend = "start lbq sim-board --package DIR, and give the name that it prints as --port"
     text = "no serial port can be a simulated board's"
     assert said(plug.port(fake.visit("sim"))) == ("failed", text, mend)
 

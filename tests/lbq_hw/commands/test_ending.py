@@ -61,7 +61,7 @@ def test_a_command_that_is_stopped_says_so(
     words = [str(tmp_path / "net.nir"), "--dataset", "digits", "--timesteps", "2"]
     before = signal.getsignal(signal.SIGTERM)
     assert lbq([name, *(words if name == "import" else [])]) == code
-    assert capsys.readouterr() == ("", f"{name}: interrupted\n")
+    assert capsys.readouterr() == ("", "interrupted\n")
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -75,12 +75,12 @@ def test_a_command_that_ends_itself_when_it_is_stopped_has_the_code_too() -> Non
             return 130
         return 0
 
-    assert ending.run(command, name="build") == 143
+    assert ending.run(command) == 143
 
 
 def test_outside_of_the_main_thread_signals_are_left_alone() -> None:
     found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(ending.run(lambda: 7, name="x")))
+    thread = threading.Thread(target=lambda: found.append(ending.run(lambda: 7)))
     thread.start()
     thread.join()
     assert found == [7]
@@ -96,11 +96,11 @@ def test_a_disk_that_is_full_or_read_only_is_one_sentence(
     with Path(os.devnull).open("w") as nowhere:
         kept, sys.stdout = sys.stdout, nowhere
         try:
-            assert ending.run(command, name="export") == 2
+            assert ending.run(command) == 2
         finally:
             sys.stdout = kept
     assert capsys.readouterr().err == (
-        f"export: out/net.lbq cannot be written ({os.strerror(code)}): make room, or choose "
+        f"error: out/net.lbq cannot be written ({os.strerror(code)}): make room, or choose "
         "another place\n"
     )
 
@@ -110,7 +110,7 @@ def test_an_error_that_is_no_want_of_room_is_a_bug_and_raised() -> None:
         raise OSError(errno.EIO, "odd")
 
     with pytest.raises(OSError, match="odd"):
-        ending.run(command, name="x")
+        ending.run(command)
 
 
 COMMANDS = (
@@ -137,10 +137,9 @@ def test_output_to_a_full_disk_is_one_sentence(words: list[str]) -> None:
         done = subprocess.run(
             [sys.executable, *words], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, check=False
         )
-    name = "evaluate" if words[1].endswith("evaluate") else words[2]
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        f"{name}: the output cannot be written (No space left on device): make room, or choose "
+        "error: the output cannot be written (No space left on device): make room, or choose "
         "another place\n"
     )
 
@@ -216,6 +215,6 @@ def test_a_build_that_is_terminated_ends_its_tool(tmp_path: Path) -> None:
     _, said = build.communicate()
     assert build.returncode == 143
     lines = said.splitlines()
-    assert lines[-1] == f"build: interrupted; finished steps are kept in {folder}"
+    assert lines[-1] == f"interrupted; finished steps are kept in {folder}"
     assert "Traceback" not in said
     assert gone(int(pid.read_text("utf-8")))

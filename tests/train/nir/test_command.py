@@ -173,7 +173,7 @@ def test_pictures_are_resized_to_the_input_of_a_graph_that_has_one(
     nir.write(tmp_path / "net.nir", graph())
     assert main([str(tmp_path / "net.nir"), *words]) == 2
     assert capsys.readouterr().err == (
-        "train.nir: the graph's input has the shape (64,), to which no picture can be resized: "
+        "error: the graph's input has the shape (64,), to which no picture can be resized: "
         "give --dataset npz, with images of the right size\n"
     )
 
@@ -185,6 +185,4 @@ def test_what_a_graph_does_not_say_must_be_given(
     words = {"timesteps": "5", "dataset": "digits"}
     given = [word for key in words if key != missing for word in (f"--{key}", words[key])]
     assert main([str(tmp_path / "net.nir"), *given]) == 2
-    assert capsys.readouterr().err == (
-        f"train.nir: give --{missing}: a NIR graph does not say it\n"
-    )
+    assert capsys.readouterr().err == (f"error: give --{missing}: a NIR graph does not say it\n")

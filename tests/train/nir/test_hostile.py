@@ -181,7 +181,7 @@ def test_a_timestep_of_0_is_not_the_default(tmp_path: Path, capsys) -> None:
     words = [str(written(tmp_path)), "--dataset", "digits", "--timesteps", "2", "--dt", "0"]
     assert main(words) == 2
     assert capsys.readouterr().err == (
-        "train.nir: dt must be above 0, not 0: give the timestep of the graph\n"
+        "error: dt must be above 0, not 0: give the timestep of the graph\n"
     )
 
 
@@ -193,7 +193,7 @@ def test_an_input_of_another_size_than_the_data_is_refused(tmp_path: Path, capsy
     words = [str(tmp_path / "net.nir"), "--dataset", "digits", "--timesteps", "2", "--dt", "1"]
     assert main(words) == 2
     assert capsys.readouterr().err == (
-        "train.nir: the graph's input has the shape (1, 28, 28), and the dataset's (1, 8, 8): give "
+        "error: the graph's input has the shape (1, 28, 28), and the dataset's (1, 8, 8): give "
         "the data that it was trained on\n"
     )
 

@@ -1,0 +1,17 @@
+"""The parser of a command's arguments, whose errors read as all others do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+from lbq_hw.commands import ending
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, with ``error: SENTENCE`` below the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        raise SystemExit(ending.refuse(message))
