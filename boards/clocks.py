@@ -59,4 +59,4 @@ def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
 
 
 def _mhz(hertz: int) -> str:
-    return f"{hertz / MHZ:g} MHz"
+    return f"{hertz / MHZ:.4g} MHz"

@@ -20,7 +20,7 @@ def sizes(found: list[Board]) -> str:
             f"{board.luts:,}" if board.luts else "",
             _memory(board),
             "" if board.chip is None else f"{board.chip.size_bytes >> 20} MB",
-            *(f"{hertz / 1e6:g} MHz" for hertz in (board.clock_hz, board.target_hz)),
+            *(f"{hertz / 1e6:.4g} MHz" for hertz in (board.clock_hz, board.target_hz)),
         ]
         for board in found
     ]

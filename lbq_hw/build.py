@@ -184,7 +184,7 @@ def _reason(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         where = f" ({error.filename})" if error.filename else ""
         return f"the disk is full{where}: free some space and repeat, finished steps are kept"
-    return str(error)
+    return ending.said(error)
 
 
 def _show_plan(job: flow.Job, *, prove: str | None, as_json: bool) -> None:

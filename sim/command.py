@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lbq_hw import boards, chips, file, sizing, zoo
+from lbq_hw import boards, chips, file, sizing, units, zoo
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_reading, command_parser, reading
 from lbq_hw.commands.progress import image_bar, show_notes
@@ -184,14 +184,13 @@ def _show(facts: dict[str, Any]) -> None:
     console = Console()
     console.print(table)
     if facts["bit_exact"]:
-        count = facts["images"]
-        console.print(f"bit-exact on {count} {'image' if count == 1 else 'images'}", end="")
+        console.print(f"bit-exact on {units.images(facts['images'])}", end="")
     else:
         console.print(f"DIFFERENT: {escape(facts['difference'])}", end="")
     console.print(f"; {facts['sim_cycles_per_second']:,.0f} simulated cycles per second")
     if "clock_hz" in facts:
-        rate, clock = facts["images_per_second"], facts["clock_hz"] / 1e6
-        console.print(f"{rate:,.2f} images per second at {clock:g} MHz", end="")
+        rate, clock = facts["images_per_second"], units.megahertz(facts["clock_hz"])
+        console.print(f"{units.three_digits(rate)} images/s of the core at {clock}", end="")
         if external := facts.get("external"):
             size, waits = external["bytes"], external["wait_cycles"]
             console.print(f"; {size:,} bytes of tape, {waits:,.0f} cycles waited for it", end="")

@@ -227,7 +227,7 @@ def spoken(name: str, packed: Package, found: Seen) -> str:
     where = f"{name} on {packed.board}, {packed.config.lanes} lanes at "
     where += f"{units.megahertz(found.clock_hz)}, {found.baud:,} baud, {1e3 * found.latency:g} ms"
     logits = "all logits equal" if found.equal else "logits DIFFER"
-    return f"{where}: {rate} images/s, the core {core}; {found.images} images, {logits}"
+    return f"{where}: {rate} images/s, the core {core}; {units.images(found.images)}, {logits}"
 
 
 if __name__ == "__main__":  # hands over to the module of the full name

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from lbq_hw import evaluate, file, golden, zoo
+from lbq_hw import evaluate, file, golden, units, zoo
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import add_dataset, positive, reading
 from lbq_hw.commands.parser import Parser
@@ -215,7 +215,9 @@ def _show(result: dict[str, Any], path: Path) -> None:
     if "float" in result:
         console.print(f"float: {result['float']['accuracy']:.2f} % of the same images")
     if "golden" in result:
-        console.print(f"logits of the first {result['golden']['images']} images equal golden's")
+        console.print(
+            f"logits equal golden's on the first {units.images(result['golden']['images'])}"
+        )
     console.print(f"wrote {path}")
 
 

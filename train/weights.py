@@ -14,7 +14,7 @@ from typing import Any
 
 import safetensors
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import torch as tensor_files
 
 from lbq_hw import zoo
 from lbq_hw.train.data import Origin
@@ -47,7 +47,7 @@ def save(state: Mapping[str, Any], path: Path, *, origin: Origin) -> None:
         tensors[name] = half.contiguous()
     facts = json.dumps({name: state[name] for name in _FACTS} | {"origin": origin.to_dict()})
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, path, metadata={"format": FORMAT, "facts": facts})
+    path.write_bytes(tensor_files.save(tensors, metadata={"format": FORMAT, "facts": facts}))
 
 
 def facts(path: Path) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def origin(path: Path) -> Origin:
 def load(path: Path) -> dict[str, Any]:
     """The same as a checkpoint that was loaded: ``model`` in single precision, no ``ema``."""
     state = facts(path)
-    tensors = load_file(_find(path))
+    tensors = tensor_files.load_file(_find(path))
     model = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
     return state | {"model": model, "ema": None}
 

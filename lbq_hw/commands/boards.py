@@ -43,7 +43,7 @@ def list_boards(*, as_json: bool) -> None:
             board.device,
             *(f"{count:,}" if count else "" for count in counts),
             "" if board.chip is None else f"{board.chip.size_bytes >> 20} MB",
-            *(f"{hertz / 1e6:g}" for hertz in (board.clock_hz, board.target_hz)),
+            *(f"{hertz / 1e6:.4g}" for hertz in (board.clock_hz, board.target_hz)),
             f"{line_of(board, board.target_hz).baud / 1e6:g}",
         )
     Console().print(table)

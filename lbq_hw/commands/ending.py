@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterator
 
 REFUSED, INTERRUPTED = 2, 130
 _TERMINATED, _CLOSED = 143, 141
-_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_WRITING = _DISK | {errno.EACCES, errno.EPERM}
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -27,7 +28,7 @@ class TerminatedError(KeyboardInterrupt):
 
 def refuse(error: object, code: int = REFUSED) -> int:
     """Print an error; the exit code."""
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {said(error)}", file=sys.stderr)
     return code
 
 
@@ -54,14 +55,25 @@ def run(command: Callable[[], int]) -> int:
                 return _CLOSED
             raise
         except OSError as error:
-            if error.errno not in _DISK:
+            if error.errno not in _WRITING:
                 raise
             _drop_output()
-            what = "the output" if error.filename is None else error.filename
-            return refuse(
-                f"{what} cannot be written ({error.strerror}): make room, or choose another place"
-            )
+            return refuse(_unwritten(error))
     return _TERMINATED if received else code
+
+
+def said(error: object) -> str:
+    """An error in words; what the system could not do without its number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    if error.errno in _DISK:
+        return _unwritten(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+
+
+def _unwritten(error: OSError) -> str:
+    what = "the output" if error.filename is None else error.filename
+    return f"{what} cannot be written ({error.strerror}): make room, or choose another place"
 
 
 @contextlib.contextmanager

@@ -115,6 +115,7 @@ STEPS = (
         seconds=20,
         seconds_per_lut=0.012,
         external=3,
+        slowed=40,  # digits on a Tang Nano 9K, 94 % full: 9 minutes instead of 2
     ),
     Step(
         name="pack",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import shlex
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -228,9 +229,10 @@ def _build(job: Job) -> facts.Build:
         tools=tools,
         digests=collect.digests(packed),
         steps=tuple(
-            facts.Step(name=done.step, seconds=done.seconds, cached=done.cached)
+            facts.Step(name=done.step, seconds=done.seconds, cached=done.cached, beside=done.beside)
             for done in job.outcomes
         ),
+        elapsed=time.monotonic() - job.began,
         seed=job.json("seeds.json")["seed"] if job.board.family is not None else None,
         baked=job.json("rtl.json")["baked"] if job.board.family is not None else None,
         bitstream=_bitstream(job),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,12 +30,15 @@ from lbq_hw.tools.process import StoppedError
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A step that is done; `cached` if its product was there already."""
+    """A step that is done; `cached` if its product was there already, `beside` if the next steps
+    began before it was done.
+    """
 
     step: str
     seconds: float
     cached: bool
     note: str
+    beside: bool = False
 
 
 SAMPLE = 64  # images whose mean is right within a few percent
@@ -111,6 +115,7 @@ class Job:
     def __init__(self, options: Options, board: Board, folder: Path) -> None:
         self.options, self.board, self.folder = options, board, folder
         self.outcomes: list[Outcome] = []
+        self.began = time.monotonic()
         self.stopped = Event()
         """Set when a step has failed: what runs beside it must end."""
 

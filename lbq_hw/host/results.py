@@ -87,7 +87,7 @@ def show(facts: dict[str, Any]) -> None:
         table.add_row("accuracy", f"{facts['accuracy']:.2f} % of {described(facts)}")
     if facts["equal"] is not None:
         wrong = len(facts["differing"])
-        table.add_row("golden", f"{wrong} images DIFFER" if wrong else "all logits equal")
+        table.add_row("golden", f"{units.images(wrong)} DIFFER" if wrong else "all logits equal")
     mhz, time = facts["clock_hz"] / 1e6, units.seconds(facts["latency_us"] / 1e6)
     seen, core = facts["images_per_second"], facts["images_per_second_core"]
     table.add_row(

@@ -278,16 +278,19 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of the build; `cached` if its product was there already."""
+    """One step of the build; `cached` if its product was there already, `beside` if it ran at the
+    same time as the steps after it."""
 
     name: str
     seconds: float
     cached: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order.
+    """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order, and the seconds
+    that have `elapsed` from the first step to the report.
 
     `baked`: the model is in the bitstream; None where there is none. `bitstream`: what was found in
     it when it was decoded again, in sentences. `next` are the commands, for a shell, that load and
@@ -297,6 +300,7 @@ class Build:
     tools: dict[str, str]
     digests: dict[str, str]
     steps: tuple[Step, ...] = ()
+    elapsed: float | None = None
     seed: int | None = None
     baked: bool | None = None
     bitstream: tuple[str, ...] = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from lbq_hw.units import images
+
 SPACE = "\N{NARROW NO-BREAK SPACE}"
 _DIGITS = 3
 _PREFIXES = {9: "G", 6: "M", 3: "k", 0: "", -3: "m", -6: "µ", -9: "n", -12: "p"}
@@ -61,4 +63,4 @@ def duration(seconds: float) -> str:
     return f"{minutes}{SPACE}min {rest:02d}{SPACE}s"
 
 
-FORMATS = (quantity, count, share, change, percent, kibibytes, mega, duration)
+FORMATS = (quantity, count, images, share, change, percent, kibibytes, mega, duration)

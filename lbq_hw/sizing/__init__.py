@@ -65,12 +65,18 @@ class SizedCore:
         return self.cycles / self.clock_hz
 
     @property
-    def summary(self) -> str:
+    def sizes(self) -> str:
+        """The core in words, and what it takes of the board."""
         c = self.config
-        text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {megahertz(self.clock_hz)}, "
-        if self.estimate is not None:
-            text += f"about {self.estimate.luts:,} LUTs, {self.estimate.block_rams} block RAMs, "
-        text += f"about {seconds(self.seconds)} per image without the link"
+        text = f"P = {c.lanes}, W = {c.word}, L = {c.units} at {megahertz(self.clock_hz)}"
+        if self.estimate is None:
+            return text
+        return f"{text}, about {self.estimate.luts:,} LUTs, {self.estimate.block_rams} block RAMs"
+
+    @property
+    def summary(self) -> str:
+        """`sizes`, and the time per image."""
+        text = f"{self.sizes}, about {seconds(self.seconds)} per image without the link"
         return f"{text}, {remark}" if (remark := self.activity.remark) else text
 
     def to_dict(self) -> dict[str, Any]:

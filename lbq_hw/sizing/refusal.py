@@ -28,8 +28,10 @@ def advice(
     the boards whose external memory would, where the weights are more than this board's memories.
     """
     found = [] if config is None else _costs(config, board)
-    found += [_change(network, board, lanes), _board(network, board, lanes)]
-    return [*found, *_external(network, board)] if resources.hopeless(network, board) else found
+    others = [*_board(network, board, lanes)]
+    if resources.hopeless(network, board):
+        others += _external(network, board)
+    return [*found, _change(network, board, lanes), *(others or ["no other board holds it"])]
 
 
 def _costs(config: CoreConfig, board: Board) -> list[str]:
@@ -124,12 +126,13 @@ def _change(network: Network, board: Board, lanes: int | None) -> str:
     )
 
 
-def _board(network: Network, board: Board, lanes: int | None) -> str:
+def _board(network: Network, board: Board, lanes: int | None) -> list[str]:
+    """The smallest board whose own memories hold the network."""
     others = (boards.find(name) for name in boards.names() if name != board.name)
     for other in sorted((b for b in others if b.family is not None), key=lambda b: b.luts):
         if found := _smallest(network, other, lanes):
-            return f"nearest board that holds it: {other.name}; {found}"
-    return "no other board holds it"
+            return [f"nearest board that holds it: {other.name}; {found}"]
+    return []
 
 
 def _external(network: Network, board: Board) -> list[str]:

@@ -92,9 +92,9 @@ def test_the_next_command_of_a_simulated_board_runs_as_printed(
     assert build.main([*arguments, "--build-dir", str(folder)]) == 0
     *_, line = capsys.readouterr().err.splitlines()
     words = shlex.split(line)
-    assert words[0] == "python"
+    assert words[0] == "lbq"
     done = subprocess.run(
-        [sys.executable, *words[1:]],
+        [sys.executable, "-m", "lbq_hw", *words[1:]],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
         capture_output=True,

@@ -12,7 +12,7 @@ import pytest
 from lbq_hw import report
 from lbq_hw.report import Facts
 from lbq_hw.report.__main__ import main
-from lbq_hw.report.facts import Board, Fit, Link, Model, Simulation
+from lbq_hw.report.facts import Board, Fit, Link, Model, Simulation, Step
 from lbq_hw.report.page import render
 from lbq_hw.report.summary import summary
 
@@ -87,6 +87,26 @@ def test_a_folder_without_a_report_is_an_error_of_one_line(
 @pytest.mark.parametrize("part", [field.name for field in fields(Facts)])
 def test_a_missing_part_leaves_a_page_without_it(facts: Facts, part: str) -> None:
     assert plots(render(replace(facts, **{part: None}))) <= PLOTS
+
+
+def test_steps_beside_each_other_are_not_added_up(facts: Facts) -> None:
+    assert facts.build is not None
+    steps = (Step(name="simulate", seconds=100.0, beside=True), Step(name="synth", seconds=90.0))
+    made = replace(facts.build, steps=steps, elapsed=101.0)
+    shown = " ".join(text(render(replace(facts, build=made))).split())
+    assert "took 1 min 41 s, seed 2; simulate ran beside the others" in shown
+    assert "3 min 10 s" not in shown
+
+
+def test_one_image_is_not_images(facts: Facts) -> None:
+    assert facts.neurons is not None
+    assert facts.operations is not None
+    one = replace(
+        facts,
+        neurons=replace(facts.neurons, images=1),
+        operations=replace(facts.operations, images=1),
+    )
+    assert "1 images" not in text(render(one))
 
 
 def test_of_nothing_there_is_a_page_too() -> None:

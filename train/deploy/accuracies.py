@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from torch import nn
 
-from lbq_hw import golden
+from lbq_hw import golden, units
 from lbq_hw.commands import extras
 from lbq_hw.commands.arguments import not_negative
 from lbq_hw.compiler import CompileError
@@ -101,8 +101,8 @@ def _simulate(network: Network, images: NDArray[np.uint8]) -> tuple[Integers | N
     if not len(images):
         return None, "it would take minutes: --board-images 1 simulates it"
     print(
-        f"simulating the board on {len(images)} images; a core that Verilator has not seen takes a "
-        "minute (--board-images 0 leaves it out)",
+        f"simulating the board on {units.images(len(images))}; a core that Verilator has not seen "
+        "takes a minute (--board-images 0 leaves it out)",
         file=sys.stderr,
     )
     try:

@@ -25,6 +25,7 @@ from lbq_hw.train.nir.node import Reading, Reset, default_dt
 
 META = "lbq"
 """The metadata of a graph that `train.nir.write` has written: how it is meant, as JSON text."""
+_HDF5 = re.compile(r"^Unable to synchronously open file \((.*)\)$")
 _ENDS = "end the network with a linear layer, or with IF"
 
 
@@ -38,6 +39,8 @@ def load(
     """The graph of a file, and how it is meant: as told, else as the file or NIR's version says."""
     if dt is not None and not 0 < dt < math.inf:
         raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
+    if not path.is_file():
+        raise NirError(f"{path} is no file: give a NIR graph that nir.write made")
     fields: list[str] = []
     try:
         with h5py.File(path, "r") as file:
@@ -47,7 +50,7 @@ def load(
         if not isinstance(graph, nir.NIRGraph):
             raise ValueError(f"it holds a {type(graph).__name__}, not a graph")
     except Exception as error:  # nir.read raises whatever a broken file makes it stumble on
-        reason = str(error) or type(error).__name__
+        reason = _HDF5.sub(r"\1", str(error)) or type(error).__name__
         raise NirError(f"{path} is no NIR file ({reason}): give one that nir.write made") from error
     told = _told(graph)
     subtracts = not any(name.endswith("/v_reset") for name in fields)

@@ -105,6 +105,29 @@ def test_a_disk_that_is_full_or_read_only_is_one_sentence(
     )
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOENT, os.strerror(errno.ENOENT), "a.json"), "a.json: No such file or directory"),
+        (OSError(errno.EROFS, os.strerror(errno.EROFS), "a.json"), "a.json cannot be written "
+         "(Read-only file system): make room, or choose another place"),
+        (OSError("odd"), "odd"),
+        (ValueError("bits must be 2, not 1"), "bits must be 2, not 1"),
+    ],
+)  # fmt: skip
+def test_an_error_is_printed_without_the_system_s_number(
+    error: Exception, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending.refuse(error) == 2
+    assert capsys.readouterr() == ("", f"error: {said}\n")
+
+
+def test_a_run_that_cannot_be_written_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    full = Path("/dev/full")
+    assert lbq(["train", "--config", "digits-t1", "--out", str(full / "run")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {full}")
+
+
 def test_an_error_that_is_no_want_of_room_is_a_bug_and_raised() -> None:
     def command() -> int:
         raise OSError(errno.EIO, "odd")

@@ -37,5 +37,5 @@ def test_the_command_prints_all_tables_of_a_file(capsys: pytest.CaptureFixture[s
 
 def test_a_file_that_is_missing_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--markdown", "nowhere.json"]) == 2
-    text = "error: [Errno 2] No such file or directory: 'nowhere.json'\n"
+    text = "error: nowhere.json: No such file or directory\n"
     assert capsys.readouterr().err == text

@@ -171,6 +171,18 @@ def test_a_step_is_expected_to_take_as_long_as_the_last_time_or_as_such_cores_do
     assert expected(job, step, {"place": {"seconds": 7}}) == 7
 
 
+def test_place_and_route_is_expected_to_take_longer_on_a_crowded_chip(tmp_path: Path) -> None:
+    """Digits on a Tang Nano 9K took 9 minutes, where 1:57 was said."""
+    job = Job(Options(model=zoo.find("digits")), boards.find("tang-nano-9k"), tmp_path)
+    (place,) = (step for step in flow.STEPS if step.name == "place")
+    core = {"estimate": {"luts": 8125}, "config": {}}
+    (job.folder / "core.json").write_text(json.dumps(core), encoding="utf-8")
+    assert 8 * 60 < expected(job, place, {}) < 10 * 60
+    core["estimate"]["luts"] = 6000
+    (job.folder / "core.json").write_text(json.dumps(core), encoding="utf-8")
+    assert expected(job, place, {}) == 20 + 0.012 * 6000
+
+
 def test_a_missed_clock_is_tried_with_other_seeds(tmp_path: Path, fakes: Fakes) -> None:
     fakes.fmax(seed1=70.0, seed2=79.9, seed3=80.5)
     build(tmp_path)

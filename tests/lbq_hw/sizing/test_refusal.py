@@ -77,11 +77,16 @@ def test_weights_beyond_all_chips_are_sent_to_boards_with_external_memory(
         return board.name in ("ulx3s-45f", "ulx3s-85f")
 
     monkeypatch.setattr(refusal.on_tape, "holds", holds)
-    *_, nearest, external = refused("cifar10-resnet20", "icebreaker")
-    assert nearest == "- no other board holds it"
+    *others, external = refused("cifar10-resnet20", "icebreaker")
+    assert "- no other board holds it" not in others
     assert external == "- boards whose external memory holds it: ulx3s-45f, ulx3s-85f"
     with_memory = {name for name in boards.names() if boards.find(name).sdram}
     assert set(asked) == with_memory
+
+
+def test_where_no_board_holds_a_network_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal.on_tape, "holds", lambda _network, _board: False)
+    assert refused("cifar10-resnet20", "icebreaker")[-1] == "- no other board holds it"
 
 
 def test_a_board_with_external_memory_is_found_to_hold_a_network() -> None:

@@ -191,7 +191,7 @@ def test_weights_that_exceed_all_memory_are_refused_at_once() -> None:
     message = (
         "network 'large' does not fit iCEBreaker\n- the weights need 8,396,800 bits, its memories "
         "have 1,171,456 (7,225,344 short)\n- no single change fits: not weights of 4 bits\n"
-        "- no other board holds it\n- boards whose external memory holds it: tang-nano-20k, "
+        "- boards whose external memory holds it: tang-nano-20k, "
         "colorlight-i5, icesugar-pro, ulx3s-12f, ulx3s-25f, colorlight-i9, ulx3s-45f, ulx3s-85f"
     )
     with pytest.raises(FitError, match=f"^{re.escape(message)}$"):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lbq_hw import datasets, file, golden, zoo
+from lbq_hw import datasets, file, golden, units, zoo
 from lbq_hw.compiler import CompileError, smallest_for
 from lbq_hw.datasets.fitting import draw_from
 from lbq_hw.network import Network
@@ -22,7 +22,7 @@ from lbq_hw.train.deploy import accuracies
 TOOLS = ("verilator", "g++", "make")
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16)
 SAID = (
-    "simulating the board on {} images; a core that Verilator has not seen takes a minute "
+    "simulating the board on {}; a core that Verilator has not seen takes a minute "
     "(--board-images 0 leaves it out)\n"
 )
 
@@ -64,7 +64,7 @@ def test_all_three_are_measured_on_the_first_images(
     monkeypatch.setattr(on_board, "logits", answering(0))
     network, data = digits(), draw_from(datasets.load("digits", split="test"), 30)
     found = measure(network, asked)
-    assert capsys.readouterr().err == SAID.format(count)
+    assert capsys.readouterr().err == SAID.format(units.images(count))
     right = golden.predict(network, data.images) == data.labels
     threes = data.labels == 3
     assert (found["float"], found["integer"]) == (100 * threes.mean(), 100 * right.mean())

@@ -76,9 +76,15 @@ def test_what_a_file_does_not_say_is_taken_from_its_version(tmp_path: Path) -> N
 
 
 def test_a_file_that_is_no_nir_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "net.nir").write_bytes(b"nothing")
-    with pytest.raises(read.NirError, match=r"net\.nir is no NIR file \(.+\): give one that nir\."):
-        read.load(tmp_path / "net.nir")
+    path = tmp_path / "net.nir"
+    with pytest.raises(read.NirError) as missing:
+        read.load(path)
+    assert str(missing.value) == f"{path} is no file: give a NIR graph that nir.write made"
+    path.write_bytes(b"nothing")
+    with pytest.raises(read.NirError) as caught:
+        read.load(path)
+    reason = "file signature not found"
+    assert str(caught.value) == f"{path} is no NIR file ({reason}): give one that nir.write made"
 
 
 @pytest.mark.parametrize(
