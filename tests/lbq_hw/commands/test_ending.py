@@ -108,7 +108,7 @@ def test_a_disk_that_is_full_or_read_only_is_one_sentence(
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(errno.ENOENT, os.strerror(errno.ENOENT), "a.json"), "a.json: No such file or directory"),
+        (OSError(errno.ENOENT, "No such file", "a.json"), "a.json: No such file"),
         (OSError(errno.EROFS, os.strerror(errno.EROFS), "a.json"), "a.json cannot be written "
          "(Read-only file system): make room, or choose another place"),
         (OSError("odd"), "odd"),
