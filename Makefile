@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression proofs lint docs bench bench-gpu ablation zoo pin clean
+.PHONY: help setup demo test test-all regression proofs lint docs site bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -41,10 +41,15 @@ lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff format --check .
 	$(VENV)/basedpyright
 
-docs: $(STAMP) ## write the generated pages anew: records, block diagram, tables of blocks and boards
+docs: $(STAMP) ## write the generated pages anew: records, drawings, tables of blocks and boards
 	$(VENV)/python -m boards docs
 	$(VENV)/python -m lbq_hw.isa > docs/isa.md
 	$(VENV)/python -m lbq_hw.diagram docs
+	$(VENV)/python -m tools.pictures docs
+
+site: $(STAMP) ## docs/ as a site in build/site, with search and API pages; every link is checked
+	$(VENV)/python -m mkdocs build --strict --quiet -f tools/site/mkdocs.yml
+	@echo "open build/site/index.html"
 
 bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder for all rows)
 	$(VENV)/python -m tools.bench --json build/bench/golden.json
