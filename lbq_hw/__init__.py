@@ -7,7 +7,6 @@ is imported when it is first asked for, so that a command loads only what it nee
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,10 +44,7 @@ _HOMES = {
     "size": "sizing",
 }
 
-try:
-    __version__ = version("lbq-hw")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -83,12 +83,21 @@ def test_the_hooks_are_the_tools_of_the_environment() -> None:
 
 
 def test_the_version_is_that_of_the_project() -> None:
-    version = PROJECT["project"]["version"]
-    assert lbq_hw.__version__ in (version, "0+unknown")
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "lbq_hw.__version__"}
     log = (ROOT / "CHANGELOG.md").read_text("utf-8")
     sections = re.findall(r"^## (.*)$", log, re.M)
     assert sections[0] == "Unreleased"
-    assert version in sections
+    assert sections[1] == lbq_hw.__version__
+
+
+def test_a_released_version_tells_training_and_hardware_apart() -> None:
+    log = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = log.partition(f"\n## {lbq_hw.__version__}\n")[2].partition("\n## ")[0]
+    parts = re.findall(r"^(?:### (.*)|\*\*(.*)\*\*)$", newest, re.M)
+    kinds = ["Added", "Changed", "Fixed"]
+    heads = ["Training", *kinds, "Hardware and tools", *kinds]
+    assert [head or kind for head, kind in parts] == heads
 
 
 def test_the_package_says_that_it_has_types_and_ships_the_mark() -> None:
