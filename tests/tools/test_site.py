@@ -24,7 +24,6 @@ def build(config: Path, out: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow
 def test_the_site_builds_and_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     done = build(CONFIG, tmp_path / "site")
     assert (done.returncode, done.stderr) == (0, "")
