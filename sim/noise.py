@@ -20,6 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from lbq_hw import file, golden, package, units, zoo
+from lbq_hw.commands import ending
+from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import image_bar
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.datasets.fitting import noise
@@ -208,7 +210,7 @@ def pack(network: Network, folder: Path, *, queue: bool, lanes: int = 4) -> Pack
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise") -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=prog,
         description="Damage frames on the line of a simulated board, and compare every answer.",
         epilog=_EPILOG,
@@ -232,8 +234,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise"
             packed = pack(file.load(zoo.find(args.model)), Path(folder), queue=args.queue)
             found = run(packed, frames=args.frames, rate=args.rate, seed=args.seed)
     except (ValueError, DeviceError, SimulatorError) as error:
-        print(f"sim.noise: {error}", file=sys.stderr)
-        return 2
+        return ending.refuse(error)
     if args.json:
         print(json.dumps(asdict(found) | {"frames": found.frames}))
     else:

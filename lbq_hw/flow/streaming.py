@@ -105,8 +105,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.flow.st
     try:
         facts = _build(args)
     except (ValueError, FlowError, RuntimeError, OSError) as error:
-        print(f"streaming: {error}", file=sys.stderr)
-        return 1
+        return ending.refuse(error, 1)
     print(json.dumps(facts, indent=2))
     return 0
 
@@ -139,4 +138,4 @@ def _build(args: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="streaming"))
+    sys.exit(ending.run(main))

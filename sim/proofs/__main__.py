@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import positive
+from lbq_hw.commands.parser import Parser
 from lbq_hw.markdown import table
 from lbq_hw.sim.proofs import every
 from lbq_hw.sim.proofs.contract import Proof
@@ -55,7 +55,7 @@ def told(verdict: Verdict) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m sim.proofs",
         description="Prove contracts of the core's blocks for all inputs, and find the fault that "
         "is planted for each. Ends with exit code 1 where one does not hold or is not found.",
@@ -82,8 +82,7 @@ def main(argv: list[str] | None = None) -> int:
             verdicts.append(verdict)
             console.print(told(verdict), markup=False, highlight=False)
     except MissingToolError as error:
-        print(f"proofs: {error}", file=sys.stderr)
-        return FAILED
+        return ending.refuse(error)
     if args.json:
         print(json.dumps(facts(verdicts)))
     else:
@@ -93,4 +92,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(ending.run(main, name="proofs"))
+    sys.exit(ending.run(main))
