@@ -19,7 +19,7 @@ from lbq_hw.sim.proofs.contract import Proof
 from lbq_hw.sim.proofs.solver import Verdict, prove
 from lbq_hw.tools import MissingToolError
 
-PROVEN, BROKEN, FAILED = 0, 1, 2
+PROVEN, BROKEN = 0, 1
 
 
 def markdown(proofs: Sequence[Proof]) -> str:
