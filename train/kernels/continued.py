@@ -48,12 +48,7 @@ def continued(
         beta,
         alpha,
         emit_levels,
-        quantizer.capacity,
-        quantizer.signed,
-        quantizer.surrogate,
-        quantizer.low,
-        quantizer.high,
-        quantizer.sharpness,
+        *quantizer.options,
     )
 
 

@@ -66,12 +66,7 @@ def recurrence(
         beta,
         alpha,
         emit_levels,
-        quantizer.capacity,
-        quantizer.signed,
-        quantizer.surrogate,
-        quantizer.low,
-        quantizer.high,
-        quantizer.sharpness,
+        *quantizer.options,
     )
 
 

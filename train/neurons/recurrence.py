@@ -41,6 +41,11 @@ class Quantizer:
     sharpness: float = 2.0
     signed: bool = False
 
+    @property
+    def options(self) -> tuple[int, bool, Surrogate, float, float, float]:
+        """All of it, in the order in which kernels take it."""
+        return self.capacity, self.signed, self.surrogate, self.low, self.high, self.sharpness
+
     def level(self, r: Tensor) -> Tensor:
         """``clip(floor(r), 0, N)``; where signed, the same of ``|r|`` with the sign of r."""
         return r.trunc().clamp(-self.capacity if self.signed else 0, self.capacity)
