@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 
 from lbq_hw.core.streaming.accelerator import StreamAccelerator
@@ -15,28 +16,19 @@ from lbq_hw.streaming.compiler import compile_stream
 from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.program import StreamProgram
 
+HORIZON = 256
+"""Steps for which membranes are proven: fewer take less time to prove."""
+ROOM = 1 << 12
+
 
 def shared_core(networks: Sequence[Network], *, lanes: int, units: int) -> list[StreamProgram]:
     """Programs of all networks for one core."""
-    alone = [compile_stream(network, lanes=lanes, units=units) for network in networks]
+    sizes = {"lanes": lanes, "units": units, "horizon": HORIZON}
+    alone = [compile_stream(network, **sizes) for network in networks]
     config = reduce(StreamConfig.joined, (program.config for program in alone))
-    widest = reduce(
-        StreamConfig.joined, (_with_room(network, config, lanes, units) for network in networks)
-    )
-    return [
-        compile_stream(network, lanes=lanes, units=units, config=widest) for network in networks
-    ]
-
-
-def _with_room(network: Network, config: StreamConfig, lanes: int, units: int) -> StreamConfig:
-    """Records grow with the core that they are for."""
-    values = {**vars(config), "record_words": 1 << 12}
-    wide = StreamConfig.from_dict(values)
-    program = compile_stream(network, lanes=lanes, units=units, config=wide)
-    words = max(
-        len(entries) for region, entries in program.image.items() if region.name == "RECORDS"
-    )
-    return StreamConfig.from_dict({**vars(config), "record_words": max(config.record_words, words)})
+    # Records and input pixels take more room in a core that can do more.
+    roomy = replace(config, record_words=ROOM, level_words=ROOM)
+    return [compile_stream(network, **sizes, config=roomy) for network in networks]
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class StreamDevice:
         """What a layer emitted in the last step, ``(C, H, W)``."""
         tensor = self.program.tensors[name]
         _, height, width = tensor.shape
-        count = height * width * tensor.words(self.config.lanes)
+        count = height * width * tensor.pixel
         maps = self._entries(StreamRegion.MAPS, tensor.map, height)
         words = self._entries(StreamRegion.LEVELS, tensor.base, count)
         return self.program.read_levels(name, maps, words)

@@ -81,7 +81,8 @@ def compile_stream(
     """
     _refuse(network, lanes)
     pieces = {layer.name: list(_pieces(network, layer)) for layer in network.layers}
-    tensors = _tensors(network, lanes)
+    planes = network.input.bits if config is None else config.input_planes
+    tensors = _tensors(network, lanes, planes)
     smallest, proven = _config(network, pieces, tensors, lanes, units, horizon)
     if config is None:
         config = _with_records(smallest, pieces)
@@ -173,7 +174,8 @@ def _shapes(network: Network, path: Path) -> tuple[tuple[int, int, int], tuple[i
     return source, path.pooled_shape(source)
 
 
-def _tensors(network: Network, lanes: int) -> dict[str, Tensor]:
+def _tensors(network: Network, lanes: int, input_planes: int) -> dict[str, Tensor]:
+    """Where levels lie; the input has as many words per pixel as the core has planes for it."""
     tensors: dict[str, Tensor] = {}
     base = row = 0
     shapes = {INPUT: (network.input.tensor_shape, network.input.bits)} | {
@@ -182,8 +184,9 @@ def _tensors(network: Network, lanes: int) -> dict[str, Tensor]:
         if layer.neuron is not None
     }
     for name, (shape, planes) in shapes.items():
-        tensors[name] = tensor = Tensor(shape=shape, base=base, map=row, planes=planes)
-        base += shape[1] * shape[2] * tensor.words(lanes)
+        pixel = input_planes if name == INPUT else -(-shape[0] // lanes) * planes
+        tensors[name] = Tensor(shape=shape, base=base, map=row, planes=planes, pixel=pixel)
+        base += shape[1] * shape[2] * pixel
         row += shape[1]
     return tensors
 
@@ -232,7 +235,7 @@ def _config(
     leaky = sum(positions[layer.name] for layer in network.layers if _leaks(layer))
     sizes = {
         "level_words": sum(
-            tensor.shape[1] * tensor.shape[2] * tensor.words(lanes) for tensor in tensors.values()
+            tensor.shape[1] * tensor.shape[2] * tensor.pixel for tensor in tensors.values()
         ),
         "weight_rows": sum(
             tiles[layer.name] * _tile_rows(piece)
@@ -267,7 +270,7 @@ def _config(
         column_steps=sum({1 << piece.columns.step for piece in every}),
         tiles=max(
             *tiles.values(),
-            *(tensor.words(lanes) // tensor.planes for tensor in tensors.values()),
+            *(-(-tensor.shape[0] // lanes) for tensor in tensors.values()),
         ),
         layer_paths=max(len(found) for found in pieces.values()),
         positions=max(2, leaky) if leaky else 0,
@@ -338,7 +341,7 @@ def _image(
         membrane += layer_words * layer.shape[1] * layer.shape[2]
         stamp += layer.shape[1] * layer.shape[2] if _leaks(layer) else 0
     rows = [
-        tensor.base + y * tensor.shape[2] * tensor.words(c.lanes)
+        tensor.base + y * tensor.shape[2] * tensor.pixel
         for tensor in tensors.values()
         for y in range(tensor.shape[1])
     ]
@@ -387,7 +390,7 @@ def _layer_values(
     if neuron is not None and values["leaks"]:
         values["decay"] = neuron.decay << (c.decay_bits - neuron.decay_bits)
     if tensor is not None:
-        count = tensor.words(c.lanes)
+        count = tensor.pixel
         values |= {
             "level": tensor.base,
             "level_pixel": count,
@@ -400,7 +403,7 @@ def _layer_values(
 def _path_values(piece: _Piece, tensors: dict[str, Tensor], c: StreamConfig) -> dict[str, int]:
     tensor = tensors[piece.source]
     rows, columns = piece.rows, piece.columns
-    words = tensor.words(c.lanes) // tensor.planes
+    words = -(-tensor.shape[0] // c.lanes)
     return {
         "map": tensor.map,
         "rows_last": len(rows.taps) - 1,
@@ -413,7 +416,7 @@ def _path_values(piece: _Piece, tensors: dict[str, Tensor], c: StreamConfig) -> 
         "right": max(0, len(columns.taps) - 1 + columns.init),
         "row_low": rows.low,
         "row_high": rows.high,
-        "pixel": words * tensor.planes,
+        "pixel": tensor.pixel,
         "planes_last": tensor.planes - 1,
         "words_last": words - 1,
         "exponent": piece.exponent,

@@ -65,7 +65,7 @@ class Machine:
         self.program = program
         self.config = c = program.config
         image = program.image
-        self._layers = list(_records(program))
+        self._layers = layers_of(program)
         self._taps, self._rows = image[StreamRegion.TAPS], image[StreamRegion.ROWS]
         self._weights = _unpacked(image[StreamRegion.WEIGHTS], c.lanes, c.weight_bits)
         kinds = 2 + c.resets + c.floors
@@ -103,7 +103,7 @@ class Machine:
         return self.program.read_logits(packed)
 
     def _take(self, events: Sequence[int]) -> None:
-        planes = self.program.input.bits
+        planes = self.config.input_planes
         for word in events:
             x, y, plane, value = word & 255, word >> 8 & 255, word >> 16 & 15, word >> 20
             self.levels[self._rows[y] + x * planes + plane] = value
@@ -281,7 +281,7 @@ class Machine:
             raise MembraneError(f"a membrane left its width in step {self.steps}: reset the core")
 
 
-def _records(program: StreamProgram) -> list[tuple[dict[str, int], list[dict[str, int]]]]:
+def layers_of(program: StreamProgram) -> list[tuple[dict[str, int], list[dict[str, int]]]]:
     """Layers and their paths, decoded."""
     c, words = program.config, list(program.image[StreamRegion.RECORDS])
     layer_fields, path_fields = records.layer_fields(c), records.path_fields(c)

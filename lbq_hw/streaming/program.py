@@ -18,16 +18,13 @@ from lbq_hw.streaming.records import StreamRegion
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """Levels in memory: its first word, its map's first row, its planes."""
+    """Levels in memory: its first word, its map's first row, its planes, its words per pixel."""
 
     shape: tuple[int, int, int]
     base: int
     map: int
     planes: int
-
-    def words(self, lanes: int) -> int:
-        """Per pixel."""
-        return -(-self.shape[0] // lanes) * self.planes
+    pixel: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,7 +83,7 @@ class StreamProgram:
         """A tensor ``(C, H, W)`` out of its map's rows and its level words."""
         tensor, lanes = self.tensors[name], self.config.lanes
         channels, height, width = tensor.shape
-        planes, count = tensor.planes, tensor.words(lanes)
+        planes, count = tensor.planes, tensor.pixel
         levels = np.zeros(tensor.shape, np.uint8)
         for y, x in np.ndindex(height, width):
             if maps[y] >> x & 1:

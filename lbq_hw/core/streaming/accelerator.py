@@ -78,8 +78,6 @@ class StreamAccelerator(wiring.Component):
         m.submodules.events = events = EventInput(c)
 
         connect(m, wiring.flipped(self.port), host.port)
-        connect(m, finder.o_place, places.i)
-        connect(m, finder.o_mark, marks.i)
         connect(m, places.o, row_fetch.i)
         connect(m, row_fetch.o, tap_fetch.i)
         connect(m, tap_fetch.o, words.i)
@@ -111,6 +109,7 @@ class StreamAccelerator(wiring.Component):
             host.overflow.eq(pipe.overflow),
             self.busy.eq(host.busy),
         ]
+        self._fork(m, finder.o, places.i, marks.i)
         self._time(m, host, finder, sequencer)
         clearing, place = self._reset(m, host, loader)
         m.d.comb += [
@@ -123,6 +122,20 @@ class StreamAccelerator(wiring.Component):
         self._levels(m, host, tap_fetch, collector, events)
         self._maps(m, host, finder, row_fetch, collector, events, loader, clearing, place)
         return m
+
+    def _fork(self, m, visits, places, marks):
+        """Each mark goes to the neurons, and with a visit its place to the row fetch: both at once.
+        A queue that has room keeps it until something comes.
+        """
+        visit, mark = visits.payload, visits.payload.mark
+        m.d.comb += [
+            visits.ready.eq(marks.ready & (~mark.real | places.ready)),
+            marks.valid.eq(visits.valid & (~mark.real | places.ready)),
+            places.valid.eq(visits.valid & mark.real & marks.ready),
+            marks.payload.eq(mark),
+            places.payload.row.eq(visit.row),
+            places.payload.column.eq(mark.column),
+        ]
 
     def _time(self, m, host, finder, sequencer):
         """The step's number, and where its patrol is."""

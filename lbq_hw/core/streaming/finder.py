@@ -5,7 +5,7 @@ from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import address_bits
-from lbq_hw.core.streaming.layouts import Mark, Place, layer_of, paths_of
+from lbq_hw.core.streaming.layouts import Place, Visit, layer_of, paths_of
 from lbq_hw.streaming.config import StreamConfig
 
 __all__ = ["VisitFinder", "lowest"]
@@ -22,10 +22,10 @@ class VisitFinder(wiring.Component):
     For each path it joins the map rows that the windows of an output row can see, and spreads them
     over the columns of a window. A column is visited if its window has a bit, if it was left hot,
     or if the patrol is there; all are in a layer that is visited `always`. A path whose map rows
-    are empty is not spread. A row without a visit gives one mark.
+    are empty is not spread. A row without one gives a mark that is not real.
 
     Timing. A row takes 1 cycle; for each path a cycle per row of its window, 1 to look, and, if a
-    bit is set, max(`left`, `right`) to spread and 1 to pick; and a cycle per mark that is taken.
+    bit is set, max(`left`, `right`) to spread and 1 to pick; and a cycle per visit that is taken.
 
     Members
     -------
@@ -36,9 +36,7 @@ class VisitFinder(wiring.Component):
     patrol : in
         Row and column that the patrol visits in layers that leak.
     maps, hot : read ports of a map and of the hot map
-    o_place : stream of `Place`
-    o_mark : stream of `Mark`
-        Each place has a mark, and is offered in the same cycle.
+    o : stream of `Visit`
     """
 
     def __init__(self, config: StreamConfig):
@@ -52,8 +50,7 @@ class VisitFinder(wiring.Component):
                 "patrol": In(Place(c)),
                 "maps": In(port),
                 "hot": In(port),
-                "o_place": Out(stream.Signature(Place(c))),
-                "o_mark": Out(stream.Signature(Mark(c))),
+                "o": Out(stream.Signature(Visit(c))),
             }
         )
 
@@ -138,7 +135,7 @@ class VisitFinder(wiring.Component):
         return m
 
     def _emit(self, m, y, found):
-        layer, one = self.layer, lowest(found)
+        layer, one, mark = self.layer, lowest(found), self.o.payload.mark
         real, taken, row_end = Signal(), Signal(), Signal()
         column = Signal(self._config.side_bits)
         for x in range(self._config.columns):
@@ -147,15 +144,13 @@ class VisitFinder(wiring.Component):
         m.d.comb += [
             real.eq(found.any()),
             row_end.eq(found == one),
-            self.o_mark.valid.eq(~real | self.o_place.ready),
-            self.o_place.valid.eq(real & self.o_mark.ready),
-            taken.eq(self.o_mark.valid & self.o_mark.ready),
-            self.o_place.payload.row.eq(y),
-            self.o_place.payload.column.eq(column),
-            self.o_mark.payload.column.eq(column),
-            self.o_mark.payload.real.eq(real),
-            self.o_mark.payload.row_end.eq(row_end),
-            self.o_mark.payload.layer_end.eq(row_end & (y == layer.rows_last)),
+            self.o.valid.eq(1),
+            taken.eq(self.o.ready),
+            self.o.payload.row.eq(y),
+            mark.column.eq(column),
+            mark.real.eq(real),
+            mark.row_end.eq(row_end),
+            mark.layer_end.eq(row_end & (y == layer.rows_last)),
         ]
         with m.If(taken):
             m.d.sync += found.eq(found ^ one)

@@ -7,7 +7,17 @@ from lbq_hw.config import address_bits
 from lbq_hw.streaming import records
 from lbq_hw.streaming.config import StreamConfig
 
-__all__ = ["Beat", "Mark", "Place", "RowItem", "StreamEvent", "WordItem", "layer_of", "paths_of"]
+__all__ = [
+    "Beat",
+    "Mark",
+    "Place",
+    "RowItem",
+    "StreamEvent",
+    "Visit",
+    "WordItem",
+    "layer_of",
+    "paths_of",
+]
 
 
 def _layout(fields) -> data.StructLayout:
@@ -47,6 +57,13 @@ class Mark(data.StructLayout):
 
     def __init__(self, config: StreamConfig):
         super().__init__({"column": config.side_bits, "real": 1, "row_end": 1, "layer_end": 1})
+
+
+class Visit(data.StructLayout):
+    """A `Mark`, and the row that it is in."""
+
+    def __init__(self, config: StreamConfig):
+        super().__init__({"row": config.side_bits, "mark": Mark(config)})
 
 
 class RowItem(data.StructLayout):

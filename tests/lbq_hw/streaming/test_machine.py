@@ -18,7 +18,7 @@ from lbq_hw.streaming.machine import Machine, MembraneError
 def check(seed: int, *, lanes: int, units: int, steps: int, channels: int | None = None) -> Machine:
     """Compare every level and logit of a random network."""
     network = stream_network(seed, channels=channels)
-    program = compile_stream(network, lanes=lanes, units=units)
+    program = compile_stream(network, lanes=lanes, units=units, horizon=256)
     machine, golden = Machine(program), Stream(network)
     for frame in recording(network, steps, seed):
         machine.step(program.events(frame))
