@@ -23,7 +23,7 @@ from lbq_hw.tools import need
 # Of the makers' data, as openFPGALoader has them.
 IDCODES = {"GW1N-9C": 0x1100481B, "GW2A-18C": 0x0000081B}
 _UNDECODED = (
-    "the IO standard, drive and pull of the pins, and whether an output of 1.8 V is read too",
+    "the IO standard, drive and pull of the pins, and whether an output is read too",
     "the rows of LUTs, flip-flops and wires, which are compared with those that the packer gives "
     "for the routed design",
 )
@@ -60,7 +60,7 @@ def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
     where = constraints(files.constraints)
     pins = {}
     ways = {"IBUF": ("I", "input"), "OBUF": ("O", "output"), "TBUF": ("O", "output"),
-            "IOBUF": ("IO", "inout")}  # fmt: skip
+            "IOBUF": ("IO", "output")}  # fmt: skip
     for cell in netlist.of(*ways):
         port, way = ways[cell["type"]]
         pins[where[netlist.port_of[cell["connections"][port][0]]]] = way
@@ -190,7 +190,7 @@ def pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pad:
-    """A pad in use: `input`, `output` or `inout`, its tile, and its name among the tile's cells."""
+    """A pad in use: `input` or `output`, its tile, and its name among the tile's cells."""
 
     way: str
     row: int
@@ -225,13 +225,12 @@ def pads(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[s
 
 
 def way_of(words: dict[str, int]) -> str:
-    """Whether settings of a pad are those of an `input`, an `output` or an `inout`; or of none.
-
-    An output of 1.8 V has a level of its drive, and with it the fuses that make a pad an input.
+    """Whether settings of a pad are those of an `input`, of an `output`, which may be read too, or
+    of none.
     """
-    driven = "ODMUX" in words or "ODMUX_1" in words
-    read = "PADDI" in words and not (driven and "DRIVE_LEVEL" in words)
-    return {(1, 0): "input", (0, 1): "output", (1, 1): "inout", (0, 0): ""}[read, driven]
+    if "ODMUX" in words or "ODMUX_1" in words:
+        return "output"
+    return "input" if "PADDI" in words else ""
 
 
 def _pad(chip: Any, row: int, column: int, letter: str) -> str:

@@ -293,10 +293,10 @@ def test_what_was_asked_for_passes() -> None:
         (("OPENDRAIN", "DRIVE", "IO_TYPE", "PADDI"), "input"),
         (("SLEWRATE", "PERSISTENT", "ODMUX"), "output"),
         (("OPENDRAIN", "IO_TYPE", "DRIVE_LEVEL", "DRIVE", "ODMUX", "PADDI"), "output"),
-        (("OPENDRAIN", "DRIVE", "IO_TYPE", "ODMUX", "PADDI"), "inout"),
+        (("OPENDRAIN", "DRIVE", "IO_TYPE", "ODMUX", "PADDI"), "output"),
         (("BANK_VCCIO",), ""),
     ],
-    ids=["input", "output", "output of 1.8 V", "inout", "unused"],
+    ids=["input", "output", "output of 1.8 V", "output that is read", "unused"],
 )
 def test_the_way_of_a_pin_of_a_gowin_follows_from_its_settings(
     names: tuple[str, ...], way: str
