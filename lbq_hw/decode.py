@@ -213,3 +213,8 @@ def _mapping(read: Reader) -> Reader:
         return {key: read(item, joined(place, key)) for key, item in value.items()}
 
     return read_mapping
+
+
+def printable(text: str) -> str:
+    """A text in one line, with the codes of characters that a terminal would obey."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -23,6 +23,7 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
+from lbq_hw.decode import printable
 from lbq_hw.network import Network, NetworkError, packing
 from lbq_hw.network.manifest import (
     CODES,
@@ -236,7 +237,7 @@ def _check_version(version: int, network: Network) -> None:
 def _cut(reason: str) -> str:
     """A reason in one line of printable characters, not too long, whatever it quotes."""
     shown = reason if len(reason) <= _REASON else f"{reason[:_REASON]}..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return printable(shown)
 
 
 def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:

@@ -13,12 +13,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lbq_hw.decode import printable
+
 SPLITS = ("train", "test")
 VALIDATION, WHOLE = "validation", "whole"
 
 
 class DatasetError(Exception):
-    """A dataset cannot be read; the message is one sentence with the path and the mend."""
+    """A dataset cannot be read; the message is one sentence with the path and the mend.
+
+    Paths may have any characters: those that a terminal would obey are shown by their codes.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 class MissingFileError(DatasetError):

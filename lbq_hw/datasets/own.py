@@ -15,6 +15,7 @@ that a system makes, such as `__MACOSX`, are none. Pictures become gray or RGB a
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -42,12 +43,20 @@ from lbq_hw.datasets.reading import (
 NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
 _WHOLE = ("images", "labels")
+_READ = {"labels", "train_labels", "test_labels", "layout", "class_names", "full_scale"}
+"""Arrays that are read whichever split is asked for."""
 WHITE = 255
 """The value that means full scale in a picture."""
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
-_UNREADABLE = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error)
+_LARGE = 1 << 28  # bytes of an array that may be packed to next to nothing
+_PACKED = 100  # times that an array of pictures is smaller in its file, at most
+# numpy reads a header as Python, and the zip module has errors of its own for what it does not do.
+_UNREADABLE = (
+    OSError, ValueError, EOFError, MemoryError, RuntimeError, tokenize.TokenError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 def load(
@@ -92,12 +101,33 @@ def _opened(path: Path) -> Iterator[Any]:
             arrays = np.load(stream, allow_pickle=False)
             if isinstance(arrays, np.ndarray):
                 raise ValueError("one array without a name")
+            for entry in arrays.zip.infolist():
+                _check_entry(entry)
             yield arrays
     except _UNREADABLE as error:
         raise DatasetError(
             f"{path} cannot be read ({error}): write it with numpy.savez(file, images=..., "
             "labels=...)"
         ) from error
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    """Refuse what is no array, and what would fill the memory though its file is small."""
+    if not entry.filename.endswith(".npy"):
+        raise ValueError(f"{entry.filename!r} in it is no array")
+    if entry.file_size > max(_LARGE, _PACKED * entry.compress_size):
+        raise ValueError(
+            f"{entry.filename!r} in it would take {entry.file_size >> 20} MB of memory and is "
+            f"packed to {entry.compress_size >> 10} kB, as pictures never are"
+        )
+
+
+def _array(arrays: Any, name: str) -> NDArray[Any]:
+    """One array; numpy returns the bytes of what is none."""
+    found = arrays[name]
+    if not isinstance(found, np.ndarray):
+        raise ValueError(f"{name!r} in it is no array")
+    return found
 
 
 def _is_divided(keys: set[str]) -> bool:
@@ -128,11 +158,12 @@ def _load_npz(
     with _opened(path) as arrays:
         keys = set(arrays)
         names = _arrays_of(path, keys, split)
-        images, labels = arrays[names[0]], arrays[names[1]]
-        others = [arrays[key] for key in sorted(keys) if key.endswith("labels")]
-        layout = _layout(path, arrays["layout"], layout) if "layout" in keys else layout
-        class_names = _class_names(path, arrays["class_names"]) if "class_names" in keys else ()
-        full_scale = _full_scale(path, arrays["full_scale"]) if "full_scale" in keys else None
+        found = {key: _array(arrays, key) for key in sorted(keys & _READ | set(names))}
+    images, labels = found[names[0]], found[names[1]]
+    others = [array for key, array in found.items() if key.endswith("labels")]
+    layout = _layout(path, found["layout"], layout) if "layout" in keys else layout
+    class_names = _class_names(path, found["class_names"]) if "class_names" in keys else ()
+    full_scale = _full_scale(path, found["full_scale"]) if "full_scale" in keys else None
     labels = _labels(path, names[1], labels)
     every = np.concatenate([_labels(path, "labels", other) for other in others])
     classes = 1 + int(every.max())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy.typing import NDArray
 
 from lbq_hw.datasets.base import DatasetError
+from lbq_hw.decode import printable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -128,5 +129,5 @@ def unread(root: Path, places: Collection[Path], suffixes: Sequence[str]) -> str
     more = ", ..." if len(found) > _NAMED else ""
     return (
         f"{count} not read, since a class has the PNG and JPEG files that lie in its folder "
-        f"itself: {', '.join(found[:_NAMED])}{more}"
+        f"itself: {printable(', '.join(found[:_NAMED]))}{more}"
     )

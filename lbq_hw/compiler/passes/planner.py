@@ -10,11 +10,15 @@ from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.compiler.passes.placed import LayerPlan, PlacedPass, Plan
 from lbq_hw.compiler.passes.placing import Places
 from lbq_hw.compiler.passes.ring import FullError
-from lbq_hw.compiler.passes.split import Choice, Room, choices, passes
+from lbq_hw.compiler.passes.split import Choice, Room, choices, count, passes
 from lbq_hw.config import CoreConfig
 from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.isa import tape
 from lbq_hw.isa.regions import Region
+
+MOST_TRIED = 40_000
+"""Passes of a layer that are tried, in all choices together: so that planning ends in time. The
+choices with the fewest passes are tried first."""
 
 
 class PlanError(ValueError):
@@ -72,7 +76,7 @@ def _best(state: Places, demand: LayerDemand, config: CoreConfig, room: Room) ->
         )
     best: _Cut | None = None
     short: FullError | None = None
-    for choice in options:
+    for choice in _affordable(options, demand):
         tried = state.copy()
         try:
             placed = [tried.add(made, demand) for made in passes(demand, choice, room)]
@@ -90,6 +94,22 @@ def _best(state: Places, demand: LayerDemand, config: CoreConfig, room: Room) ->
             {short.field: short.amount},
         )
     return best
+
+
+def _affordable(options: Sequence[Choice], demand: LayerDemand) -> list[Choice]:
+    """The choices that are tried, in their order."""
+    counts = [count(demand, choice) for choice in options]
+    if min(counts) > MOST_TRIED:
+        raise PlanError(
+            f"layer {demand.name!r}: {min(counts)} passes are more than the {MOST_TRIED} that a "
+            "layer may have: a core with more weight rows or partial sums needs fewer"
+        )
+    chosen, tried = set(), 0
+    for index in sorted(range(len(options)), key=counts.__getitem__):
+        tried += counts[index]
+        if tried <= MOST_TRIED:
+            chosen.add(index)
+    return [choice for index, choice in enumerate(options) if index in chosen]
 
 
 def _report(demand: LayerDemand, cut: _Cut, before: Places, timing: ReaderTiming) -> LayerPlan:

@@ -98,6 +98,13 @@ def _sizes(most: int) -> list[int]:
     return [size for size in sorted(tried | {most}) if 0 < size <= most]
 
 
+def count(demand: LayerDemand, choice: Choice) -> int:
+    """How many passes a layer has, without making them."""
+    streamed = len(demand.blocks) + len(demand.resident) - choice.resident
+    parts = -(-streamed // choice.part) if choice.part else 0
+    return demand.tiles * choice.bands * max(1, parts)
+
+
 def passes(demand: LayerDemand, choice: Choice, room: Room) -> list[Pass]:
     """The passes of a layer in their order."""
     found: list[Pass] = []

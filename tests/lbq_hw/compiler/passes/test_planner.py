@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from networks import random_images, random_network
 
@@ -9,7 +11,7 @@ from lbq_hw import interpreter
 from lbq_hw.chips.timing import default_timing
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.compiler.draft import draft
-from lbq_hw.compiler.passes import PlanError, Room, cut
+from lbq_hw.compiler.passes import PlanError, Room, cut, planner
 from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.config import CoreConfig
@@ -73,3 +75,24 @@ def test_a_table_that_no_cut_fits_is_named() -> None:
         f"layer {most.name!r}: a pass needs {needed} segments, the core has 1"
     )
     assert caught.value.changes == {"segments": needed}
+
+
+def test_a_layer_of_too_many_passes_is_refused_before_they_are_made() -> None:
+    layers, config = asked(5, channels=24)
+    most = max(layers, key=lambda demand: len(demand.blocks))
+    with pytest.raises(PlanError) as caught:
+        cut([replace(most, tiles=10**9)], config, room(64, 4096), TIMING)
+    assert str(caught.value) == (
+        f"layer {most.name!r}: 1000000000 passes are more than the 40000 that a layer may have: a "
+        "core with more weight rows or partial sums needs fewer"
+    )
+
+
+def test_of_too_many_choices_those_with_the_fewest_passes_are_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layers, config = asked(5, channels=24)
+    most = max(layers, key=lambda demand: len(demand.blocks))
+    monkeypatch.setattr(planner, "MOST_TRIED", most.tiles)
+    [layer] = cut([most], config, room(64, 4096), TIMING).layers
+    assert layer.passes == most.tiles

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lbq_hw.compiler.passes.demand import Block, LayerDemand, Piece
-from lbq_hw.compiler.passes.split import Choice, Room, choices, passes
+from lbq_hw.compiler.passes.split import Choice, Room, choices, count, passes
 
 
 def layer(*, blocks: int, resident: int = 0, rows: int = 8, tiles: int = 2) -> LayerDemand:
@@ -59,6 +59,7 @@ def test_every_cut_computes_everything_once_and_fits(words: int, resident: int) 
     options = choices(demand, core)
     assert options
     for choice in options:
+        assert len(passes(demand, choice, core)) == count(demand, choice)
         done: dict[tuple[int, int, int], int] = {}
         held: set[int] = set()
         open_band = None
