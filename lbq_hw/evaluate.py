@@ -179,7 +179,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--batch",
         type=positive,
         metavar="B",
-        help="images at a time, which changes memory and speed and nothing else",
+        help="images per batch; changes memory and speed, not results",
     )
     parser.add_argument(
         "--early",

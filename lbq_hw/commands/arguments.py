@@ -54,11 +54,9 @@ COMMANDS = {
     ),
     "plan": Command(
         module="lbq_hw.plan",
-        meaning="which boards hold a network, and its cycles by layer on the core for one",
+        meaning="which boards hold a network, and its cycles by layer on one board",
     ),
-    "boards": Command(
-        module="lbq_hw.commands.boards", meaning="the boards that there are, with their FPGAs"
-    ),
+    "boards": Command(module="lbq_hw.commands.boards", meaning="the boards, with their FPGAs"),
     "build": Command(
         module="lbq_hw.build", meaning="a bitstream, a package and a report for a board"
     ),
@@ -68,7 +66,7 @@ COMMANDS = {
     ),
     "bring-up": Command(
         module="lbq_hw.bring_up.__main__",
-        meaning="a board for the first time, step by step: what fails, and what mends it",
+        meaning="test a new board step by step: what fails, and how to mend it",
     ),
     "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
     "live": Command(
@@ -81,7 +79,7 @@ COMMANDS = {
     ),
     "doctor": Command(
         module="lbq_hw.doctor",
-        meaning="which tools and libraries are there, and how to get the others",
+        meaning="which tools and libraries are installed, and how to install the others",
     ),
 }
 

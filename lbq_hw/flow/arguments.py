@@ -24,15 +24,15 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     core.add_argument(
         "--memory",
         choices=["internal", "external"],
-        help="where weights lie (on the chip, unless only the board's memory holds them)",
+        help="where the weights are stored (default: on the chip if they fit, else in the SDRAM)",
     )
     core.add_argument("--freq", type=float, metavar="MHZ", help="clock of the core")
     core.add_argument(
         "--no-door",
         dest="door",
         action="store_false",
-        help="spare the 500 to 1,500 cells through which pixels travel once over the line, and the "
-        "next ones while an image runs: a host sees several times fewer images a second",
+        help="save 500 to 1,500 logic cells; without the door, each pixel is sent once per kernel "
+        "tap and the line waits for the core, so a host gets several times fewer images per second",
     )
 
 
