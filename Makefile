@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression proofs lint docs site bench bench-gpu ablation zoo pin clean
+.PHONY: help setup demo test test-all regression proofs lint docs site report-picture bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -50,6 +50,10 @@ docs: $(STAMP) ## write the generated pages anew: records, drawings, tables of b
 site: $(STAMP) ## docs/ as a site in build/site, with search and API pages; every link is checked
 	$(VENV)/python -m mkdocs build --strict --quiet -f tools/site/mkdocs.yml
 	@echo "open build/site/index.html"
+
+report-picture: ## the report of `make demo` as a picture for README.md (Debian's package chromium)
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,520 \
+	  --screenshot=docs/report.png file://$(CURDIR)/build/demo/icebreaker/report/report.html
 
 bench: $(STAMP) ## golden against torch; the core in simulation (DATA=folder for all rows)
 	$(VENV)/python -m tools.bench --json build/bench/golden.json
