@@ -16,7 +16,7 @@ from lbq_hw.cycles.schedule import Item, Schedule
 from lbq_hw.isa import tape
 from lbq_hw.isa.regions import Region
 
-MOST_TRIED = 40_000
+MOST_TRIED = 200_000
 """Passes of a layer that are tried, in all choices together: so that planning ends in time. The
 choices with the fewest passes are tried first."""
 
@@ -44,8 +44,8 @@ def cut(
         found.append(_report(demand, best, state, timing))
         placed += best.placed
         state = best.after
-    if len(placed) > tape.MOST_PASSES:
-        raise PlanError(f"{len(placed)} passes are more than the {tape.MOST_PASSES} of a tape")
+        if len(placed) > tape.MOST_PASSES:
+            raise PlanError(f"{len(placed)} passes are more than the {tape.MOST_PASSES} of a tape")
     page_bytes = timing.page_words * timing.word_bits // 8
     return Plan(layers=tuple(found), passes=tuple(placed), page_bytes=page_bytes)
 
@@ -99,10 +99,10 @@ def _best(state: Places, demand: LayerDemand, config: CoreConfig, room: Room) ->
 def _affordable(options: Sequence[Choice], demand: LayerDemand) -> list[Choice]:
     """The choices that are tried, in their order."""
     counts = [count(demand, choice) for choice in options]
-    if min(counts) > MOST_TRIED:
+    if min(counts) > tape.MOST_PASSES:
         raise PlanError(
-            f"layer {demand.name!r}: {min(counts)} passes are more than the {MOST_TRIED} that a "
-            "layer may have: a core with more weight rows or partial sums needs fewer"
+            f"layer {demand.name!r}: {min(counts)} passes are more than the {tape.MOST_PASSES} of "
+            "a tape: a core with more weight rows or partial sums needs fewer"
         )
     chosen, tried = set(), 0
     for index in sorted(range(len(options)), key=counts.__getitem__):

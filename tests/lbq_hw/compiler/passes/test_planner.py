@@ -83,8 +83,8 @@ def test_a_layer_of_too_many_passes_is_refused_before_they_are_made() -> None:
     with pytest.raises(PlanError) as caught:
         cut([replace(most, tiles=10**9)], config, room(64, 4096), TIMING)
     assert str(caught.value) == (
-        f"layer {most.name!r}: 1000000000 passes are more than the 40000 that a layer may have: a "
-        "core with more weight rows or partial sums needs fewer"
+        f"layer {most.name!r}: 1000000000 passes are more than the 65535 of a tape: a core with "
+        "more weight rows or partial sums needs fewer"
     )
 
 
