@@ -146,7 +146,9 @@ def test_a_wrong_payload_ends_in_crc_with_the_passes_that_were_done(bit: int) ->
     assert walks.error == (Error.CRC, 1)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(
+    "seed", [*range(15), *(pytest.param(n, marks=pytest.mark.slow) for n in range(15, 60))]
+)
 def test_a_tape_with_wrong_bits_ends_in_an_error(seed: int) -> None:
     source, timing = random.Random(seed), TIMINGS[seed % len(TIMINGS)]
     config = CORE.with_(external=timing.word_bits)

@@ -104,6 +104,27 @@ def expected(setting: Setting) -> dict[str, str]:
     return binary | LOOP_FILTER | {"MODE": "EHXPLLL", "FEEDBK_PATH": "INT_OS"}
 
 
+def test_the_netlist_has_the_settings_of_every_ecp5_boards_pll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
+    settings = list(SETTINGS.values())
+    plan = platform(settings).prepare(Blinks(settings), "top", debug_verilog=True, emit_src=False)
+    text = str(plan.files["top.debug.v"])
+    cells = re.findall(r"((?: +\(\*.*\*\)\n)*) +EHXPLLL #\((.*?)\n  \)", text, re.S)
+    found, wanted = [], []
+    for attributes, parameters in cells:
+        given = dict(re.findall(r'(\w+) = "(\d+)"', attributes))
+        assert given == {name: str(int(bits, 2)) for name, bits in LOOP_FILTER.items()}
+        numbers = re.findall(r"(\w+)\(32'd(\d+)", parameters)
+        found.append(sorted((name, int(value)) for name, value in numbers))
+    for setting in settings:
+        phases = {f"{c}_CPHASE": setting.parameters[f"{c}_DIV"] - 1 for c in ("CLKOP", "CLKOS")}
+        wanted.append(sorted((setting.parameters | phases).items()))
+    assert sorted(found) == sorted(wanted)
+
+
+@pytest.mark.slow  # the first call of three tools in CI would compile each for a minute
 def test_the_bitstream_has_the_words_of_every_ecp5_boards_pll(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
