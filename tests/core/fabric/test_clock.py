@@ -111,7 +111,7 @@ def test_the_netlist_has_the_settings_of_every_ecp5_boards_pll(
     settings = list(SETTINGS.values())
     plan = platform(settings).prepare(Blinks(settings), "top", debug_verilog=True, emit_src=False)
     text = str(plan.files["top.debug.v"])
-    cells = re.findall(r"((?: +\(\*.*\*\)\n)*) +EHXPLLL #\((.*?)\n  \)", text, re.S)
+    cells = re.findall(r"((?: +\(\*[^\n]*\*\)\n)*) +EHXPLLL #\((.*?)\n  \)", text, re.S)
     found, wanted = [], []
     for attributes, parameters in cells:
         given = dict(re.findall(r'(\w+) = "(\d+)"', attributes))
