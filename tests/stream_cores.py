@@ -23,12 +23,15 @@ ROOM = 1 << 12
 
 def shared_core(networks: Sequence[Network], *, lanes: int, units: int) -> list[StreamProgram]:
     """Programs of all networks for one core."""
-    sizes = {"lanes": lanes, "units": units, "horizon": HORIZON}
-    alone = [compile_stream(network, **sizes) for network in networks]
+
+    def compiled(network: Network, config: StreamConfig | None = None) -> StreamProgram:
+        return compile_stream(network, lanes=lanes, units=units, horizon=HORIZON, config=config)
+
+    alone = [compiled(network) for network in networks]
     config = reduce(StreamConfig.joined, (program.config for program in alone))
     # Records and input pixels take more room in a core that can do more.
     roomy = replace(config, record_words=ROOM, level_words=ROOM)
-    return [compile_stream(network, **sizes, config=roomy) for network in networks]
+    return [compiled(network, roomy) for network in networks]
 
 
 @contextmanager

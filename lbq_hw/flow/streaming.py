@@ -19,7 +19,7 @@ from lbq_hw.commands.arguments import command_parser, positive
 from lbq_hw.flow import commands, steps
 from lbq_hw.flow.job import FlowError
 from lbq_hw.streaming import package
-from lbq_hw.streaming.compiler import compile_stream
+from lbq_hw.streaming.compiler import HORIZON, compile_stream
 from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call
@@ -97,6 +97,14 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.flow.st
     parser.add_argument("--model", required=True, help="an .lbq file or a name of the zoo")
     parser.add_argument("--lanes", type=positive, default=16, help="weights per cycle (16)")
     parser.add_argument("--units", type=positive, default=4, help="neurons per cycle (4)")
+    parser.add_argument(
+        "--horizon",
+        type=positive,
+        default=HORIZON,
+        metavar="STEPS",
+        help="steps for which membranes that do not leak are proven to fit; the core reports one "
+        f"that leaves its width later ({HORIZON})",
+    )
     parser.add_argument("--freq", type=float, metavar="MHZ", help="clock (the board's target)")
     parser.add_argument("--seed", type=positive, default=1, help="first seed of the placer (1)")
     parser.add_argument("--tries", type=positive, default=4, help="seeds to try (4)")
@@ -114,7 +122,7 @@ def _build(args: argparse.Namespace) -> dict[str, Any]:
     board = boards.find(args.board)
     model = zoo.find(args.model)
     network = file.load(model)
-    program = compile_stream(network, lanes=args.lanes, units=args.units)
+    program = compile_stream(network, lanes=args.lanes, units=args.units, horizon=args.horizon)
     folder = (args.build_dir or Path("build") / f"{board.name}-{network.name}-stream").resolve()
     hertz = board.target_hz if args.freq is None else round(args.freq * 1e6)
     facts = build(
