@@ -42,7 +42,7 @@ def test_a_limit_of_one_thread_is_kept() -> None:
 
 
 def test_every_block_is_worked_on_at_the_same_time() -> None:
-    meeting = threading.Barrier(3, timeout=20)
+    meeting = threading.Barrier(3, timeout=600)
     seen: list[int] = []
 
     def work(block: int) -> None:
