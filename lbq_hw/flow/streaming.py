@@ -137,6 +137,7 @@ def _build(args: argparse.Namespace) -> dict[str, Any]:
         board=board.name,
         clock_hz=hertz,
         baud=board.baud,
+        horizon=args.horizon,
         config=program.config,
         model=model,
         bitstream=folder / facts["bitstream"],

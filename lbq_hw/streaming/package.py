@@ -14,7 +14,7 @@ from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.program import StreamProgram
 
 MANIFEST, MODEL = "stream.json", "net.lbq"
-_KEYS = ("board", "clock_hz", "baud", "config")
+_KEYS = ("board", "clock_hz", "baud", "horizon", "config")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +50,13 @@ def read(folder: str | Path) -> StreamPackage:
     decode.check_keys(values, str(folder / MANIFEST), list(_KEYS))
     config = StreamConfig.from_dict(values["config"])
     network = file.load(folder / MODEL)
-    program = compile_stream(network, lanes=config.lanes, units=config.units, config=config)
+    program = compile_stream(
+        network,
+        lanes=config.lanes,
+        units=config.units,
+        horizon=values["horizon"],
+        config=config,
+    )
     return StreamPackage(
         folder=folder,
         board=values["board"],
@@ -67,13 +73,15 @@ def write(
     board: str,
     clock_hz: int,
     baud: int,
+    horizon: int,
     config: StreamConfig,
     model: Path,
     bitstream: Path | None = None,
 ) -> None:
-    """Make a package."""
+    """Make a package; `horizon` as in `compile_stream`, for the same core."""
     folder.mkdir(parents=True, exist_ok=True)
-    values = {"board": board, "clock_hz": clock_hz, "baud": baud, "config": asdict(config)}
+    line = {"board": board, "clock_hz": clock_hz, "baud": baud}
+    values = {**line, "horizon": horizon, "config": asdict(config)}
     (folder / MANIFEST).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(model, folder / MODEL)
     if bitstream is not None:
