@@ -129,6 +129,8 @@ class Family:
     series_letters = 4
     """Letters of a device's name that decide what a core is made of."""
     single_port: SinglePort | None = None
+    register_luts = 1.15
+    """Look-up tables for each register of a door, about."""
     few_cells = False
     """A core counts its cycles and nothing else."""
     svf = False

@@ -38,6 +38,7 @@ class Gowin(Family):
     platform_options: ClassVar = {"toolchain": "Apicula"}
     devices = ("GW",)
     series_letters = 2
+    register_luts = 1.7
     placer = Tool(
         name="nextpnr-gowin",
         variable="NEXTPNR_GOWIN",

@@ -10,7 +10,6 @@ from lbq_hw.resources.memories import Memory, blocks
 from lbq_hw.resources.model import Estimate
 
 _REGISTERS = 220  # beside those of a field of view and of the slices that it becomes
-_LUTS = 1.7  # a register
 
 
 def of_door(opening: Opening, board: Board) -> Estimate:
@@ -30,7 +29,7 @@ def of_door(opening: Opening, board: Board) -> Estimate:
     counts = {store: blocks(store, family) for store in stores}
     logic = sum(family.logic_cost(store) for store, count in counts.items() if not count)
     return Estimate(
-        luts=round(_LUTS * registers) + logic,
+        luts=round(family.register_luts * registers) + logic,
         block_rams=sum(counts.values()),
         sprams=0,
         fmax_hz=0.0,
