@@ -44,8 +44,8 @@ def test_the_commands_run_as_they_are_printed(
     monkeypatch.chdir(tmp_path)
     first, second, *rest = commands()
     assert lbq(first[1:]) == 0
-    assert second[:3] == ["python", "-m", "sim.board"]
-    assert simulation.main(second[3:]) == 0
+    assert second[:2] == ["lbq", "sim-board"]
+    assert simulation.main(second[2:]) == 0
     assert "all logits equal" in capsys.readouterr().out
     packed = package.read("build/first/package")
     program = simulation.build(packed)

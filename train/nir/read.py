@@ -34,12 +34,16 @@ class NirError(ValueError):
 
 
 def load(
-    path: Path, *, dt: float | None = None, reset: Reset | None = None, strict: bool | None = None
+    path: Path | str,
+    *,
+    dt: float | None = None,
+    reset: Reset | None = None,
+    strict: bool | None = None,
 ) -> tuple[nir.NIRGraph, Reading]:
     """The graph of a file, and how it is meant: as told, else as the file or NIR's version says."""
     if dt is not None and not 0 < dt < math.inf:
         raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
-    if not path.is_file():
+    if not Path(path).is_file():
         raise NirError(f"{path} is no file: give a NIR graph that nir.write made")
     fields: list[str] = []
     try:
