@@ -8,7 +8,7 @@ from lbq_hw.config import address_bits
 from lbq_hw.core.fabric.hints import APART
 from lbq_hw.core.host.port import PortSignature
 from lbq_hw.core.stream.queue import ShortQueue
-from lbq_hw.core.streaming.collector import LevelCollector
+from lbq_hw.core.streaming.collector import MapCollector
 from lbq_hw.core.streaming.event_input import EventInput
 from lbq_hw.core.streaming.finder import VisitFinder
 from lbq_hw.core.streaming.lanes import StreamLanes
@@ -37,7 +37,7 @@ class StreamAccelerator(wiring.Component):
 
     Stages: `VisitFinder` (positions) -> `RowFetch` (rows of windows) -> `TapFetch` (level words) ->
     `WordScanner` (events) -> `StreamLanes` (sums) -> `NeuronSequencer` (groups) -> `NeuronPipe`
-    (membranes) -> `LevelCollector` (levels, maps). Queues let each run ahead of the next. A layer
+    (membranes) -> `MapCollector` (levels, maps). Queues let each run ahead of the next. A layer
     begins when the one before has written all.
 
     Parameters
@@ -74,7 +74,7 @@ class StreamAccelerator(wiring.Component):
         m.submodules.lanes = lanes = StreamLanes(c)
         m.submodules.sequencer = sequencer = NeuronSequencer(c)
         m.submodules.pipe = pipe = NeuronPipe(c)
-        m.submodules.collector = collector = LevelCollector(c)
+        m.submodules.collector = collector = MapCollector(c)
         m.submodules.events = events = EventInput(c)
 
         connect(m, wiring.flipped(self.port), host.port)

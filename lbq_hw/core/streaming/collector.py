@@ -9,10 +9,10 @@ from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.streaming.layouts import Beat, layer_of
 from lbq_hw.streaming.config import StreamConfig
 
-__all__ = ["LevelCollector"]
+__all__ = ["MapCollector"]
 
 
-class LevelCollector(wiring.Component):
+class MapCollector(wiring.Component):
     """Writes the planes of each tile, one per cycle, and each row of the map and of the hot map
     once, at its end. A readout writes nothing.
 

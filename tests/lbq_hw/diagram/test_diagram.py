@@ -65,12 +65,14 @@ def contracts(*modules: str) -> set[str]:
 
 def test_every_component_with_a_contract_is_drawn_once() -> None:
     # Spread cores have these; pins belong to a board's top, buses and pixels to `lbq rtl`, a door
-    # to builds that ask for one, an expander to cores whose tape has rows of several widths.
+    # to builds that ask for one, an expander to cores whose tape has rows of several widths, and
+    # the streaming core is on a page of its own.
     elsewhere = contracts(
         "lbq_hw.core.memory.far_rows", "lbq_hw.core.stream.register_slice",
         "lbq_hw.core.stream.credit", "lbq_hw.core.external.pins", "lbq_hw.core.fabric.ecp5",
         "lbq_hw.core.bus.", "lbq_hw.core.pixels.", "lbq_hw.core.host.door",
         "lbq_hw.core.host.switch", "lbq_hw.core.external.row_expander",
+        "lbq_hw.core.streaming.",
     )  # fmt: skip
     external = contracts(
         "lbq_hw.core.external.", "lbq_hw.core.memory.spread", "lbq_hw.core.neurons.partial_sums"
@@ -274,7 +276,9 @@ def test_a_page_without_marks_is_refused(
     page.write_text(BEGIN)
     assert main([str(tmp_path)]) == 2
     begin = BEGIN.strip()
-    assert capsys.readouterr().err == (f"{page}: the page must have {begin!r} and then {END!r}\n")
+    assert capsys.readouterr().err == (
+        f"error: {page}: the page must have {begin!r} and then {END!r}\n"
+    )
     assert page.read_text() == BEGIN
 
 
