@@ -48,6 +48,7 @@ RULES = (
     Rule(module="lbq_hw.config", only=("lbq_hw.decode", "lbq_hw.numeric")),
     Rule(
         module="lbq_hw.isa",
+        apart=("lbq_hw.isa.__main__",),
         only=(
             "lbq_hw.config",
             "lbq_hw.decode",

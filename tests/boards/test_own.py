@@ -244,4 +244,4 @@ def test_a_build_for_a_board_of_ones_own_is_no_measurement(tmp_path: Path) -> No
     (tmp_path / "place.json").write_text("{}")
     sentence = f"{tmp_path} must be a build for a board that ships, not 'mine'"
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        add(tmp_path, lambda _: 0.0)
+        add(tmp_path, small=lambda _: 0.0, door=lambda *_: (0, 0))

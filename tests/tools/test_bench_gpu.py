@@ -401,8 +401,8 @@ def test_the_profile_is_shown_and_written(
 @pytest.mark.parametrize(
     ("cuda", "sentence"),
     [
-        (False, "tools.bench_gpu: the benchmark needs a CUDA GPU, and torch sees none\n"),
-        (True, "tools.bench_gpu: the benchmark needs Triton\n"),
+        (False, "error: the benchmark needs a CUDA GPU, and torch sees none\n"),
+        (True, "error: the benchmark needs Triton\n"),
     ],
 )
 def test_without_the_device_or_triton_it_says_so(
