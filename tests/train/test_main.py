@@ -41,7 +41,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path,
 def test_a_process_that_is_not_the_first_says_which_it_is(monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
     assert command.main([]) == 2
-    assert capsys.readouterr().err.startswith("train (rank 1): name a configuration with --config ")
+    assert capsys.readouterr().err.startswith("error: rank 1: name a configuration with --config ")
 
 
 def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
