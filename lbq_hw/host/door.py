@@ -157,8 +157,13 @@ class Stream:
             yield Result(slices=data[2:], cycles=data[0])
 
     def _asked(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Asked]:
-        """Pixels of inputs, and reads of their results behind those of the inputs after them."""
+        """Pixels of inputs, and reads of their results behind those of the inputs after them.
+
+        The last reads have no pixels between them: where a run may take longer than the line does,
+        each waits for the answer before it.
+        """
         late: deque[Request] = deque()
+        number = 0
         for number, words in enumerate(chain([*self._sent], self._kept(waiting)), 1):
             needs = 0 if self._pace.streams else max(0, number - self._ahead)
             *writes, read = requests(self._opening, words)
@@ -166,7 +171,8 @@ class Stream:
             late.append(read)
             if len(late) == self._ahead:
                 yield Asked(request=late.popleft())
-        yield from (Asked(request=read) for read in late)
+        for before, read in enumerate(late, number - len(late)):
+            yield Asked(request=read, needs=0 if self._pace.streams else before)
 
     def _kept(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
         """Inputs, each of which is kept until its result is there."""
