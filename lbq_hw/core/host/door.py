@@ -10,6 +10,7 @@ from lbq_hw.core.host.switch import PortSwitch
 from lbq_hw.core.pixels.input_runner import InputRunner
 from lbq_hw.core.pixels.pixel_input import PixelInput
 from lbq_hw.core.stream.queue import Queue
+from lbq_hw.core.stream.register_slice import RegisterSlice
 from lbq_hw.isa import regions
 from lbq_hw.isa.door import CYCLES, DOOR, NUMBER, NUMBER_BITS, Opening
 from lbq_hw.isa.record import SLICE
@@ -88,8 +89,11 @@ class Door(wiring.Component):
         if not self._opening.queue:
             return pixels.words, pixels.working
         m.submodules.queue = queue = ResetInserter(clear)(Queue(SLICE, depth=self._opening.queue))
-        connect(m, queue.o, pixels.words)
-        return queue.i, queue.o.valid | pixels.working
+        # Parts the queue's memory, which may be far away, from the states of the runner.
+        m.submodules.first = first = ResetInserter(clear)(RegisterSlice(SLICE))
+        connect(m, queue.o, first.i)
+        connect(m, first.o, pixels.words)
+        return queue.i, queue.o.valid | first.o.valid | pixels.working
 
     def _take_pixels(self, m, w, words):
         """Words of pixels. If there is no place for one, a result must give way."""
