@@ -17,7 +17,7 @@ class NeuronPipe(wiring.Component):
 
     ``U = leaks(V) + bias + sum * 2**F``; S counts the thresholds that U reaches, up to the
     capacity: the largest multiple of theta is taken away first if it fits, then half of that, and
-    so on. A readout keeps U.
+    so on. A readout keeps U; its floor must be the least number.
 
     Timing. Membranes are there in the cycle after a beat was taken; in the next they leak. A beat
     stays there for as many cycles as it owes leaks, at least one, but no longer than leaks change
