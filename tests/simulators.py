@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from cores import common_core
-from networks import random_network
 
 from lbq_hw import file, zoo
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.cores import common_core
+from lbq_hw.sim.drawn.networks import random_network
 from lbq_hw.sim.mutants import PROGRAM
 from lbq_hw.sim.verilator import build
 from lbq_hw.sim.with_memory import Memory

@@ -1,26 +1,10 @@
-"""Random temporal networks and recordings for the streaming core."""
+"""A network whose readout grows without end."""
 
 from __future__ import annotations
 
 import numpy as np
-from networks import random_network
-from numpy.typing import NDArray
 
 from lbq_hw.network import INPUT, Input, Layer, Network, Path
-
-
-def stream_network(seed: int, *, channels: int | None = None) -> Network:
-    """A random network that a streaming core can execute; see `random_network`."""
-    return random_network(seed, static=False, max_pools=False, biases=False, channels=channels)
-
-
-def recording(network: Network, steps: int, seed: int = 0) -> NDArray[np.uint8]:
-    """Raw frames ``(steps, C, H, W)``: bursts of events, and steps with few or none."""
-    random = np.random.default_rng((seed, 7))
-    shape = (steps, *network.input.shape)
-    busy = random.choice([0.0, 0.05, 0.4], size=steps, p=[0.4, 0.4, 0.2])
-    pixels = random.integers(0, 256, shape, dtype=np.uint8)
-    return np.where(random.random(shape) < busy[:, None, None, None], pixels, np.uint8(0))
 
 
 def counting_network() -> Network:

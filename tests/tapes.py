@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from cores import external_core
-from networks import random_images, random_network
 
 from lbq_hw import golden, interpreter
 from lbq_hw.compiler import Program, compile_network
@@ -15,6 +13,8 @@ from lbq_hw.interpreter import Execution
 from lbq_hw.isa import tape
 from lbq_hw.isa.tape import TapeItem
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
+from lbq_hw.sim.drawn.cores import external_core
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def drawn(seed: int) -> tuple[Network, CoreConfig]:

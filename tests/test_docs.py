@@ -12,7 +12,7 @@ import pytest
 
 from lbq_hw import file, golden, numeric, zoo
 from lbq_hw.network import HeldOut, Input, Layer, Network, Neuron, Path, Window, limits, manifest
-from tests.networks import random_network
+from lbq_hw.sim.drawn.networks import random_network
 
 FORMAT = FilePath(__file__).parents[1] / "docs" / "lbq-format.md"
 

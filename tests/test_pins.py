@@ -37,7 +37,7 @@ def asked() -> list[Requirement]:
     """What pyproject.toml asks for, all extras included."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
-    assert sorted(extras) == ["dev", "hw", "images", "import", "train"]
+    assert sorted(extras) == ["cluster", "dev", "hw", "images", "import", "train"]
     lists = (project["dependencies"], *extras.values())
     return [Requirement(text) for part in lists for text in part]
 

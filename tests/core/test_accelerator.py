@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
-from cores import random_core
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.compiler import Program, compile_network
@@ -23,6 +21,8 @@ from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.sim.collisions import colliding
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 CONTROL, STATUS = (regions.REGISTERS[name].address for name in ("control", "status"))
 LIMIT = 5000  # cycles

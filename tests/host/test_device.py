@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from host.memory_model import CoreMemory, MemoryTransport
-from networks import random_images, random_network
 from tapes import drawn, items_of, with_items
 
 from lbq_hw import isa
@@ -19,6 +18,7 @@ from lbq_hw.host.memory import Captures
 from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT, Network
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 CONTROL = regions.REGISTERS["control"].address
 RECORDS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from host.test_line import Wire
-from networks import random_images, random_network
 
 from lbq_hw import file, zoo
 from lbq_hw.compiler import compile_network, smallest_for
@@ -17,6 +16,7 @@ from lbq_hw.host.frames import unwrap
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.isa import regions
 from lbq_hw.isa.door import Opening
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 class IdleWire(Wire):

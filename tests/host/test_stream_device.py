@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from streams import counting_network, recording, stream_network
+from streams import counting_network
 
 from lbq_hw.golden.streaming import Stream
 from lbq_hw.host.streaming import StreamDevice, StreamLostError
 from lbq_hw.host.transport import DeviceError
+from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming import records
 from lbq_hw.streaming.compiler import compile_stream
 from lbq_hw.streaming.machine import Machine, MembraneError

@@ -12,7 +12,7 @@ from lbq_hw import file, zoo
 from lbq_hw.network import Network
 from lbq_hw.network.manifest import Tensors, convolution_bits, describe
 from lbq_hw.network.packing import Packed
-from tests.networks import random_network
+from lbq_hw.sim.drawn.networks import random_network
 
 Change = Callable[[dict[str, Any], Tensors], object]
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import tapes
-from networks import random_images
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import Program, compile_network
@@ -20,6 +19,7 @@ from lbq_hw.golden.counts import Counts
 from lbq_hw.network import Network
 from lbq_hw.report import collect
 from lbq_hw.report.facts import Cycles, Neurons
+from lbq_hw.sim.drawn.networks import random_images
 
 Activity = tuple[Counts, Neurons, Cycles]
 

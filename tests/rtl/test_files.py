@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cores import external_core
 from simulators import digits, needs_verilator
 
 from lbq_hw import file, zoo
@@ -22,6 +21,7 @@ from lbq_hw.isa import bus, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.rtl import registers
 from lbq_hw.rtl.design import LINT_OFF, NAME, Design
+from lbq_hw.sim.drawn.cores import external_core
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-design.md"
 FILES = ["lbq_core.h", "lbq_core.c", "lbq_core.core", "example_top.v", "registers.md",

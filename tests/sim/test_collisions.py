@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 from amaranth.lib import memory
 from amaranth.sim import Simulator
-from networks import random_images
 from simulators import CACHE, NARROW, WIDE, Shape, bench, drawn, needs_verilator, shared_core
 
 from lbq_hw.compiler import compile_network
 from lbq_hw.core.accelerator import accelerator
 from lbq_hw.sim.check import check
 from lbq_hw.sim.collisions import colliding, convert_colliding
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import BENCH, TOP, Verilated, build_bench
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cores import common_core
-from networks import random_images
 from simulators import (
     NARROW,
     SHAPES,
@@ -25,6 +23,8 @@ from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.cycles import predict
 from lbq_hw.sim import verilog
 from lbq_hw.sim.check import check
+from lbq_hw.sim.drawn.cores import common_core
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import Verilated, build, rtl
 
 pytestmark = needs_verilator

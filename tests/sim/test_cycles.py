@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import random_images
 from numpy.typing import NDArray
 from simulators import (
     NARROW,
@@ -27,6 +26,7 @@ from lbq_hw.cycles import predict
 from lbq_hw.host import Device
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator

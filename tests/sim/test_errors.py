@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from networks import random_images
 from numpy.typing import NDArray
 from simulators import WIDE, Shape, bench, drawn, needs_verilator, shared_core, spread_core
 
@@ -20,6 +19,7 @@ from lbq_hw.isa import Error, regions
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cores import common_external_core
-from networks import random_images, random_network, with_narrow_layers
 from simulators import bench, needs_verilator
 
 from lbq_hw import chips, file, golden
@@ -29,6 +27,8 @@ from lbq_hw.isa import Error, regions, tape
 from lbq_hw.network import Network
 from lbq_hw.sim import command
 from lbq_hw.sim.check import check
+from lbq_hw.sim.drawn.cores import common_external_core
+from lbq_hw.sim.drawn.networks import random_images, random_network, with_narrow_layers
 from lbq_hw.sim.verilator import Verilated
 from lbq_hw.sim.with_memory import Memory
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import file
 from lbq_hw.sim import icarus, regression
 from lbq_hw.sim.command import main
+from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from memory_board import MemoryBoard
-from networks import random_images
 from simulators import CACHE, needs_verilator
 from tapes import drawn
 
@@ -27,6 +26,7 @@ from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
 from lbq_hw.sim import board
 from lbq_hw.sim.board import BENCH, Board
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import build_bench
 from lbq_hw.sim.verilog import convert_large
 

@@ -6,12 +6,12 @@ import json
 import re
 
 import pytest
-from networks import random_network
 from simulators import CACHE, needs_verilator
 
 from lbq_hw.host import frames
 from lbq_hw.package import Package
 from lbq_hw.sim import noise
+from lbq_hw.sim.drawn.networks import random_network
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["no queue", "queue"])

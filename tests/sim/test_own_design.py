@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 from numpy.typing import NDArray
 
 from lbq_hw import file, zoo
@@ -17,6 +16,7 @@ from lbq_hw.datasets.fitting import load_dataset
 from lbq_hw.network import Network
 from lbq_hw.rtl.design import Design
 from lbq_hw.sim import own_design
+from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.runner import LIMIT, missing
 
 CACHE = Path(__file__).parents[2] / "build" / "cocotb"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import file
 from lbq_hw import golden as reference
@@ -19,6 +18,7 @@ from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
 from lbq_hw.sim.benches.scoreboard import differences
 from lbq_hw.sim.command import main
+from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streams import recording, stream_network
 
 from lbq_hw import file
 from lbq_hw.sim import board
+from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming import package
 from lbq_hw.streaming.compiler import compile_stream
 

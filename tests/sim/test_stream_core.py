@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from stream_cores import shared_core, simulated
-from streams import recording, stream_network
+from stream_cores import simulated
 
 from lbq_hw.golden.streaming import Stream
+from lbq_hw.sim.drawn.streams import compiled, recording, shared_core, stream_network
 from lbq_hw.streaming.cycles import step_cycles
 from lbq_hw.streaming.machine import Machine
 
@@ -15,7 +15,9 @@ from lbq_hw.streaming.machine import Machine
 def check(seeds: range, *, steps: int) -> None:
     """Random networks on one core: levels, logits and cycles of every step."""
     networks = [stream_network(seed) for seed in seeds]
-    programs = shared_core(networks, lanes=4, units=2)
+    shape = {"lanes": 4, "units": 2}
+    config = shared_core(networks, **shape)
+    programs = [compiled(network, config, **shape) for network in networks]
     with simulated(programs) as devices:
         for seed, network, device in zip(seeds, networks, devices, strict=True):
             golden, machine = Stream(network), Machine(device.program)

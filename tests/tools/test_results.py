@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import random_images
 
 from lbq_hw import file, zoo
 from lbq_hw.datasets.fitting import Samples
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.train import measure
 from lbq_hw.train.settings import config
 from tools.results import ablation as ablations

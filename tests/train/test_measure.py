@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from networks import random_images, random_network
 
 from lbq_hw import evaluate, file, golden, zoo
 from lbq_hw.datasets.fitting import Samples
 from lbq_hw.network import INPUT
+from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.train import analyze, measure
 from lbq_hw.train.__main__ import main as train_main
 from lbq_hw.train.export import main as export_main

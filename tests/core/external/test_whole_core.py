@@ -12,7 +12,6 @@ import pytest
 from amaranth.sim import Simulator
 from core.external.whole_core import Bench
 from core.test_accelerator import access
-from networks import random_images
 from tapes import drawn
 
 from lbq_hw import cycles, golden
@@ -22,6 +21,7 @@ from lbq_hw.core.accelerator import accelerator
 from lbq_hw.isa import LAYER, Error, regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.networks import random_images
 
 LIMIT = 60_000
 

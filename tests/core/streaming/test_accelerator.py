@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
-from streams import counting_network, recording, stream_network
+from streams import counting_network
 
 from lbq_hw.core.streaming.accelerator import StreamAccelerator
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming import records
 from lbq_hw.streaming.compiler import compile_stream
 from lbq_hw.streaming.cycles import step_cycles

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from streams import stream_network
-
+from lbq_hw.sim.drawn.streams import stream_network
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 from lbq_hw.streaming import records
 from lbq_hw.streaming.compiler import compile_stream

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from streams import stream_network
-
+from lbq_hw.sim.drawn.streams import stream_network
 from lbq_hw.streaming.compiler import compile_stream
 from lbq_hw.streaming.config import StreamConfig
 

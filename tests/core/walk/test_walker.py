@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from amaranth.back import verilog
 from core.harness import Bench
-from cores import random_core
-from networks import random_network
 
 from lbq_hw import isa
 from lbq_hw.compiler import compile_network
@@ -23,6 +21,8 @@ from lbq_hw.core.walk.step_infos import STEPS_AHEAD
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.isa import regions
 from lbq_hw.isa.record import Record
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_network
 from lbq_hw.sim.models.programs import SHAPES, SMALL, Tables, draw_tables, slices, without_rest
 from lbq_hw.sim.models.traffic import Stall, never, stalls
 from lbq_hw.sim.models.walks import Walk, walk

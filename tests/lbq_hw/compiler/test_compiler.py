@@ -6,8 +6,6 @@ from pathlib import Path as FilePath
 
 import numpy as np
 import pytest
-from cores import random_core
-from networks import random_images, random_network
 
 from lbq_hw import file, isa, zoo
 from lbq_hw.compiler import CompileError, compile_network, listing, needs, smallest_for
@@ -19,6 +17,8 @@ from lbq_hw.compiler.weights import conv_rows, limbs
 from lbq_hw.config import CoreConfig
 from lbq_hw.isa import regions
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 SIZES = (
     "acc_bits", "membrane_bits", "planes", "decay_bits", "fraction_bits", "timesteps", "side",

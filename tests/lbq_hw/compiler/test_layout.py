@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from cores import external_core
-
 from lbq_hw import file, zoo
 from lbq_hw.compiler import smallest_for
 from lbq_hw.compiler.layout import lay_out, overwritten, place_over, shapes
 from lbq_hw.compiler.patches import rewrite
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.cores import external_core
 
 
 def replaced(network: Network, config: CoreConfig) -> dict[str, str]:

@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cores import external_core, random_core
-from networks import random_images, random_network, with_narrow_layers
 from tapes import compiled, drawn, execute_and_compare, residual_network
 
 from lbq_hw import file, zoo
@@ -28,6 +26,8 @@ from lbq_hw.cycles import most_cycles
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.contents import Contents, LayerRecords
 from lbq_hw.isa.regions import Region
+from lbq_hw.sim.drawn.cores import external_core, random_core
+from lbq_hw.sim.drawn.networks import random_images, random_network, with_narrow_layers
 
 Read = dict[tuple[Region, int], int]
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.compiler.patches import Patches, rewrite
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Pair, Path, Window
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 WIDE = CoreConfig(lanes=16, word=256)
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cores import random_core
-from networks import full_levels, random_images, random_network
+from full_levels import full_levels
 from numpy.typing import NDArray
 
 from lbq_hw import golden, interpreter, isa
@@ -36,6 +35,8 @@ from lbq_hw.cycles.stages import Lanes, Neurons, NeuronTiming, Scanner
 from lbq_hw.golden.counts import Counter
 from lbq_hw.isa.regions import COUNTERS
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 FAST = NeuronTiming(groups=1, loop=4, depth=6)
 

@@ -6,8 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from cores import external_core
-from networks import full_levels, random_images
+from full_levels import full_levels
 from tapes import compiled, drawn, residual_network
 
 from lbq_hw import golden, interpreter
@@ -18,6 +17,8 @@ from lbq_hw.cycles.program import pass_cycles, wait_cycles
 from lbq_hw.cycles.stages import Neurons, NeuronTiming
 from lbq_hw.golden.counts import Counter
 from lbq_hw.isa import tape
+from lbq_hw.sim.drawn.cores import external_core
+from lbq_hw.sim.drawn.networks import random_images
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.compiler import compile_network, smallest_for
@@ -15,6 +14,7 @@ from lbq_hw.cycles import predict
 from lbq_hw.event_time.visits import LayerVisits, rests, visits
 from lbq_hw.network import Network
 from lbq_hw.network.neuron import RULES
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def recording(seed: int) -> tuple[Network, np.ndarray]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.compiler import compile_network, smallest_for
@@ -17,6 +16,7 @@ from lbq_hw.event_time.memory import memory_bits
 from lbq_hw.event_time.visits import visits
 from lbq_hw.event_time.ways import START, Wiring, map_cycles, walker_cycles
 from lbq_hw.network import Network
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def temporal(*, bias: bool) -> Network:

@@ -6,13 +6,13 @@ from collections import Counter as Tally
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 from reference import execute
 
 from lbq_hw import golden
 from lbq_hw.golden import counts
 from lbq_hw.golden.counts import Counts, Work
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def count(network: Network, raw: np.ndarray, batch: int | None = None) -> Counts:

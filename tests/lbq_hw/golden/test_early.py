@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.golden import early
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 LOGITS = np.array(
     [

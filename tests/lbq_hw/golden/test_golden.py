@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 from numpy.testing import assert_array_equal
 from reference import as_array, execute
 from threadpoolctl import threadpool_limits
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from lbq_hw import golden
 from lbq_hw.golden import Trace, exact
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def assert_equals_reference(network: Network, images: int = 2) -> None:

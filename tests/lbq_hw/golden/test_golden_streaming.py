@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.golden.streaming import Stream
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 @pytest.mark.parametrize("seed", range(12))

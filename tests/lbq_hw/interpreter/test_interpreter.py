@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cores import random_core
-from networks import random_images, random_network
 from tapes import items_of, with_items
 
 from lbq_hw import datasets, file, golden, interpreter, isa, zoo
@@ -20,6 +18,8 @@ from lbq_hw.interpreter.machine import Machine
 from lbq_hw.isa import regions
 from lbq_hw.isa.tape import TapeItem
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Window
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def execute_and_compare(network: Network, config: CoreConfig, seed: int = 0) -> Execution:

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cores import external_core
-from networks import random_images
 from tapes import compiled, drawn, execute_and_compare, residual_network, with_items
 
 from lbq_hw import interpreter
@@ -17,6 +15,8 @@ from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeError, TapeItem
 from lbq_hw.network import Network, Path
+from lbq_hw.sim.drawn.cores import external_core
+from lbq_hw.sim.drawn.networks import random_images
 
 
 @pytest.mark.parametrize("seed", range(60))

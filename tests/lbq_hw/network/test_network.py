@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Input, Layer, Network, NetworkError, Neuron, Path, Window
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 def neuron(channels: int = 2, **changes: Any) -> Neuron:

@@ -18,7 +18,7 @@ from lbq_hw.decode import DecodeError
 from lbq_hw.network import Network, packing
 from lbq_hw.network.manifest import convolution_bits, describe
 from lbq_hw.network.packing import Packed
-from tests.networks import random_network, with_narrow_layers
+from lbq_hw.sim.drawn.networks import random_network, with_narrow_layers
 
 
 def header_of(data: bytes) -> dict[str, Any]:

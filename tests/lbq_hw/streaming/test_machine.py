@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from networks import random_network
-from streams import counting_network, recording, stream_network
+from streams import counting_network
 
 from lbq_hw.golden.streaming import Stream
 from lbq_hw.network import INPUT, Path
+from lbq_hw.sim.drawn.networks import random_network
+from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming.compiler import StreamCompileError, compile_stream
 from lbq_hw.streaming.machine import Machine, MembraneError
 

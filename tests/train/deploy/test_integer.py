@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from networks import random_images, random_network
 from small_models import raw_images, small_model
 
 from lbq_hw import golden
 from lbq_hw.network import INPUT, Network
+from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.train.deploy.integer import IntegerNetwork
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.preparation import prepare

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 from foreign import seen
-from networks import random_images
 
 from lbq_hw import golden
 from lbq_hw.network import Input, Layer, Network, Neuron, Window
 from lbq_hw.network import Path as Synapses
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.train.graph import GraphError
 from lbq_hw.train.nir import read, write
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import compile_network, smallest_for
@@ -11,6 +10,7 @@ from lbq_hw.compiler.draft import draft
 from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.passes.placing import side_by_side
 from lbq_hw.network import INPUT
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 
 @pytest.mark.parametrize("seed", range(30))

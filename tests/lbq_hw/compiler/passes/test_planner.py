@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from networks import random_images, random_network
 
 from lbq_hw import interpreter
 from lbq_hw.chips.timing import default_timing
@@ -16,6 +15,7 @@ from lbq_hw.compiler.passes.blocks import demands
 from lbq_hw.compiler.passes.demand import LayerDemand
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import INPUT
+from lbq_hw.sim.drawn.networks import random_images, random_network
 
 TIMING = default_timing(16)
 

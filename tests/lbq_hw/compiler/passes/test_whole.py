@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from cores import random_core
-from networks import random_network
 from tapes import items_of
 
 from lbq_hw.compiler import compile_network
 from lbq_hw.isa import regions, tape
+from lbq_hw.sim.drawn.cores import random_core
+from lbq_hw.sim.drawn.networks import random_network
 
 
 @pytest.mark.parametrize("seed", range(8))

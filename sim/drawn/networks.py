@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lbq_hw import numeric
-from lbq_hw.compiler import Program
 from lbq_hw.network import INPUT, Input, Layer, Network, Neuron, Path, Shape, Window
 
 
@@ -56,15 +55,6 @@ def with_narrow_layers(network: Network, seed: int) -> Network:
         )
         layers.append(replace(layer, paths=paths, weight_bits=own if own < bits else None))
     return replace(network, weight_bits=bits, layers=tuple(layers))
-
-
-def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
-    """Levels of every layer with all bits set, which no network emits: the most work there is."""
-    return {
-        name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
-        for name, tensor in program.tensors.items()
-        if name != INPUT
-    }
 
 
 def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uint8]:

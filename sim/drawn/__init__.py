@@ -1,0 +1,1 @@
+"""Random networks, cores and recordings, drawn from seeds, for sweeps and tests."""
