@@ -1,8 +1,10 @@
 """What a streaming core reads, in one table: LAYER and PATH records, and the host's regions.
 
 A program is a list of 32-bit words: a LAYER record, its PATH records, the next LAYER record, and so
-on up to the one marked `last`. A record begins at a word; its fields follow each other from the
-lowest bit on. The compiler has made all products, so that the core multiplies small numbers only.
+on up to the one marked `last`. A record begins at a word and has at least two, so that the core
+knows the number of a layer's paths when it has asked for the first of them; its fields follow each
+other from the lowest bit on. The compiler has made all products, so that the core multiplies small
+numbers only.
 
 The window of a path at output row y and column x has its first pixel in row ``y * row_step +
 row_init`` and column ``x * column_step + column_init`` of its source. Pixels outside ``row_low ..
@@ -103,7 +105,7 @@ def path_fields(config: StreamConfig) -> Fields:
 
 def words_of(fields: Fields) -> int:
     """32-bit words of a record."""
-    return -(-sum(field.bits for field in fields) // SLICE)
+    return max(2, -(-sum(field.bits for field in fields) // SLICE))
 
 
 def encode(fields: Fields, values: Mapping[str, int]) -> list[int]:
