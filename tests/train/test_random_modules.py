@@ -24,6 +24,7 @@ from lbq_hw.train.preparation import prepare
 
 BITS = (8, 6, 4, 3, 2)
 MODULES = 300
+QUICK = 100  # of them, those of the tests that are not slow
 SHARE = 20  # modules of one test
 NEARLY = 1e-9  # of float64 sums, relative
 
@@ -137,7 +138,13 @@ def check(seed: int, bits: int) -> tuple[Counter[str], int, int]:
     return Counter(set(structures)), total, changed
 
 
-@pytest.mark.parametrize("first", range(0, MODULES, SHARE))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, QUICK, SHARE),
+        *(pytest.param(first, marks=pytest.mark.slow) for first in range(QUICK, MODULES, SHARE)),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::lbq_hw.train.export.ExportWarning")
 def test_random_modules_are_deployed_as_they_were_prepared(first):
     structures: Counter[str] = Counter()

@@ -86,8 +86,26 @@ STANDARD: list[dict] = [
 SIZES = STANDARD + [sizes | {"profile": Profile.COMPACT} for sizes in STANDARD]
 
 
-@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def with_kinds(all_sizes: list[dict], kinds: dict[str, dict] = LAYERS) -> pytest.MarkDecorator:
+    """Every array with every kind of layer; the slow tests have most of them, the others each array
+    and each kind with some.
+    """
+    return pytest.mark.parametrize(
+        ("sizes", "kind"),
+        [
+            pytest.param(
+                sizes,
+                kinds[name],
+                id=f"{name}-{sizes}",
+                marks=[pytest.mark.slow] if (row + column) % 4 else [],
+            )
+            for row, sizes in enumerate(all_sizes)
+            for column, name in enumerate(kinds)
+        ],
+    )
+
+
+@with_kinds(SIZES)
 def test_levels_and_logits_equal_golden_under_random_stalls(sizes: dict, kind: dict) -> None:
     source = random.Random(f"{sizes}{kind}")
     params = random_params(source, sizes["lanes"])
@@ -119,9 +137,8 @@ def test_an_array_without_optional_rules_subtracts_alone(sizes: dict) -> None:
     run_array(build(**sizes, params=params, rules=(SUBTRACT,)), traffic, rate=0.3)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in LAYERS.values() if "timesteps" not in kind])
+@with_kinds(SIZES, {name: kind for name, kind in LAYERS.items() if "timesteps" not in kind})
 @pytest.mark.parametrize("readout", [False, True])
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_one_timestep_needs_no_membranes(sizes: dict, kind: dict, readout: bool) -> None:
     source = random.Random(f"{sizes}{kind}")
     params = random_params(source, sizes["lanes"])
@@ -143,8 +160,7 @@ def steady(sizes: dict, kind: dict) -> tuple[NeuronArray, Traffic]:
     return build(**sizes, params=params), traffic
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@with_kinds(SIZES)
 def test_steps_updates_and_planes_come_as_soon_as_they_can(sizes: dict, kind: dict) -> None:
     array, traffic = steady(sizes, kind)
     taken, planes, _, seen = run_array(array, traffic)
@@ -169,8 +185,7 @@ def test_steps_updates_and_planes_come_as_soon_as_they_can(sizes: dict, kind: di
     assert busy == list(range(steps[0] + 1, last + (bool(collected) or array.OFFER == 0)))
 
 
-@pytest.mark.parametrize("sizes", STANDARD, ids=str)
-@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@with_kinds(STANDARD)
 def test_partial_sums_cost_four_cycles_in_all(sizes: dict, kind: dict) -> None:
     plain, traffic = steady(sizes, kind)
     array = build(**sizes, partial_words=8 * plain.groups)
@@ -220,8 +235,7 @@ class Parts:
         self.quiet = 0 if busy or valid else self.quiet + 1
 
 
-@pytest.mark.parametrize("sizes", STANDARD, ids=str)
-@pytest.mark.parametrize("kind", LAYERS.values(), ids=LAYERS)
+@with_kinds(STANDARD)
 @pytest.mark.parametrize("rate", [0, 0.3])
 def test_sums_in_parts_give_what_the_whole_sums_give(sizes: dict, kind: dict, rate: float) -> None:
     plain, traffic = steady(sizes, kind)
