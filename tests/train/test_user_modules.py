@@ -144,7 +144,7 @@ def answers(draw: Callable[[int], Draw], check: Callable[[Draw], str], seeds: ra
     return found
 
 
-@pytest.mark.parametrize("first", [0, 50])
+@pytest.mark.parametrize("first", [0, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_users_module_is_exported_as_it_computes_refused_or_noted(first: int) -> None:
     seeds = range(first, first + 50)
     assert answers(own, check_own, seeds) == {"right", "noted", "refused", "disagrees"}
@@ -154,7 +154,7 @@ def test_a_users_module_is_prepared_as_it_computes_or_refused() -> None:
     assert answers(own, check_prepared, range(100, 150)) == {"right", "refused", "disagrees"}
 
 
-@pytest.mark.parametrize("first", [0, 50])
+@pytest.mark.parametrize("first", [0, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_network_of_a_framework_is_adopted_as_it_computes_refused_or_noted(first: int) -> None:
     seeds = range(first, first + 50)
     assert answers(foreign, check_foreign, seeds) == {"right", "folded", "noted", "refused"}

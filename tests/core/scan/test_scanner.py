@@ -166,7 +166,15 @@ def scan(
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("rates", [(0, 0), (0.5, 0), (0, 0.5), (0.4, 0.4)], ids=str)
+@pytest.mark.parametrize(
+    "rates",
+    [
+        (0, 0),
+        (0.4, 0.4),
+        *(pytest.param(rates, marks=pytest.mark.slow) for rates in ((0.5, 0), (0, 0.5))),
+    ],
+    ids=str,
+)
 def test_random_requests_make_the_events_of_the_model(sizes: dict, rates: tuple) -> None:
     source = random.Random(f"{sizes} {rates}")
     requests, words = random_work(source, sizes)
