@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import random
 import struct
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +27,7 @@ from lbq_hw.network import Network
 from lbq_hw.sim import command
 from lbq_hw.sim.check import check
 from lbq_hw.sim.drawn.cores import common_external_core
+from lbq_hw.sim.drawn.memories import random_access, random_memory
 from lbq_hw.sim.drawn.networks import random_images, random_network, with_narrow_layers
 from lbq_hw.sim.verilator import Verilated
 from lbq_hw.sim.with_memory import Memory
@@ -51,20 +51,16 @@ def core_of(shape: int) -> tuple[CoreConfig, Memory]:
     """A core for all networks of a shape, and its memory. Shape 0 has the usual memory."""
     networks = [network_of(shape, number) for number in range(EACH)]
     config = common_external_core(networks, shape)
-    chip, clock_hz = chips.usual(config.external)
     if shape:
-        source = random.Random(shape)
-        clock_hz = source.choice((25, 40, 66, 100, 120)) * 1_000_000
-        refresh = source.randint(3_000_000, chip.refresh)
-        sizes = {"row_bits": 7, "column_bits": source.choice((6, 7, 8, 9))}
-        chip = replace(chip, power_up=20_000_000, refresh=refresh, **sizes)
+        return config, random_memory(config.external, shape)
+    chip, clock_hz = chips.usual(config.external)
     return config, Memory(chip=chip, clock_hz=clock_hz)
 
 
 def running(shape: int) -> Verilated:
     config, memory = core_of(shape)
-    access = random.Random(shape).randint(4000, 5400)  # a fast chip, where the clock is fast
-    return Verilated(bench(config, memory), memory_options=[f"+sdram_access={access}"])
+    options = [f"+sdram_access={random_access(shape)}"]
+    return Verilated(bench(config, memory), memory_options=options)
 
 
 def assert_exact(shape: int, numbers: range) -> None:

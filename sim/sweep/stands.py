@@ -1,0 +1,217 @@
+"""Cores of every kind, and how a network on one of them is judged.
+
+A `Stand` is a core with what it needs around it. It runs a `Trial`, a network with its inputs, and
+compares every level and logit with golden, and every cycle with the cycle model.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lbq_hw import golden
+from lbq_hw.chips import Chip
+from lbq_hw.compiler import compile_network
+from lbq_hw.config import CoreConfig
+from lbq_hw.core.streaming.accelerator import StreamAccelerator
+from lbq_hw.cycles import predict
+from lbq_hw.golden.streaming import Stream
+from lbq_hw.host.streaming import StreamDevice
+from lbq_hw.host.transport import DeviceError
+from lbq_hw.network import Network
+from lbq_hw.sim import verilator
+from lbq_hw.sim.check import Outcome, check
+from lbq_hw.sim.drawn.streams import compiled
+from lbq_hw.sim.verilator import BENCH, TOP, Verilated
+from lbq_hw.sim.verilog import SimulatorError, convert_large
+from lbq_hw.sim.with_memory import Memory
+from lbq_hw.streaming.config import StreamConfig
+from lbq_hw.streaming.cycles import step_cycles
+from lbq_hw.streaming.machine import Machine
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """A network and its raw inputs: images, or the frames ``(steps, C, H, W)`` of a recording."""
+
+    network: Network
+    inputs: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a trial has shown: the first difference, if there is one, and the cycles of the core."""
+
+    difference: str | None
+    cycles: int
+
+
+class Stand(ABC):
+    """A core and what is around it."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def rtl(self) -> str:
+        """The core as Verilog."""
+
+    @abstractmethod
+    def compare(self, core: Verilated, trial: Trial) -> Verdict:
+        """Run a trial; ValueError for a network that the core cannot run."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What `stand_of` makes it from; JSON-able."""
+
+    def build(self, cache: Path) -> Path:
+        """The simulation's program."""
+        return verilator.build_bench(self.rtl(), BENCH, top=TOP, cache=cache)
+
+    def start(self, program: Path) -> Verilated:
+        """A running core."""
+        return Verilated(program)
+
+    def judge(self, core: Verilated, trial: Trial) -> Verdict:
+        """`compare`, where an error of the core is a difference too."""
+        try:
+            return self.compare(core, trial)
+        except (DeviceError, SimulatorError) as error:
+            return Verdict(difference=str(error), cycles=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnChip(Stand):
+    """A core whose program is in its own memories."""
+
+    kind = "on-chip"
+    config: CoreConfig
+
+    def rtl(self) -> str:
+        return verilator.rtl(self.config)
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind, "config": asdict(self.config)}
+
+    def compare(self, core: Verilated, trial: Trial) -> Verdict:
+        network, images = trial.network, trial.inputs
+        program = compile_network(network, self.config)
+        outcome = check(network, program, core, images)
+        if outcome.difference is not None:
+            return Verdict(difference=str(outcome.difference), cycles=outcome.simulated)
+        levels = golden.run(network, images, keep="levels")
+        predicted = [
+            predict(program, image, levels.emitted(number)) for number, image in enumerate(images)
+        ]
+        found = next(_late(outcome, predicted), None)
+        return Verdict(difference=found, cycles=outcome.simulated)
+
+
+def _late(outcome: Outcome, predicted: Any) -> Iterator[str]:
+    """Where the cycles of a core, summed over images, are not those of the model."""
+    counted = {
+        "cycles": outcome.layer_cycles,
+        "events": outcome.layer_events,
+        "null_events": outcome.layer_nulls,
+    }
+    for index, info in enumerate(outcome.program.info):
+        for name, values in counted.items():
+            wanted = sum(getattr(layers[index], name) for layers in predicted)
+            if wanted != values[index]:
+                yield f"layer {info.name!r}: {name} {wanted} predicted, {values[index]} counted"
+    wanted = sum(layer.cycles for layers in predicted for layer in layers)
+    if wanted != outcome.cycles:
+        yield f"all layers: cycles {wanted} predicted, {outcome.cycles} counted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class External(Stand):
+    """A core that reads its program from an SDRAM, whose words come `access` ps after an edge."""
+
+    kind = "external"
+    config: CoreConfig
+    memory: Memory
+    access: int
+
+    def rtl(self) -> str:
+        return verilator.rtl(self.config, self.memory)
+
+    def facts(self) -> dict[str, Any]:
+        memory = {"chip": asdict(self.memory.chip), "clock_hz": self.memory.clock_hz}
+        facts = {"kind": self.kind, "config": asdict(self.config)}
+        return facts | {"memory": memory, "access": self.access}
+
+    def start(self, program: Path) -> Verilated:
+        return Verilated(program, memory_options=[f"+sdram_access={self.access}"])
+
+    def compare(self, core: Verilated, trial: Trial) -> Verdict:
+        timing = self.memory.timing
+        program = compile_network(trial.network, self.config, timing=timing)
+        if len(program.tape) > self.memory.chip.tape_bytes:
+            raise ValueError("the tape is longer than the memory")
+        outcome = check(trial.network, program, core, trial.inputs, timing=timing)
+        found = None if outcome.difference is None else str(outcome.difference)
+        if found is None and outcome.cycles != outcome.predicted:
+            found = f"cycles {outcome.predicted} predicted, {outcome.cycles} counted"
+        return Verdict(difference=found, cycles=outcome.simulated)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streaming(Stand):
+    """A core that keeps its membranes from step to step."""
+
+    kind = "streaming"
+    config: StreamConfig
+
+    def rtl(self) -> str:
+        return convert_large(StreamAccelerator(self.config), name=TOP)
+
+    def facts(self) -> dict[str, Any]:
+        return {"kind": self.kind, "config": asdict(self.config)}
+
+    def compare(self, core: Verilated, trial: Trial) -> Verdict:
+        shape = {"lanes": self.config.lanes, "units": self.config.units}
+        program = compiled(trial.network, self.config, **shape)
+        device = StreamDevice(core, program)
+        device.load()
+        stream, machine, cycles = Stream(trial.network), Machine(program), 0
+        for step, frame in enumerate(trial.inputs):
+            expected, logits = stream.step(frame), device.step(frame)
+            cycles += device.cycles()
+            unlike = [
+                name
+                for name, levels in expected.levels.items()
+                if not np.array_equal(device.levels(name), levels)
+            ]
+            if not np.array_equal(logits, expected.logits):
+                unlike.append(trial.network.layers[-1].name)
+            if unlike:
+                return Verdict(difference=f"step {step}, layer {unlike[0]!r}", cycles=cycles)
+            wanted = sum(step_cycles(self.config, machine.step(program.events(frame))))
+            if wanted != device.cycles():
+                told = f"step {step}: cycles {wanted} predicted, {device.cycles()} counted"
+                return Verdict(difference=told, cycles=cycles)
+        return Verdict(difference=None, cycles=cycles)
+
+
+def stand_of(facts: dict[str, Any]) -> Stand:
+    """A stand from its `facts`."""
+    match facts["kind"]:
+        case OnChip.kind:
+            return OnChip(config=CoreConfig(**facts["config"]))
+        case External.kind:
+            memory = facts["memory"]
+            return External(
+                config=CoreConfig(**facts["config"]),
+                memory=Memory(chip=Chip(**memory["chip"]), clock_hz=memory["clock_hz"]),
+                access=facts["access"],
+            )
+        case Streaming.kind:
+            return Streaming(config=StreamConfig(**facts["config"]))
+        case kind:
+            raise ValueError(f"kind must be on-chip, external or streaming, not {kind!r}")
