@@ -23,11 +23,13 @@ class StreamPort(wiring.Component):
     resets.
 
     The slices of an entry are written in their order, and stored with the last. While a step or a
-    reset runs, only registers can be read: anything else is refused with BUSY, what does not exist
-    with ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
+    reset runs, only registers can be read: anything else is refused with BUSY. What does not exist,
+    or cannot be read or written, is refused with ADDRESS; of the registers only ``control`` is
+    written. A refused read answers 0. Of several errors the first stays until it is cleared.
 
     Timing. A request is looked at in one cycle and taken in the next, an event once it is taken
-    from ``events``. A read is answered 2 cycles after it was taken.
+    from ``events``, the one after a read not before the answer. A read is answered 2 cycles after
+    it was taken.
 
     Members
     -------
@@ -78,17 +80,18 @@ class StreamPort(wiring.Component):
         port = self.port
         regions = list(StreamRegion)
         named = Signal(len(regions))
-        looked, known, taken = Signal(), Signal(), Signal()
-        writable = Cat(
-            named[StreamRegion[name]] for name in (*_WRITTEN, "EVENTS", "REGISTERS")
-        ).any()
+        looked, known, taken, control, answers = (Signal() for _ in range(5))
+        writable = Cat(named[StreamRegion[name]] for name in (*_WRITTEN, "EVENTS")).any()
+        writable |= named[StreamRegion.REGISTERS] & control
         readable = Cat(named[StreamRegion[name]] for name in (*_READ, "REGISTERS")).any()
         asks = named[StreamRegion.REGISTERS] & ~port.write
         allowed = known & Mux(port.write, writable, readable)
         m.d.sync += [
-            looked.eq(port.valid & ~port.ready),
+            looked.eq(port.valid & ~port.ready & ~answers),
             named.eq(Cat(port.addr[SHIFT:] == region for region in regions)),
             known.eq(Cat(self._exists(port.addr, region) for region in regions).any()),
+            control.eq(port.addr[:SHIFT] == records.REGISTERS.index("control")),
+            answers.eq(looked & ~port.write),
         ]
         locked = self.busy & ~asks
         event = looked & port.write & allowed & ~locked & named[StreamRegion.EVENTS]
@@ -102,7 +105,7 @@ class StreamPort(wiring.Component):
         commands = taken & port.write & named[StreamRegion.REGISTERS] & port.ready
         self._control(m, commands, looked & ~taken, refused)
         self._write(m, taken & port.write, named)
-        self._read(m, looked & ~port.write, taken, named)
+        self._read(m, taken & ~port.write, answers, named)
         return m
 
     def _exists(self, addr, region):
@@ -162,8 +165,8 @@ class StreamPort(wiring.Component):
                 with m.If(writes & named[region] & (part == i)):
                     m.d.sync += kept[i].eq(port.w_data)
 
-    def _read(self, m, asks, taken, named):
-        """Answers two cycles later."""
+    def _read(self, m, reads, answers, named):
+        """Answers two cycles later; ``answers`` is 1 in the cycle before."""
         c, port = self._config, self.port
         values = {
             "id": records.MAGIC,
@@ -177,10 +180,11 @@ class StreamPort(wiring.Component):
             "epoch": self._epoch,
         }
         table = [values[name] for name in records.REGISTERS]
-        register, source, part = Signal(SLICE), Signal(len(_READ)), Signal(4)
-        later, found = Signal(), Signal(SLICE)
-        m.d.sync += [later.eq(asks), register.eq(0), self.port.r_valid.eq(later)]
-        with m.If(taken & named[StreamRegion.REGISTERS]), m.Switch(port.addr[:4]):
+        most = max(records.slices(c, StreamRegion[name]) for name in _READ)
+        register, source, part = Signal(SLICE), Signal(len(_READ)), Signal(range(most))
+        found = Signal(SLICE)
+        m.d.sync += [register.eq(0), self.port.r_valid.eq(answers)]
+        with m.If(reads & named[StreamRegion.REGISTERS]), m.Switch(port.addr[:4]):
             for i, value in enumerate(table):
                 with m.Case(i):
                     m.d.sync += register.eq(value)
@@ -191,12 +195,12 @@ class StreamPort(wiring.Component):
             bits = (parts - 1).bit_length()
             m.d.comb += [
                 target.addr.eq(port.addr[bits:SHIFT]),
-                target.en.eq(asks & taken & named[region]),
+                target.en.eq(reads & named[region]),
             ]
             m.d.sync += source[i].eq(target.en)
             with m.If(target.en):
-                m.d.sync += part.eq(port.addr[:bits] if bits else Const(0))
+                m.d.sync += part.eq(port.addr[:bits])
             whole = Cat(target.data, Const(0, parts * SLICE - len(target.data)))
             with m.If(source[i]):
-                m.d.comb += found.eq(whole.word_select(part[: max(bits, 1)], SLICE))
+                m.d.comb += found.eq(whole.word_select(part[:bits], SLICE))
         m.d.sync += self.port.r_data.eq(found)
