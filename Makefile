@@ -5,7 +5,7 @@ ARGS ?=
 VENV := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: help setup demo test test-all regression proofs lint docs site report-picture bench bench-gpu ablation zoo pin clean
+.PHONY: help setup demo test test-all regression proofs evidence lint docs site report-picture bench bench-gpu ablation zoo pin clean
 
 help: ## show this list
 	@echo "Targets (the first call also sets up .venv; ARGS='...' is passed on):"
@@ -35,6 +35,9 @@ regression: $(STAMP) ## the cocotb benches alone, on every simulator that can ru
 
 proofs: $(STAMP) ## contracts of blocks for all inputs, each with a bug that must break it
 	$(VENV)/python -m sim.proofs $(ARGS)
+
+evidence: $(STAMP) ## docs/evidence.md from docs/evidence/*.json, which commands print with --json
+	$(VENV)/python -m tools.evidence docs
 
 lint: $(STAMP) ## style, format and types
 	$(VENV)/ruff check .

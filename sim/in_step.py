@@ -43,16 +43,25 @@ class InStep:
         cache: Path = CACHE,
     ) -> None:
         self._clock_hz, self._baud = packed.clock_hz, packed.baud
-        self._cycles, self._wait = 0, round(wait * packed.clock_hz)
+        self._before = self._cycles = 0
+        self._wait = round(wait * packed.clock_hz)
         self._given = b""
         self._memory = Preload(preloaded(packed))
         microseconds = round(1e6 * latency)
-        self._process = subprocess.Popen(
-            [str(build(packed, cache=cache).resolve()), "pipe", str(packed.clock_hz),
-             str(microseconds), str(packet), *self._memory.options],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        self._program = [str(build(packed, cache=cache).resolve()), "pipe", str(packed.clock_hz),
+                         str(microseconds), str(packet), *self._memory.options]  # fmt: skip
+        self._process = self._started()
         self.baudrate = packed.baud
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def power_cycle(self) -> None:
+        """Let the board lose its power and get it back; its USB bridge keeps what it has."""
+        self._stop()
+        self._before, self._cycles = self._before + self._cycles, 0
+        self._process = self._started()
+        self._command(b"b", self._baud)
 
     def __enter__(self) -> InStep:
         return self
@@ -71,8 +80,8 @@ class InStep:
         return self._process.pid
 
     def now(self) -> float:
-        """Seconds since the reset."""
-        return self._cycles / self._clock_hz
+        """Seconds since the first reset."""
+        return (self._before + self._cycles) / self._clock_hz
 
     @property
     def baudrate(self) -> int:
@@ -102,13 +111,16 @@ class InStep:
 
     def close(self) -> None:
         """End the simulation."""
+        self._stop()
+        self._memory.close()
+
+    def _stop(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait()
-        self._memory.close()
 
     def transport(self, timeout: float = 1.0) -> SerialTransport:
         """The line to the core, at the rate of its reset, in the simulation's time."""

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -145,6 +146,9 @@ def main(argv: list[str] | None = None) -> int:
                 bar.advance(task)
     survived = [fault for fault in faults if fault.killed_by is None]
     facts = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "seed": args.seed,
+        "core": args.core,
         "mutants": len(faults),
         "killed": len(faults) - len(survived),
         "survived": len(survived),

@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -236,7 +237,8 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise"
     except (ValueError, DeviceError, SimulatorError) as error:
         return ending.refuse(error)
     if args.json:
-        print(json.dumps(asdict(found) | {"frames": found.frames}))
+        date = datetime.now(UTC).date().isoformat()
+        print(json.dumps({"date": date} | asdict(found) | {"frames": found.frames}))
     else:
         print(spoken(found))
     return 1 if found.wrong else 0

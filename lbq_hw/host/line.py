@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -121,6 +122,10 @@ class SerialTransport:
         try:
             port = serial.Serial(name, baud, timeout=0.02, write_timeout=5, exclusive=True)
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EWOULDBLOCK:
+                raise LinkError(
+                    f"the port {name} is in use by another program: end that one first"
+                ) from error
             raise LinkError(f"the port {name} cannot be opened: {error}") from error
         try:
             told = clock.of_simulation(port)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -31,6 +32,7 @@ def markdown(proofs: Sequence[Proof]) -> str:
 def facts(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     """One object for JSON."""
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "proven": all(verdict.good for verdict in verdicts),
         "proofs": [
             {

@@ -16,7 +16,7 @@ import pytest
 from lbq_hw import units, zoo
 
 ROOT = Path(__file__).parents[2]
-GENERATED = {"isa.md", "results.md"}
+GENERATED = {"evidence.md", "isa.md", "results.md"}
 PAGES = [
     ROOT / "README.md",
     *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in GENERATED),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import random
 import re
 from collections.abc import Callable
@@ -248,6 +249,18 @@ def test_an_unplugged_cable_is_told() -> None:
 def test_a_port_that_does_not_exist_is_told() -> None:
     with pytest.raises(LinkError, match=r"^the port /dev/none cannot be opened: .*No such file"):
         SerialTransport.open("/dev/none", baud=115200)
+
+
+def test_a_second_host_on_a_port_is_refused() -> None:
+    master, slave = os.openpty()
+    name = os.ttyname(slave)
+    try:
+        with serial.Serial(name, exclusive=True), pytest.raises(LinkError) as told:
+            SerialTransport.open(name, baud=115200)
+    finally:
+        os.close(master)
+        os.close(slave)
+    assert str(told.value) == f"the port {name} is in use by another program: end that one first"
 
 
 class Bridge(Wire):

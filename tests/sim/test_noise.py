@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 from simulators import CACHE, needs_verilator
 
+from lbq_hw import golden
 from lbq_hw.host import frames
 from lbq_hw.package import Package
 from lbq_hw.sim import noise
@@ -16,7 +18,9 @@ from lbq_hw.sim.drawn.networks import random_network
 
 @pytest.fixture(scope="module", params=[False, True], ids=["no queue", "queue"])
 def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Package:
-    network = random_network(20, static=True)
+    network = random_network(33, static=True)
+    logits = golden.run(network, noise.noise(network, noise.BATCH)).logits
+    assert len(np.unique(logits, axis=0)) == noise.BATCH  # so that no answer stands for another
     return noise.pack(network, tmp_path_factory.mktemp("noise"), queue=request.param)
 
 
@@ -39,6 +43,7 @@ def believed(body: bytes) -> bytes | None:
 @needs_verilator
 def test_wrong_answers_are_found(packed: Package, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "unwrap", believed)
+    monkeypatch.setattr(noise, "_DAMAGES", {"flipped": noise._flipped})
     assert noise.run(packed, frames=100, rate=0.1, seed=4, cache=CACHE).wrong > 0
 
 

@@ -1,0 +1,65 @@
+"""docs/evidence.md: made from JSON, and up to date."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools import evidence
+
+DOCS = Path(__file__).parents[2] / "docs"
+FACTS = {
+    "proofs": {
+        "date": "2026-11-01",
+        "proven": False,
+        "proofs": [
+            {"holds": True, "planted_bug_found": True},
+            {"holds": False, "planted_bug_found": True},
+        ],
+    },
+    "sweep": {
+        "date": "2026-11-02", "seed": 3, "networks": 1200, "shapes": 24, "cycles": 5_000_000,
+        "by_kind": {"on-chip": 600, "streaming": 600}, "differences": 0,
+    },
+    "soak": {
+        "date": "2026-11-03", "seed": 0,
+        "runs": [{"kind": "external", "inferences": 500, "wrong": 0, "host_growth": 100_000,
+                  "simulation_growth": 0, "good": True}],
+    },
+    "noise": {"date": "2026-11-04", "seed": 1, "frames": 9, "answers": 8, "wrong": 1, "refused": 2},
+    "outages": {"date": "2026-11-05", "seed": 1, "deaths": 4, "power_cycles": 5, "answers": 60,
+                "wrong": 0, "lost": 0, "good": True},
+    "mutants": {"date": "2026-11-06", "seed": 1, "core": "standard", "mutants": 40, "killed": 39,
+                "survived": 1, "score": 0.975},
+}  # fmt: skip
+SAID = {
+    "proofs": "| 1 of 2 hold; 2 planted bugs found | NOT GOOD |  | 2026-11-01 |",
+    "sweep": "| 1,200 networks (600 on-chip, 600 streaming) on 24 cores, 5,000,000 cycles; "
+    "0 differences | good | 3 | 2026-11-02 |",
+    "soak": "| external: 500 inferences, 0 wrong, memory +0.1 MB (host), +0.0 MB (simulation) "
+    "| good | 0 |",
+    "noise": "| 9 damaged frames, 8 answers; 1 wrong, 2 refused | NOT GOOD | 1 |",
+    "outages": "| 4 hosts died, 5 power cycles, 60 answers; 0 wrong, 0 hosts without an answer "
+    "afterwards | good |",
+    "mutants": "| 39 of 40 faults in the standard core found (97.5 %); 1 survived | good |",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_each_file_is_a_line(name: str, tmp_path: Path) -> None:
+    assert [kind.name for kind in evidence.KINDS] == [*SAID]
+    (tmp_path / evidence.FOLDER).mkdir()
+    text = evidence.page(tmp_path)
+    assert text.count("not run yet") == len(SAID)
+    path = tmp_path / evidence.FOLDER / f"{name}.json"
+    path.write_text(json.dumps(FACTS[name]), encoding="utf-8")
+    assert evidence.main([str(tmp_path)]) == 0
+    text = (tmp_path / evidence.PAGE).read_text("utf-8")
+    assert SAID[name] in text
+    assert text.count("not run yet") == len(SAID) - 1
+
+
+def test_the_page_is_what_its_files_say() -> None:
+    assert (DOCS / evidence.PAGE).read_text("utf-8") == evidence.page(DOCS)
