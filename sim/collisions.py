@@ -32,25 +32,28 @@ class CollidingPlatform:
         if not given.attrs.get("no_rw_check"):
             return given.elaborate(None)
         self.wrapped += 1
-        (write,), (read,) = given.write_ports, given.read_ports
-        assert not read.transparent_for, "a memory cannot both forward a write and not care"
+        (write,) = given.write_ports
         m: Any = Module()
         m.submodules.store = store = memory.Memory(given.data)
         inner_write: Any = store.write_port(granularity=write.signature.granularity)
-        inner_read: Any = store.read_port()
-        collided = Signal(reset_less=True)
         m.d.comb += [
             inner_write.addr.eq(write.addr),
             Value.cast(inner_write.data).eq(Value.cast(write.data)),
             inner_write.en.eq(write.en),
-            inner_read.addr.eq(read.addr),
-            inner_read.en.eq(read.en),
-            Value.cast(read.data).eq(
-                Value.cast(inner_read.data) ^ collided.replicate(len(Value.cast(read.data)))
-            ),
         ]
-        with m.If(read.en):
-            m.d.sync += collided.eq(write.en.any() & (read.addr == write.addr))
+        for number, read in enumerate(given.read_ports):
+            assert not read.transparent_for, "a memory cannot both forward a write and not care"
+            inner_read: Any = store.read_port()
+            collided = Signal(reset_less=True, name=f"collided_{number}")
+            m.d.comb += [
+                inner_read.addr.eq(read.addr),
+                inner_read.en.eq(read.en),
+                Value.cast(read.data).eq(
+                    Value.cast(inner_read.data) ^ collided.replicate(len(Value.cast(read.data)))
+                ),
+            ]
+            with m.If(read.en):
+                m.d.sync += collided.eq(write.en.any() & (read.addr == write.addr))
         return m
 
 

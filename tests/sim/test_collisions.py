@@ -20,7 +20,7 @@ from lbq_hw.sim.verilator import BENCH, TOP, Verilated, build_bench
 def test_only_a_read_of_the_word_that_is_written_is_inverted(careless: bool) -> None:
     attrs = {"no_rw_check": 1} if careless else {}
     rows = memory.Memory(shape=8, depth=4, init=[1, 2, 3, 4], attrs=attrs)
-    read, write = rows.read_port(), rows.write_port()
+    read, other, write = rows.read_port(), rows.read_port(), rows.write_port()
     steps = [  # address read or none, address written or none, what is seen a cycle later
         (0, None, 1),
         (1, 1, 2 ^ 0xFF if careless else 2),  # a collision
@@ -29,9 +29,10 @@ def test_only_a_read_of_the_word_that_is_written_is_inverted(careless: bool) -> 
         (2, 3, 3),
         (3, None, 0x77),
     ]
-    seen = []
+    seen, beside = [], []
 
     async def testbench(ctx) -> None:
+        ctx.set(other.addr, 3)
         for wanted, written, _ in steps:
             ctx.set(read.en, wanted is not None)
             ctx.set(read.addr, wanted or 0)
@@ -40,12 +41,14 @@ def test_only_a_read_of_the_word_that_is_written_is_inverted(careless: bool) -> 
             ctx.set(write.data, 0x77)
             await ctx.tick()
             seen.append(ctx.get(read.data))
+            beside.append(ctx.get(other.data))
 
     simulator = Simulator(colliding(rows))
     simulator.add_clock(1e-6)
     simulator.add_testbench(testbench)
     simulator.run()
     assert seen == [data for _, _, data in steps]
+    assert beside == [4, 4, 4, 4, 4 ^ 0xFF if careless else 4, 0x77]
 
 
 @needs_verilator

@@ -1,5 +1,7 @@
 # amaranth: UnusedElaboratable=no
-"""The streaming core against its interpreter and its cycle model, in Amaranth's simulator."""
+"""The streaming core against its interpreter and its cycle model, in Amaranth's simulator; reads
+that collide with writes give inverted data.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from streams import counting_network
 
 from lbq_hw.core.streaming.accelerator import StreamAccelerator
 from lbq_hw.network import Network
+from lbq_hw.sim.collisions import colliding
 from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming import records
 from lbq_hw.streaming.compiler import compile_stream
@@ -81,7 +84,7 @@ def packed(machine: Machine) -> list[int]:
 
 
 def simulate(core: StreamAccelerator, test: Any) -> None:
-    simulator = Simulator(core)
+    simulator = Simulator(colliding(core))
     simulator.add_clock(1e-6)
 
     async def bench(ctx: Any) -> None:
