@@ -6,6 +6,7 @@ Dask's `distributed` hands out the jobs. It is imported only where it is needed.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
 from contextlib import contextmanager
@@ -78,6 +79,8 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
         with Client(scheduler, timeout="10s") as client:
             yield client
         return
+    # Errors of jobs come with their results; what is logged is how busy the machine is.
     options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
+    options |= {"silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         yield client
