@@ -52,7 +52,8 @@ def test_only_a_read_of_the_word_that_is_written_is_inverted(careless: bool) -> 
 
 
 @needs_verilator
-@pytest.mark.parametrize("shape", [NARROW, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
 def test_networks_are_the_same_to_the_cycle_where_colliding_reads_are_inverted(
     shape: Shape,
 ) -> None:

@@ -80,7 +80,9 @@ def assert_exact(shape: int, numbers: range) -> None:
     assert larger > len(numbers) // 2  # most have a layer that does not fit at once
 
 
-@pytest.mark.parametrize(("shape", "pairs"), [(0, 0), (MIXED[0], 1)])
+@pytest.mark.parametrize(
+    ("shape", "pairs"), [pytest.param(0, 0, marks=pytest.mark.slow), (MIXED[0], 1)]
+)
 def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles(shape: int, pairs: int) -> None:
     assert core_of(shape)[0].pairs == pairs
     assert_exact(shape, range(SAMPLE))

@@ -88,8 +88,9 @@ SIZES = STANDARD + [sizes | {"profile": Profile.COMPACT} for sizes in STANDARD]
 
 def with_kinds(all_sizes: list[dict], kinds: dict[str, dict] = LAYERS) -> pytest.MarkDecorator:
     """Every array with every kind of layer; the slow tests have most of them, the others each array
-    and each kind with some.
+    and each kind at least once.
     """
+    share = min(len(all_sizes), len(kinds))
     return pytest.mark.parametrize(
         ("sizes", "kind"),
         [
@@ -97,7 +98,7 @@ def with_kinds(all_sizes: list[dict], kinds: dict[str, dict] = LAYERS) -> pytest
                 sizes,
                 kinds[name],
                 id=f"{name}-{sizes}",
-                marks=[pytest.mark.slow] if (row + column) % 4 else [],
+                marks=[pytest.mark.slow] if (row + column) % share else [],
             )
             for row, sizes in enumerate(all_sizes)
             for column, name in enumerate(kinds)
