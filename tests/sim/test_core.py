@@ -47,7 +47,8 @@ def test_random_networks_are_bit_exact(shape: Shape, first: int) -> None:
     assert_exact(shared_core(shape), range(first, first + 5))
 
 
-@pytest.mark.parametrize("shape", [NARROW, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
 def test_random_networks_are_bit_exact_where_weights_fill_a_chip(shape: Shape) -> None:
     assert_exact(spread_core(shape), range(10))
 
@@ -81,6 +82,7 @@ def test_a_core_for_one_path_that_counts_cycles_alone_is_bit_exact_and_on_time()
             assert outcome.cycles == 0
 
 
+@pytest.mark.slow
 def test_a_core_whose_memories_are_instances_is_the_same_core(monkeypatch) -> None:
     config, network = shared_core(WIDE), digits()
     images = datasets.load("digits", split="test").images[:2]

@@ -16,7 +16,11 @@ from lbq_hw.sim import noise
 from lbq_hw.sim.drawn.networks import random_network
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["no queue", "queue"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["no queue", "queue"],
+)
 def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     network = random_network(33, static=True)
     logits = golden.run(network, noise.noise(network, noise.BATCH)).logits

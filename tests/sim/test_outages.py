@@ -10,7 +10,11 @@ from lbq_hw.sim import noise, outages
 from lbq_hw.sim.drawn.networks import random_network
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["no queue", "queue"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["no queue", "queue"],
+)
 def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     """As in test_noise.py, whose simulations are built already."""
     network = random_network(33, static=True)

@@ -213,7 +213,13 @@ def test_a_finished_run_whose_metrics_are_gone_still_says_how_it_ended(tmp_path,
     )
 
 
-@pytest.mark.parametrize("cost", [[], ["train.activity=0.25", "train.sam_epochs=1"]])
+@pytest.mark.parametrize(
+    "cost",
+    [
+        pytest.param([], marks=pytest.mark.slow),
+        ["train.activity=0.25", "train.sam_epochs=1"],
+    ],
+)
 def test_two_processes_train_the_weights_of_one_that_accumulates_two_halves(tmp_path, cost):
     """Each half of a batch has its own norm statistics in both cases. Gradients are scaled by a
     power of two and summed from two terms, so that all weights and momenta are equal to the bit.

@@ -81,7 +81,7 @@ STANDARD: list[dict] = [
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
     {"lanes": 4, "units": 4, "planes": 1, "decay_bits": 0},
     {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
-    {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
+    {"lanes": 4, "units": 2, "planes": 6, "decay_bits": 1},
 ]
 SIZES = STANDARD + [sizes | {"profile": Profile.COMPACT} for sizes in STANDARD]
 

@@ -79,6 +79,7 @@ def test_results_that_one_reply_cannot_carry_need_no_door(
     assert sizing.size(digits, boards.find("sim")).opening is None
 
 
+@pytest.mark.slow
 def test_weights_stay_on_the_chip_rather_than_beside_a_door() -> None:
     network, board = load(zoo.find("mnist")), boards.find("ulx3s-12f")
     alone = sizing.size(network, board, doors=False)
