@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 
-from lbq_hw.host.line import SerialTransport
+from lbq_hw.host.line import Port, SerialTransport
 from lbq_hw.package import Package
 from lbq_hw.sim.board import Preload, build, preloaded
 from lbq_hw.sim.verilator import CACHE
@@ -137,3 +137,31 @@ class InStep:
         if len(data) < count:
             raise OSError("the simulated board has ended")
         return data
+
+
+class PassedOn:
+    """A serial port that passes everything on to another one."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+
+    @property
+    def baudrate(self) -> int:
+        return self._port.baudrate
+
+    @baudrate.setter
+    def baudrate(self, value: int, /) -> None:
+        self._port.baudrate = value
+
+    @property
+    def in_waiting(self) -> int:
+        return self._port.in_waiting
+
+    def write(self, data: bytes, /) -> int | None:
+        return self._port.write(data)
+
+    def read(self, size: int = 1, /) -> bytes:
+        return self._port.read(size)
+
+    def close(self) -> None:
+        self._port.close()

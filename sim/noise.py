@@ -20,25 +20,20 @@ from pathlib import Path
 
 import numpy as np
 
-from lbq_hw import file, golden, package, units, zoo
+from lbq_hw import file, golden, units, zoo
 from lbq_hw.commands import ending
 from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import image_bar
-from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import LinkError, Port
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import link
-from lbq_hw.network import Network
 from lbq_hw.package import Package
-from lbq_hw.sim.in_step import InStep
+from lbq_hw.sim.in_step import InStep, PassedOn
+from lbq_hw.sim.small_boards import on_chip
 from lbq_hw.sim.verilator import CACHE, SimulatorError
-from lbq_hw.sizing.door import opening_of
 
-CLOCK_HZ = 1_000_000
-"""Of the simulated board: so slow that a host does not wait for many cycles."""
-BAUD = CLOCK_HZ // link.LEAST_DIVISOR
 TIMEOUT = 0.02
 """Seconds without an answer until the host repeats requests: more than all of them take."""
 BATCH = 8  # inputs that are streamed one after the other
@@ -51,23 +46,16 @@ examples:
 """
 
 
-class BadLine:
+class BadLine(PassedOn):
     """A serial port that damages frames in both directions, each with the probability `rate`."""
 
     def __init__(self, port: Port, *, seed: int) -> None:
-        self._port, self._source = port, random.Random(seed)
+        super().__init__(port)
+        self._source = random.Random(seed)
         self._coming = b""  # the begin of an answer
         self._given = b""
         self.rate = 0.0
         self.damaged: Counter[str] = Counter()
-
-    @property
-    def baudrate(self) -> int:
-        return self._port.baudrate
-
-    @baudrate.setter
-    def baudrate(self, value: int, /) -> None:
-        self._port.baudrate = value
 
     @property
     def in_waiting(self) -> int:
@@ -84,9 +72,6 @@ class BadLine:
             self._given = b"".join(map(self._passed, frames))
         data, self._given = self._given[:size], self._given[size:]
         return data
-
-    def close(self) -> None:
-        self._port.close()
 
     def _passed(self, body: bytes) -> bytes:
         """A frame as it comes out of the line; `body` is without its flag."""
@@ -165,7 +150,7 @@ def run(packed: Package, *, frames: int, rate: float, seed: int, cache: Path = C
             before, number = port.now(), 0
             try:
                 if behind:
-                    line.begin_again(BAUD)
+                    line.begin_again(packed.baud)
                     behind = False
                 for ran in device.stream(inputs, clock_hz=packed.clock_hz):
                     wrong += not np.array_equal(ran.logits, wanted[number])
@@ -186,27 +171,6 @@ def run(packed: Package, *, frames: int, rate: float, seed: int, cache: Path = C
         refused=refused,
         slowest=slowest,
         seed=seed,
-    )
-
-
-def pack(network: Network, folder: Path, *, queue: bool, lanes: int = 4) -> Package:
-    """A package of a small core with a door, for a simulated board."""
-    config = smallest_for(network, lanes=lanes)
-    opening = opening_of(compile_network(network, config), queue=queue)
-    if opening is None:
-        raise ValueError(f"{network.name} has too many outputs for a door")
-    model = folder / "net.lbq"
-    file.save(network, model)
-    return package.write(
-        folder / "package",
-        board="sim",
-        config=config,
-        model=model,
-        clock_hz=CLOCK_HZ,
-        baud=BAUD,
-        baked=True,
-        bitstream=None,
-        opening=opening,
     )
 
 
@@ -232,7 +196,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise"
         if not 0 < args.rate < 1:
             raise ValueError(f"--rate must lie between 0 and 1, not {args.rate:g}")
         with tempfile.TemporaryDirectory(prefix="lbq-noise-") as folder:
-            packed = pack(file.load(zoo.find(args.model)), Path(folder), queue=args.queue)
+            packed = on_chip(file.load(zoo.find(args.model)), Path(folder), queue=args.queue)
             found = run(packed, frames=args.frames, rate=args.rate, seed=args.seed)
     except (ValueError, DeviceError, SimulatorError) as error:
         return ending.refuse(error)

@@ -29,8 +29,9 @@ from lbq_hw.host.device import Device
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.package import Package
-from lbq_hw.sim.in_step import InStep
-from lbq_hw.sim.noise import BATCH, TIMEOUT, pack
+from lbq_hw.sim.in_step import InStep, PassedOn
+from lbq_hw.sim.noise import BATCH, TIMEOUT
+from lbq_hw.sim.small_boards import on_chip
 from lbq_hw.sim.verilator import CACHE, SimulatorError
 
 _EPILOG = """
@@ -45,26 +46,16 @@ class DeadError(Exception):
     """The host has died."""
 
 
-class Fragile:
+class Fragile(PassedOn):
     """A serial port on which something happens after `left` calls; never, if that is None."""
 
     def __init__(self, port: InStep, *, seed: int) -> None:
-        self._port, self.source = port, random.Random(seed)
+        super().__init__(port)
+        self._board = port
+        self.source = random.Random(seed)
         self.left: int | None = None
         self.board = False  # which of the two it happens to
         self.calls = 0
-
-    @property
-    def baudrate(self) -> int:
-        return self._port.baudrate
-
-    @baudrate.setter
-    def baudrate(self, value: int, /) -> None:
-        self._port.baudrate = value
-
-    @property
-    def in_waiting(self) -> int:
-        return self._port.in_waiting
 
     def write(self, data: bytes, /) -> int:
         if self._now():
@@ -79,9 +70,6 @@ class Fragile:
             self._happen()
         return self._port.read(size)
 
-    def close(self) -> None:
-        self._port.close()
-
     def _now(self) -> bool:
         self.calls += 1
         if self.left is not None:
@@ -91,7 +79,7 @@ class Fragile:
     def _happen(self) -> None:
         if not self.board:
             raise DeadError
-        self._port.power_cycle()
+        self._board.power_cycle()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +156,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.outage
     args = parser.parse_args(argv)
     try:
         with tempfile.TemporaryDirectory(prefix="lbq-outages-") as folder:
-            packed = pack(file.load(zoo.find(args.model)), Path(folder), queue=args.queue)
+            packed = on_chip(file.load(zoo.find(args.model)), Path(folder), queue=args.queue)
             found = run(packed, times=args.times, seed=args.seed)
     except (ValueError, DeviceError, SimulatorError) as error:
         return ending.refuse(error)

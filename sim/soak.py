@@ -22,20 +22,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import chips, file, golden, package, zoo
+from lbq_hw import file, golden, zoo
 from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import command_parser, not_negative, positive
 from lbq_hw.commands.progress import image_bar
-from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.host.device import Device
 from lbq_hw.host.transport import DeviceError
-from lbq_hw.isa import link
 from lbq_hw.network import Network
 from lbq_hw.package import Package
-from lbq_hw.sim import noise
+from lbq_hw.sim import small_boards
 from lbq_hw.sim.in_step import InStep
 from lbq_hw.sim.verilator import CACHE, SimulatorError
-from lbq_hw.sizing.door import opening_of
 
 BATCH = 50
 """Inferences between two looks at the memory of both processes."""
@@ -43,7 +40,6 @@ WARM = 0.2
 """Share of a run after which nothing may grow any more."""
 ALLOWED = 4 << 20
 """Bytes by which a process may differ at the end: pages that come and go."""
-WORD_BITS = 16
 POWER_UP = 0.001
 """Seconds after which an external memory is ready, and for which each read waits."""
 _EPILOG = """
@@ -107,32 +103,6 @@ def resident(process: int) -> int:
     """Bytes of a process that are in memory."""
     pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
-
-
-def pack_external(network: Network, folder: Path, *, lanes: int = 8) -> Package:
-    """A package of a small core with external memory and a door, for a simulated board."""
-    chip, clock_hz = chips.usual(WORD_BITS)
-    room = {"weight_rows": 256, "layers": 8}  # fewer would mean many passes
-    config = smallest_for(network, lanes=lanes, word=lanes, external=WORD_BITS, **room)
-    program = compile_network(network, config)
-    opening = opening_of(program, queue=True)
-    if opening is None:
-        raise ValueError(f"{network.name} has too many outputs for a door")
-    model = folder / "net.lbq"
-    file.save(network, model)
-    return package.write(
-        folder / "external",
-        board="sim",
-        config=config,
-        model=model,
-        clock_hz=clock_hz,
-        baud=clock_hz // link.LEAST_DIVISOR,
-        baked=False,
-        bitstream=None,
-        tape=program.tape,
-        chip=chip,
-        opening=opening,
-    )
 
 
 def inputs_of(network: Network, count: int, seed: int) -> Iterator[NDArray[np.uint8]]:
@@ -201,12 +171,12 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.soak")
 
 def _runs(args: argparse.Namespace) -> Iterator[Soak]:
     network = file.load(zoo.find(args.model))
-    with tempfile.TemporaryDirectory(prefix="lbq-soak-") as name:
-        if args.memory != "external":
-            packed = noise.pack(network, Path(name), queue=True)
-            yield run(packed, inferences=args.inferences, seed=args.seed)
-        if args.memory != "on-chip":
-            packed = pack_external(network, Path(name))
+    for kind in ("on-chip", "external") if args.memory == "both" else (args.memory,):
+        with tempfile.TemporaryDirectory(prefix="lbq-soak-") as name:
+            if kind == "external":
+                packed = small_boards.external(network, Path(name))
+            else:
+                packed = small_boards.on_chip(network, Path(name), queue=True)
             yield run(packed, inferences=args.inferences, seed=args.seed)
 
 

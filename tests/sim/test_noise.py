@@ -12,7 +12,7 @@ from simulators import CACHE, needs_verilator
 from lbq_hw import golden
 from lbq_hw.host import frames
 from lbq_hw.package import Package
-from lbq_hw.sim import noise
+from lbq_hw.sim import noise, small_boards
 from lbq_hw.sim.drawn.networks import random_network
 
 
@@ -25,7 +25,7 @@ def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     network = random_network(33, static=True)
     logits = golden.run(network, noise.noise(network, noise.BATCH)).logits
     assert len(np.unique(logits, axis=0)) == noise.BATCH  # so that no answer stands for another
-    return noise.pack(network, tmp_path_factory.mktemp("noise"), queue=request.param)
+    return small_boards.on_chip(network, tmp_path_factory.mktemp("noise"), queue=request.param)
 
 
 @needs_verilator

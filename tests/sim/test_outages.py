@@ -6,7 +6,7 @@ import pytest
 from simulators import CACHE, needs_verilator
 
 from lbq_hw.package import Package
-from lbq_hw.sim import noise, outages
+from lbq_hw.sim import noise, outages, small_boards
 from lbq_hw.sim.drawn.networks import random_network
 
 
@@ -18,7 +18,7 @@ from lbq_hw.sim.drawn.networks import random_network
 def packed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     """As in test_noise.py, whose simulations are built already."""
     network = random_network(33, static=True)
-    return noise.pack(network, tmp_path_factory.mktemp("outages"), queue=request.param)
+    return small_boards.on_chip(network, tmp_path_factory.mktemp("outages"), queue=request.param)
 
 
 @needs_verilator

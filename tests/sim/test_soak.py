@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from simulators import CACHE, needs_verilator
 
-from lbq_hw.sim import noise, soak
+from lbq_hw.sim import small_boards, soak
 from lbq_hw.sim.drawn.networks import random_network
 from lbq_hw.sim.soak import ALLOWED, Memory
 
@@ -51,7 +51,7 @@ def test_inputs_are_drawn_from_the_seed_and_differ() -> None:
 @needs_verilator
 def test_results_on_the_chip_are_golden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulation of test_noise.py, which is built already."""
-    packed = noise.pack(random_network(33, static=True), tmp_path, queue=True)
+    packed = small_boards.on_chip(random_network(33, static=True), tmp_path, queue=True)
     found = soak.run(packed, inferences=60, seed=1, cache=CACHE)
     assert (found.kind, found.inferences, found.wrong) == ("on-chip", 60, 0)
     assert found.cycles > 60
