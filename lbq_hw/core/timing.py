@@ -28,6 +28,8 @@ class Timing:
     """Cycles from an event to its weights."""
     record_read: int = 0
     """Registers behind the tables of layers and paths."""
+    slot_free: int = 0
+    """Registers from the release of a step's slot to the walker that waits for it."""
     stray: int = 0
     """Registers from an event whose weight row does not exist to those who stop."""
     host_write: int = 0
@@ -55,7 +57,13 @@ TIMINGS = {
     ),
 }
 TAPE = replace(
-    TIMINGS[Profile.SPREAD], weight_read=2, record_read=1, stray=1, host_write=0, reply=1
+    TIMINGS[Profile.SPREAD],
+    weight_read=2,
+    record_read=1,
+    slot_free=1,
+    stray=1,
+    host_write=0,
+    reply=1,
 )
 """Of a spread core with external memory, whose host writes planes alone."""
 

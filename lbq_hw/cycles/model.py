@@ -137,6 +137,7 @@ class _Walk:
         self._visits = len(work.steps) + int(work.steps.skipped.sum())
         self._opened: list[int] = []
         self._left: list[int] = []  # cycles in which the slots of steps became free
+        self._slot_free = 1 if config.external else 0  # until the walker sees it
         self._free = layer_start(work)
         self._moves: list[int] = []
         self._starts: list[int] = []
@@ -168,7 +169,7 @@ class _Walk:
         step = len(self._opened)
         since = self._free
         if step >= SLOTS:
-            since = max(since, self._left[step - SLOTS])
+            since = max(since, self._left[step - SLOTS] + self._slot_free)
         if step >= STEPS_AHEAD - 1:
             since = max(since, self._opened[step - STEPS_AHEAD + 1] + 2)
         if step >= STEPS_AHEAD:

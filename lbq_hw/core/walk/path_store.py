@@ -4,7 +4,7 @@ A core whose layers have one path holds it in registers; others hold theirs in m
 is made by `path_store`; all other blocks see the same ports.
 """
 
-from amaranth import Cat, Module, Signal
+from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +12,7 @@ from lbq_hw import isa
 from lbq_hw.config import CoreConfig, address_bits
 from lbq_hw.core.fabric.contracts import must
 from lbq_hw.core.fabric.hints import APART, IN_BLOCK, small_memory
+from lbq_hw.core.timing import timing
 from lbq_hw.core.walk import records
 from lbq_hw.core.walk.places import (
     MOVE_FIELDS,
@@ -104,6 +105,11 @@ class FetchPort(wiring.Signature):
         )
 
 
+def _freed(config: CoreConfig, release: Value) -> Value:
+    """Whether a slot counts as free in the cycle of its release already."""
+    return Const(0) if timing(config).slot_free else release
+
+
 def _members(config: CoreConfig) -> dict[str, wiring.Member]:
     """The ports that both stores have."""
     return {
@@ -135,7 +141,8 @@ class OnePath(wiring.Component):
     tile : in
         Number of the tile that a field of view moves to, in the cycle of ``done``.
     free : out
-        There is a slot for another step, if only from the next cycle on.
+        There is a slot for another step, if only from the next cycle on. Later by ``slot_free`` of
+        `Timing`.
     open : in
         The field of view is where the next step wants it: with ``done``, or later.
     fetch : `FetchPort`, seen from the other side
@@ -150,6 +157,7 @@ class OnePath(wiring.Component):
     """Whether ``moves`` and ``old`` stay until the field of view has moved."""
 
     def __init__(self, config: CoreConfig):
+        self._config = config
         super().__init__(_members(config))
 
     def elaborate(self, platform):
@@ -165,7 +173,7 @@ class OnePath(wiring.Component):
         full = Signal()
         pending = Signal()  # the next step is open, its state still that of the field of view
         take = pending & (~full | fetch.release)
-        m.d.comb += self.free.eq(~(full & pending) | fetch.release)
+        m.d.comb += self.free.eq(~(full & pending) | _freed(self._config, fetch.release))
         m.d.sync += [
             full.eq(take | (full & ~fetch.release)),
             pending.eq(self.open | (pending & ~take)),
@@ -228,7 +236,7 @@ class ManyPaths(wiring.Component):
         slot = Signal()
         kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read
         m.d.comb += [
-            self.free.eq((kept < SLOTS) | fetch.release),
+            self.free.eq((kept < SLOTS) | _freed(self._config, fetch.release)),
             write.en.eq(move.done),
             write.addr.eq(Cat(slot, move.done_path)),
             read.en.eq(fetch.en),

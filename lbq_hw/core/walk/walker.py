@@ -56,7 +56,8 @@ class Walker(wiring.Component):
     ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
 
     With external memory, LAYER records are passes, and entry 0 follows the last entry of the table.
-    Both loaders take a cycle more, so that requests begin up to two cycles later.
+    Both loaders take a cycle more, so that requests begin up to two cycles later. A step
+    that waits for the slot of an earlier one is prepared a cycle later, too.
     A pass that leaves its sums for the next writes nothing, so that its steps are not refused for
     what they would write; one with more steps than there is room for partial sums is, as PARTIAL.
 
