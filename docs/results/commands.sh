@@ -22,8 +22,10 @@ python -m train --config cifar10-resnet20-t2-fast --set train.seed=1 --data $DAT
 python -m train --config cifar10-resnet20-t2-fast --set train.ema=0.999 --data $DATA/cifar10 --out runs/t2
 python -m train --config cifar10-resnet20-v3 --set neuron.gamma0=0.25 --set train.epochs=60 --set train.batch=256 --set train.lr=0.1 --set train.warmup_epochs=2.0 --set train.compile=reduce-overhead --set train.fuse=true --data $DATA/cifar10 --out runs/v3-step025-60
 python -m train --config cifar10-resnet20-4bit --set train.epochs=20 --set train.warmup_epochs=1.0 --set train.sam_epochs=8 --set train.seed=1 --set 'train.layer_bits={ "blocks.[678].*" = 2 }' --set train.init=cifar10-resnet20-4bit --data $DATA/cifar10 --out runs/mixed-2bit-seed1
+python -m train --config cifar10-resnet20-4bit-sparse --set train.activity_ramp=1 --set 'train.layer_bits={ "blocks.[678].*" = 2 }' --set train.init=cifar10-resnet20-4bit-sparse --data $DATA/cifar10 --out runs/mixed-2bit-sparse-long
 python -m train --config cifar10-resnet20-4bit --set train.epochs=20 --set train.warmup_epochs=1.0 --set train.sam_epochs=8 --set 'train.layer_bits={ "blocks.[678].*" = 2 }' --set train.init=cifar10-resnet20-4bit --data $DATA/cifar10 --out runs/mixed-2bit
 python -m train --config cifar10-resnet20-4bit --set train.epochs=20 --set train.warmup_epochs=1.0 --set train.sam_epochs=8 --set train.seed=1 --set 'train.layer_bits={ "blocks.[678].*" = 3 }' --set train.init=cifar10-resnet20-4bit --data $DATA/cifar10 --out runs/mixed-3bit-seed1
+python -m train --config cifar10-resnet20-4bit-sparse --set train.activity_ramp=1 --set 'train.layer_bits={ "blocks.[678].*" = 3 }' --set train.init=cifar10-resnet20-4bit-sparse --data $DATA/cifar10 --out runs/mixed-3bit-sparse-long
 python -m train --config cifar10-resnet20-4bit-sparse --set train.epochs=20 --set train.warmup_epochs=1.0 --set train.sam_epochs=8 --set train.activity_ramp=1 --set 'train.layer_bits={ "blocks.[678].*" = 3 }' --set train.init=cifar10-resnet20-4bit-sparse --data $DATA/cifar10 --out runs/mixed-3bit-sparse
 python -m train --config cifar10-resnet20-4bit --set train.epochs=20 --set train.warmup_epochs=1.0 --set train.sam_epochs=8 --set 'train.layer_bits={ "blocks.[678].*" = 3 }' --set train.init=cifar10-resnet20-4bit --data $DATA/cifar10 --out runs/mixed-3bit
 python -m train --config cifar10-onchip --set train.init=runs/onchip-float --data $DATA/cifar10 --out runs/onchip-0.1
@@ -99,12 +101,18 @@ python -m tools.results docs/results/runs --collect runs/v3-step025-60
 python -m tools.results docs/results/runs --collect runs/mixed-2bit-seed1
 python -m train.export runs/mixed-2bit-seed1 --out mixed-2bit-seed1.lbq
 python -m train.measure mixed-2bit-seed1.lbq --data $DATA/cifar10 --run runs/mixed-2bit-seed1 --compare-golden 50 --out docs/results/measured/mixed-2bit-seed1.json
+python -m tools.results docs/results/runs --collect runs/mixed-2bit-sparse-long
+python -m train.export runs/mixed-2bit-sparse-long --out mixed-2bit-sparse-long.lbq
+python -m train.measure mixed-2bit-sparse-long.lbq --data $DATA/cifar10 --run runs/mixed-2bit-sparse-long --compare-golden 50 --out docs/results/measured/mixed-2bit-sparse-long.json
 python -m tools.results docs/results/runs --collect runs/mixed-2bit
 python -m train.export runs/mixed-2bit --out mixed-2bit.lbq
 python -m train.measure mixed-2bit.lbq --data $DATA/cifar10 --run runs/mixed-2bit --compare-golden 50 --out docs/results/measured/mixed-2bit.json
 python -m tools.results docs/results/runs --collect runs/mixed-3bit-seed1
 python -m train.export runs/mixed-3bit-seed1 --out mixed-3bit-seed1.lbq
 python -m train.measure mixed-3bit-seed1.lbq --data $DATA/cifar10 --run runs/mixed-3bit-seed1 --compare-golden 50 --out docs/results/measured/mixed-3bit-seed1.json
+python -m tools.results docs/results/runs --collect runs/mixed-3bit-sparse-long
+python -m train.export runs/mixed-3bit-sparse-long --out mixed-3bit-sparse-long.lbq
+python -m train.measure mixed-3bit-sparse-long.lbq --data $DATA/cifar10 --run runs/mixed-3bit-sparse-long --compare-golden 50 --out docs/results/measured/mixed-3bit-sparse-long.json
 python -m tools.results docs/results/runs --collect runs/mixed-3bit-sparse
 python -m train.export runs/mixed-3bit-sparse --out mixed-3bit-sparse.lbq
 python -m train.measure mixed-3bit-sparse.lbq --data $DATA/cifar10 --run runs/mixed-3bit-sparse --compare-golden 50 --out docs/results/measured/mixed-3bit-sparse.json
