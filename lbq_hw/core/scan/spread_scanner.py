@@ -34,7 +34,7 @@ class SpreadScanner(Scanner):
     def elaborate(self, platform):
         m = Module()
         # The walker looks at a register, instead of all that may wait here.
-        m.submodules.requests = requests = RegisterSlice(self._request)
+        m.submodules.requests = requests = RegisterSlice(self._request, far=True)
         m.submodules.flags = flags = FlagFetch(
             request=self._request, port=self._flag_port, registers=1
         )

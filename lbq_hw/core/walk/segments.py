@@ -1,6 +1,6 @@
 """Turns every step into the runs of its segments: one run per cycle."""
 
-from amaranth import Module
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -104,13 +104,13 @@ class Segments(wiring.Component):
             self.failed.eq(segment_fetch.dropping | run_fetch.dropping | self.stop),
         ]
 
-        # A later stage holds what comes earlier in the program: its error is the one to keep.
-        with m.If(segment_fetch.bad):
-            m.d.sync += self.error_at.eq(segment_fetch.bad_at)
-            m.d.sync += self.error.eq(ErrorCode.SEGMENT)
-        with m.If(run_fetch.bad):
-            m.d.sync += self.error_at.eq(run_fetch.bad_at)
-            m.d.sync += self.error.eq(ErrorCode.RUN)
+        # A later stage holds what comes earlier in the program: its error is the one to keep. It is
+        # kept a cycle later, since whether a stage moves on is known late.
+        for stage, error in ((segment_fetch, ErrorCode.SEGMENT), (run_fetch, ErrorCode.RUN)):
+            bad, bad_at = Signal(), Signal.like(stage.bad_at)
+            m.d.sync += [bad.eq(stage.bad), bad_at.eq(stage.bad_at)]
+            with m.If(bad):
+                m.d.sync += [self.error_at.eq(bad_at), self.error.eq(error)]
         with m.If(self.clear):
             m.d.sync += self.error.eq(ErrorCode.NONE)
         return m
