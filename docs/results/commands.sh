@@ -2,6 +2,9 @@
 # Made by python -m tools.results; $DATA/NAME holds the dataset NAME.
 set -e
 python -m train --config cifar100-resnet20-t2-sam --data $DATA/cifar100 --out runs/cifar100-t2-sam
+python -m train --config fsdd --data $DATA/fsdd --out runs/fsdd-seed0
+python -m train --config fsdd --set train.seed=1 --data $DATA/fsdd --out runs/fsdd-seed1
+python -m train --config fsdd --set train.seed=2 --data $DATA/fsdd --out runs/fsdd-seed2
 python -m train --config cifar10-resnet20-n10 --set train.epochs=100 --set train.batch=256 --set train.lr=0.1 --set train.warmup_epochs=2.0 --set train.compile=reduce-overhead --set train.fuse=true --data $DATA/cifar10 --out runs/n10
 python -m train --config cifar10-resnet20-n2 --set train.epochs=100 --set train.batch=256 --set train.lr=0.1 --set train.warmup_epochs=2.0 --set train.compile=reduce-overhead --set train.fuse=true --data $DATA/cifar10 --out runs/n2-again
 python -m train --config cifar10-resnet20-n2 --set train.epochs=100 --set train.batch=256 --set train.lr=0.1 --set train.warmup_epochs=2.0 --set train.compile=reduce-overhead --set train.fuse=true --data $DATA/cifar10 --out runs/n2
@@ -51,6 +54,15 @@ python -m train --config cifar10-resnet20-t4 --set train.epochs=60 --set train.b
 python -m tools.results docs/results/runs --collect runs/cifar100-t2-sam
 python -m train.export runs/cifar100-t2-sam --out cifar100-t2-sam.lbq
 python -m train.measure cifar100-t2-sam.lbq --data $DATA/cifar100 --run runs/cifar100-t2-sam --compare-golden 50 --out docs/results/measured/cifar100-t2-sam.json
+python -m tools.results docs/results/runs --collect runs/fsdd-seed0
+python -m train.export runs/fsdd-seed0 --out fsdd-seed0.lbq
+python -m train.measure fsdd-seed0.lbq --data $DATA/fsdd --run runs/fsdd-seed0 --compare-golden 50 --out docs/results/measured/fsdd-seed0.json
+python -m tools.results docs/results/runs --collect runs/fsdd-seed1
+python -m train.export runs/fsdd-seed1 --out fsdd-seed1.lbq
+python -m train.measure fsdd-seed1.lbq --data $DATA/fsdd --run runs/fsdd-seed1 --compare-golden 50 --out docs/results/measured/fsdd-seed1.json
+python -m tools.results docs/results/runs --collect runs/fsdd-seed2
+python -m train.export runs/fsdd-seed2 --out fsdd-seed2.lbq
+python -m train.measure fsdd-seed2.lbq --data $DATA/fsdd --run runs/fsdd-seed2 --compare-golden 50 --out docs/results/measured/fsdd-seed2.json
 python -m tools.results docs/results/runs --collect runs/n10
 python -m train.export runs/n10 --out n10.lbq
 python -m train.measure n10.lbq --data $DATA/cifar10 --run runs/n10 --compare-golden 50 --out docs/results/measured/n10.json

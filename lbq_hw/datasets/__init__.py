@@ -12,6 +12,7 @@
 | nmnist | Train/ and Test/ of .bin files, or one .npz of packed events |
 | dvs128-gesture | the .aedat files with trials_to_train.txt, trials_to_test.txt and *_labels.csv |
 | cifar10-dvs | one folder of .aedat files a class; the first 900 of each train, the last 100 test |
+| fsdd | recordings/ of .wav files; the first 5 of each digit and speaker test |
 | npz | one's own: an .npz file of arrays (see :mod:`lbq_hw.datasets.own`) |
 | images | one's own: a folder of PNG and JPEG files, one folder per class |
 
@@ -24,8 +25,9 @@ A packed .npz holds for each split ``<split>_events``, a structured array with t
 y, p (1: brighter) and t (microseconds) of all recordings, one after the other;
 ``<split>_offsets``, n + 1 indices into it; and ``<split>_labels``.
 
-Recordings become ``timesteps`` frames of event counts, slices of equal duration (see
-:func:`lbq_hw.datasets.events.integrate`).
+Recordings of a camera become ``timesteps`` frames of event counts, slices of equal duration (see
+:func:`lbq_hw.datasets.events.integrate`); spoken digits become as many frames of 8 ms (see
+:mod:`lbq_hw.datasets.sound`).
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import difflib
 from os import PathLike
 from pathlib import Path
 
-from lbq_hw.datasets import cifar, events, own, static
+from lbq_hw.datasets import cifar, events, own, sound, static
 from lbq_hw.datasets.base import SPLITS, Dataset, DatasetError, DatasetInfo, MissingFileError
 from lbq_hw.datasets.base import download as _download
 from lbq_hw.datasets.reading import Reading
@@ -64,6 +66,7 @@ _INFOS = {
         events.NMNIST,
         events.DVS128_GESTURE,
         events.CIFAR10_DVS,
+        sound.FSDD,
     )
 }
 
@@ -147,7 +150,10 @@ def load(
     folder = Path(root)
 
     def read() -> Dataset:
-        if timesteps is not None:
+        if known is sound.FSDD:
+            assert timesteps is not None  # see _check_frames
+            arrays = sound.read_fsdd(known, folder, split, timesteps=timesteps, verify=verify)
+        elif timesteps is not None:
             arrays = events.read_events(
                 known, folder, split, timesteps=timesteps, block=block, verify=verify
             )
@@ -219,6 +225,8 @@ def _check_frames(known: DatasetInfo, timesteps: int | None, size: int | None) -
     if timesteps < 1:
         raise ValueError(f"timesteps must be at least 1, not {timesteps!r}")
     side = known.shape[1]
+    if known is sound.FSDD and size not in (None, side):
+        raise ValueError(f"size must be {side} for spoken digits, not {size!r}")
     if size is not None and (size < 1 or side % size):
         raise ValueError(f"size must divide {side}, not {size!r}")
     return side // size if size else 1

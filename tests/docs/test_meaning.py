@@ -46,7 +46,7 @@ def npz(folder: Path, pixels: np.ndarray, **entries: Any) -> str:
 def full_scales(*_: object) -> None:
     found = {name: meaning.full_scale(file.load(zoo.find(name))) for name in zoo.names()}
     assert found.pop("digits") == found.pop("digits-vgg") == 16
-    assert found.pop("nmnist") is found.pop("nmnist-stream") is None  # recordings
+    assert found.pop("nmnist") is found.pop("nmnist-stream") is found.pop("fsdd") is None
     assert set(found.values()) == {255}
 
 

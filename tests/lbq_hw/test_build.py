@@ -171,8 +171,8 @@ def test_a_model_that_is_no_network_is_bad_input(
             2,
             "error: no model 'digit': give the path of an .lbq file or a name of the zoo "
             "(cifar10-onchip, cifar10-resnet20, cifar10-resnet20-4bit, "
-            "cifar10-resnet20-4bit-sparse, cifar10-small, digits, digits-vgg, mnist, mnist-4bit, "
-            "nmnist, nmnist-stream); did you mean 'digits'?",
+            "cifar10-resnet20-4bit-sparse, cifar10-small, digits, digits-vgg, fsdd, mnist, "
+            "mnist-4bit, nmnist, nmnist-stream); did you mean 'digits'?",
         ),
         (
             ["--board", "sim", "--model", "digits", "--lanes", "5"],

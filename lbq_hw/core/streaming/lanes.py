@@ -5,7 +5,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.config import address_bits
-from lbq_hw.core.fabric.hints import APART
+from lbq_hw.core.memory.rows import RowMemory
 from lbq_hw.core.streaming.layouts import StreamEvent
 from lbq_hw.streaming.config import StreamConfig
 
@@ -24,6 +24,7 @@ class StreamLanes(wiring.Component):
     i : stream of `StreamEvent`
     o : stream of an array of sums
     weights : write port
+        Not while there are events.
     """
 
     def __init__(self, config: StreamConfig):
@@ -43,17 +44,17 @@ class StreamLanes(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c = self._config
-        m.submodules.weights = store = memory.Memory(
-            shape=c.lanes * c.weight_bits, depth=c.weight_rows, init=[], attrs=APART
+        m.submodules.weights = store = RowMemory(
+            rows=c.weight_rows, lanes=c.lanes, weight_bits=c.weight_bits
         )
-        write, read = store.write_port(), store.read_port()
+        write, read = store.write, store.read
         here, there, moves = Signal(StreamEvent(c)), Signal(), Signal()
         sums = Signal(data.ArrayLayout(signed(c.acc_bits), c.lanes))
         rows = data.View(data.ArrayLayout(signed(c.weight_bits), c.lanes), read.data)
         m.d.comb += [
             write.addr.eq(self.weights.addr),
             write.data.eq(self.weights.data),
-            write.en.eq(self.weights.en),
+            write.en.eq(self.weights.en.replicate(c.lanes)),
             moves.eq(~(there & here.end) | self.o.ready),
             self.i.ready.eq(moves),
             read.addr.eq(self.i.payload.row),

@@ -32,7 +32,7 @@ def message(*args, **kwargs) -> str:
 # What is known without files
 
 
-def test_names_are_the_eight_datasets_and_ones_own():
+def test_names_are_the_nine_datasets_and_ones_own():
     assert datasets.names() == (
         "digits",
         "mnist",
@@ -42,6 +42,7 @@ def test_names_are_the_eight_datasets_and_ones_own():
         "nmnist",
         "dvs128-gesture",
         "cifar10-dvs",
+        "fsdd",
         "npz",
         "images",
     )
@@ -55,6 +56,7 @@ def test_names_are_the_eight_datasets_and_ones_own():
         ("cifar100", (3, 32, 32), 100, False, 8),
         ("nmnist", (2, 34, 34), 10, True, 8),
         ("dvs128-gesture", (2, 128, 128), 11, True, 8),
+        ("fsdd", (1, 8, 16), 10, True, 3),
     ],
 )
 def test_info_needs_no_files(name, shape, classes, temporal, bits):
@@ -65,7 +67,7 @@ def test_info_needs_no_files(name, shape, classes, temporal, bits):
 def test_unknown_name_is_answered_with_the_nearest():
     assert message("cifar-10", "folder", split="train") == (
         "dataset must be one of digits, mnist, fashion-mnist, cifar10, cifar100, nmnist, "
-        "dvs128-gesture, cifar10-dvs, npz, images, not 'cifar-10' (the nearest is 'cifar10')"
+        "dvs128-gesture, cifar10-dvs, fsdd, npz, images, not 'cifar-10' (the nearest is 'cifar10')"
     )
 
 

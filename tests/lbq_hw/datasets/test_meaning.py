@@ -60,6 +60,7 @@ def test_every_official_dataset_names_its_classes() -> None:
         "nmnist": 10,
         "dvs128-gesture": 11,
         "cifar10-dvs": 10,
+        "fsdd": 10,
     }
     assert datasets.info("cifar100").class_names[::33] == ("apple", "forest", "raccoon", "worm")
     assert datasets.info("cifar10-dvs").class_names == CIFAR10

@@ -61,7 +61,7 @@ def test_an_unknown_model_lists_the_zoo_and_the_nearest(
 
 
 LARGE = "cifar10-resnet20"
-SMALL = ("digits", "digits-vgg", "mnist", "mnist-4bit", "nmnist", "nmnist-stream")
+SMALL = ("digits", "digits-vgg", "fsdd", "mnist", "mnist-4bit", "nmnist", "nmnist-stream")
 PACKED = {  # at most so many bytes
     "cifar10-resnet20-4bit": 8_800_000,
     "cifar10-resnet20-4bit-sparse": 8_800_000,
@@ -81,6 +81,7 @@ DIGESTS = {
     "cifar10-small": "ac401273d51c1436197bb1a24379ad9b4cd14bc1aa75bde1e48cd3ccac45f08b",
     "digits": "9f22b9b41ad0a5ebf731bb1334aa3ebbf58ff64cb927f3cab270d735f01a27b0",
     "digits-vgg": "b921029542b83ca804194abb0b971ac722de93606a65f6dbe2f52491dfb2c839",
+    "fsdd": "a5877192825b11a51daa166fffb48080a54eb4ba40952b3d051a78e23e9427af",
     "mnist": "a77e6b624f483fb0c60a57cff0daa22607e68046d7007c678fe0bc661dfa9e6b",
     "mnist-4bit": "340de1ad799d86c97226f595201d6ee478dda0838c94bdd0a582d89d717133df",
     "nmnist": "912626214c5127d314115d4bbc2b8f7d49b4733b6cdd8b035654b33ac8b2a607",
