@@ -11,7 +11,7 @@ from typing import Any
 
 from lbq_hw import families, golden, package, report
 from lbq_hw.flow.job import Job
-from lbq_hw.golden import Trace
+from lbq_hw.golden import Trace, early
 from lbq_hw.golden.counts import Counter
 from lbq_hw.host import estimate
 from lbq_hw.host.ports import AUTO
@@ -196,7 +196,10 @@ def _answers(job: Job, macs: int) -> facts.Answers | None:
     samples, drawn_of = job.labelled(count)
     if samples.labels is None:
         return None
-    classes = golden.run(job.network, samples.images).classes
+    if job.network.input.static:
+        classes = golden.run(job.network, samples.images).classes
+    else:
+        classes = early.logits_by_step(job.network, samples.images).argmax(axis=-1)
     return collect.answers(job.network, samples, classes, drawn_of=drawn_of)
 
 

@@ -77,11 +77,17 @@ def answers(
 ) -> Answers | None:
     """What golden takes labelled samples for; None where they have no labels, or it gives values.
 
+    `classes` are those of all samples, of recordings after each timestep: (T, n).
+
     Shown are `SHOWN` inputs at most: up to half of them mistakes, then the first of each class.
     """
     labels = samples.labels
     if labels is None or not len(labels) or network.classes < 2:
         return None
+    by_step: tuple[float, ...] = ()
+    if classes.ndim > 1:
+        by_step = tuple((classes == labels).mean(axis=1).tolist())
+        classes = classes[-1]
     count = network.classes
     confusion = np.zeros((count, count), np.int64)
     np.add.at(confusion, (labels, classes), 1)
@@ -111,6 +117,7 @@ def answers(
             )
             for at in chosen
         ),
+        by_step=by_step,
     )
 
 

@@ -338,7 +338,8 @@ class Answers:
     """What the integer network takes images for whose classes are known.
 
     `confusion[label][answer]` counts images; `names` is empty where nobody has named the classes.
-    `drawn_of`: there are so many, of which these were drawn; None where these are all.
+    `drawn_of`: there are so many, of which these were drawn; None where these are all. `by_step`:
+    of recordings, the share that is right if all of them end after so many timesteps.
     """
 
     dataset: str
@@ -350,6 +351,7 @@ class Answers:
     confusion: tuple[tuple[int, ...], ...]
     mistakes: tuple[Mistake, ...]
     samples: tuple[Answered, ...]
+    by_step: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         classes = len(self.confusion)

@@ -150,4 +150,17 @@ def test_answers_need_labels_and_count_every_pair(network: Network) -> None:
     assert {(one.label, one.answer) for one in found.mistakes} == wrong
     assert sum(one.count for one in found.mistakes) == 5
     assert len(found.samples) == collect.SHOWN
+    assert found.by_step == ()
     assert collect.answers(network, replace(samples, labels=None), taken) is None
+
+
+def test_answers_of_recordings_are_counted_after_each_timestep(network: Network) -> None:
+    samples = Samples.of(load("digits", split="test"))
+    labels = samples.labels
+    assert labels is not None
+    taken = labels.copy()
+    taken[:5] = (labels[:5] + 1) % 10
+    found = collect.answers(network, samples, np.stack([(labels + 1) % 10, labels, taken]))
+    assert found is not None
+    assert found.by_step == (0, 1, found.right / len(labels))
+    assert found.right == len(labels) - 5

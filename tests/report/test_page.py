@@ -194,6 +194,16 @@ def test_many_classes_have_mistakes_and_no_matrix(facts: Facts) -> None:
         replace(answers, names=("a", "b"))
 
 
+def test_recordings_have_right_answers_by_timestep(facts: Facts) -> None:
+    assert facts.answers is not None
+    assert "timesteps" not in plots(render(facts))
+    shown = render(replace(facts, answers=replace(facts.answers, by_step=(0.1, 0.5, 0.9944))))
+    assert "timesteps" in plots(shown)
+    found = text(shown).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert "after 2 timesteps: 50.00 %" in found
+    assert "3 timesteps: 99.44 %" in found
+
+
 def test_a_picture_is_nothing_but_base64(facts: Facts) -> None:
     assert facts.answers is not None
     with pytest.raises(ValueError, match=r"^a picture must be base64$"):
