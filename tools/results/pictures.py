@@ -18,7 +18,7 @@ MARKS = {"paper": ("*", "#333333", 90), "ours": ("o", None, 34)}
 
 def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
     """A dot per network, and a bar from the least to the largest accuracy of its seeds; dots of one
-    group that have weights of events are joined."""
+    group that differ in the weight of events are joined."""
     with _figure(path, note, size=(8.4, 4.6)) as axes:
         for group in dict.fromkeys(fact["group"] for fact in facts):
             mark, color, size = MARKS.get(group, MARKS["ours"])
@@ -26,10 +26,10 @@ def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str)
             xs, ys = [fact["acs"] / 1e6 for fact in same], [fact["accuracy"] for fact in same]
             dots = axes.scatter(xs, ys, s=size, marker=mark, color=color, label=group, zorder=3)
             shade = dots.get_facecolor()[0]
-            if "events" in group:
+            if "events" in group and "fewer" not in group:
                 axes.plot(xs, ys, color=shade, linewidth=0.8, alpha=0.6)
             where = "left" if group == "paper" else "center"
-            low, before = "4 bit" in group or group == "paper", 0.0
+            low, before = group in ("paper", "ours, 4 bit, events in the loss"), 0.0
             for x, y, fact in zip(xs, ys, same, strict=True):
                 axes.vlines(x, fact["least"], fact["most"], color=shade, linewidth=1.2)
                 below = low or x - before < _CLOSE

@@ -116,15 +116,15 @@ def additions(results: Results) -> list[dict[str, Any]]:
         groups.setdefault(key, []).append((run, net))
     for (bits, capacity, activity, *_), same in groups.items():
         run = same[0][0]
-        group = f"ours, {bits} bit" + (", events in the loss" if activity else "")
-        if run.layer_bits:
-            group = f"ours, {bits} bit, fewer in stage 3"
-        elif not (activity or run.init):
+        group = f"ours, {bits} bit"
+        group += ", fewer in stage 3" if run.layer_bits else ""
+        group += ", events in the loss" if activity else ""
+        if not (activity or run.init):
             group += f", {run.epochs} epochs"
         acs = mean(net["energy"]["paper"]["lbq_with_padding"]["acs"] for _, net in same)
         name = "" if capacity == 5 else f"LBQ({capacity})"
-        name = f"{min(run.layer_bits.values())} bit" if run.layer_bits else name
         name = f"{activity:g}" if activity else name
+        name = f"{min(run.layer_bits.values())} bit" if run.layer_bits else name
         found.append(_dot(group, name, acs, [net["accuracy"] for _, net in same]))
     return found if len(found) > len(results.paper["lbq"]) else []
 
