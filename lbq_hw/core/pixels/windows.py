@@ -78,14 +78,13 @@ class PixelWindows(wiring.Component):
         x = _Walk(m, self._layout, 1, "column")
         frame = Signal(range(self._layout.frames))
         last_frame = frame == self._layout.frames - 1
-        inside, free, step, begun = Signal(), Signal(), Signal(), Signal()
-        takes, starts = Signal(), Signal()
+        inside, free, step, begun, takes = Signal(), Signal(), Signal(), Signal(), Signal()
+        starts = Signal(init=1)  # at the first position of a run
         m.d.comb += [
             inside.eq(y.inside & x.inside),
             free.eq(~self.o.valid | self.o.ready),
             self.restart.eq(self.i.valid & self.i.payload.first & begun),
             # What lies before the first pixel is walked over once that has come.
-            starts.eq((y.at == 0) & (x.at == 0) & (frame == 0)),
             step.eq(free & (self.i.valid | ~(inside | starts)) & ~self.restart),
             self.i.ready.eq(free & inside & ~self.restart),
             takes.eq(self.i.valid & self.i.ready),
@@ -98,6 +97,7 @@ class PixelWindows(wiring.Component):
             m.d.sync += self.o.valid.eq(step & y.hits & x.hits)
         with m.If(step):
             m.d.sync += self.o.payload.row_end.eq(x.last_hit)
+            m.d.sync += starts.eq(x.last & y.last & last_frame)
             x.advance(m)
             with m.If(x.last):
                 y.advance(m)
@@ -138,11 +138,13 @@ class PixelWindows(wiring.Component):
         else:
             m.submodules.rows = kept = memory.Memory(shape=len(above), depth=width, init=[])
             write, read = kept.write_port(), kept.read_port()
+            # What is read at the first position was never above a field of view.
             m.d.comb += [
                 write.addr.eq(x.at),
                 write.data.eq(below),
                 write.en.eq(step),
-                read.addr.eq(Mux(step, x.next, x.at)),
+                read.addr.eq(x.next),
+                read.en.eq(step),
                 above.eq(read.data),
             ]
         return [above.word_select(row, bits) for row in range(rows - 1)]
