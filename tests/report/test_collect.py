@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tapes
+from numpy.typing import NDArray
 
 from lbq_hw import file, interpreter, zoo
 from lbq_hw.compiler import Program, compile_network
@@ -134,12 +135,18 @@ def test_a_layer_may_be_limited_by_external_memory() -> None:
     assert {layer.limit for layer in found.layers} == {"memory"}
 
 
-def test_answers_need_labels_and_count_every_pair(network: Network) -> None:
+def five_mistakes() -> tuple[Samples, NDArray[np.int64], NDArray[np.int64]]:
+    """Test images, their labels, and answers of which five are wrong."""
     samples = Samples.of(load("digits", split="test"))
     labels = samples.labels
     assert labels is not None
     taken = labels.copy()
     taken[:5] = (labels[:5] + 1) % 10
+    return samples, labels, taken
+
+
+def test_answers_need_labels_and_count_every_pair(network: Network) -> None:
+    samples, labels, taken = five_mistakes()
     found = collect.answers(network, samples, taken, drawn_of=900)
     assert found is not None
     assert (found.images, found.right, found.drawn_of) == (len(labels), len(labels) - 5, 900)
@@ -155,11 +162,7 @@ def test_answers_need_labels_and_count_every_pair(network: Network) -> None:
 
 
 def test_answers_of_recordings_are_counted_after_each_timestep(network: Network) -> None:
-    samples = Samples.of(load("digits", split="test"))
-    labels = samples.labels
-    assert labels is not None
-    taken = labels.copy()
-    taken[:5] = (labels[:5] + 1) % 10
+    samples, labels, taken = five_mistakes()
     found = collect.answers(network, samples, np.stack([(labels + 1) % 10, labels, taken]))
     assert found is not None
     assert found.by_step == (0, 1, found.right / len(labels))
