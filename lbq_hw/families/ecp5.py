@@ -82,7 +82,7 @@ class Ecp5(Family):
     def synth(self, board: Board, full: bool) -> str:
         del board, full
         # abc9 refuses the names that Amaranth gives to elements of arrays
-        return "rename -hide w:*[*; synth_ecp5 -top top -json netlist.json"
+        return "rename -hide w:*[*; synth_ecp5 -nodsp -top top -json netlist.json"
 
     def place(self, netlist: str, pins: str, out: str) -> list[str]:
         return ["--json", netlist, "--lpf", pins, "--textcfg", out, "--write", self.routed]

@@ -131,3 +131,16 @@ def test_no_two_families_share_a_tool_or_a_pll() -> None:
 def test_the_page_lists_every_entry() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGE, re.M)
     assert dict(rows) == Family.ENTRIES
+
+
+def test_no_product_becomes_a_multiplier_of_the_chip() -> None:
+    """The streaming core has products of small numbers: they are logic on every family."""
+    for name in boards.names():
+        board = boards.find(name)
+        if board.family is None:
+            continue
+        words = families.of(board).synth(board, full=False).split()
+        if board.family == "ice40":
+            assert "-dsp" not in words  # only then would Yosys take them
+        else:
+            assert "-nodsp" in words, name
