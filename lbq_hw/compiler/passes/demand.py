@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 ASSUMED = 0.11
-"""Share of set bits that is assumed where nothing tells. The zoo's busiest network has 0.105."""
+"""Share of set bits that is assumed where nothing tells. The zoo's busiest network for a camera has
+0.105; spoken digits, which see each frame eight times, have 0.176."""
 
 
 class Piece(NamedTuple):

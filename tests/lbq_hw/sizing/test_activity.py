@@ -65,8 +65,8 @@ def test_an_evaluation_of_another_network_tells_nothing() -> None:
     assert found.remark == "assuming that 11 % of the bits are set: --data counts them"
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_what_is_assumed_is_no_less_than_what_any_network_of_the_zoo_has(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "fsdd"])
+def test_what_is_assumed_is_no_less_than_what_any_network_for_a_camera_has(name: str) -> None:
     network = load(zoo.find(name))
     known, assumed = activity(network, evaluation=evaluation(name)), activity(network)
     assert assumed.share == ASSUMED
