@@ -118,7 +118,10 @@ PROOFS = (
         says="a RegisterSlice: order, room for 2, latency of 1",
         module="lbq_hw.core.stream.register_slice",
         contract=lambda code: _in_order(code.RegisterSlice(_BITS), depth=2, latency=1),
-        bug=Bug(old="free[i].eq((free[i] | leaves) & ~comes)", new="free[i].eq(free[i] | leaves)"),
+        bug=Bug(
+            old="free_next[i].eq((free[i] | leaves) & ~comes)",
+            new="free_next[i].eq(free[i] | leaves)",
+        ),
         cycles=12,
         fast=True,
     ),

@@ -66,13 +66,13 @@ def contracts(*modules: str) -> set[str]:
 def test_every_component_with_a_contract_is_drawn_once() -> None:
     # Spread cores have these; pins belong to a board's top, buses and pixels to `lbq rtl`, a door
     # to builds that ask for one, an expander to cores whose tape has rows of several widths, and
-    # the streaming core is on a page of its own.
+    # the streaming core is on a page of its own, with the filter bank for sound.
     elsewhere = contracts(
         "lbq_hw.core.memory.far_rows", "lbq_hw.core.stream.register_slice",
         "lbq_hw.core.stream.credit", "lbq_hw.core.external.pins", "lbq_hw.core.fabric.ecp5",
         "lbq_hw.core.bus.", "lbq_hw.core.pixels.", "lbq_hw.core.host.door",
         "lbq_hw.core.host.switch", "lbq_hw.core.external.row_expander",
-        "lbq_hw.core.streaming.",
+        "lbq_hw.core.streaming.", "lbq_hw.core.audio.",
     )  # fmt: skip
     external = contracts(
         "lbq_hw.core.external.", "lbq_hw.core.memory.spread", "lbq_hw.core.neurons.partial_sums"
