@@ -90,7 +90,7 @@ class Gowin(Family):
         # A memory of 16 x 4 bits takes a whole tile of logic: block RAMs are better while there are
         # any, but registers, which keep the LUT beside them from other use, are worse.
         options = "" if full else "-nolutram "
-        return f"synth_gowin -nodsp -family {family} {options}-top top -json netlist.json"
+        return f"synth_gowin -family {family} {options}-top top -json netlist.json"
 
     def place(self, netlist: str, pins: str, out: str) -> list[str]:
         return ["--json", netlist, "--vopt", f"cst={pins}", "--write", out]

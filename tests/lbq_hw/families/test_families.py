@@ -133,11 +133,13 @@ def test_the_page_lists_every_entry() -> None:
     assert dict(rows) == Family.ENTRIES
 
 
-def test_no_product_becomes_a_multiplier_of_the_chip() -> None:
-    """The streaming core has products of small numbers: they are logic on every family."""
+def test_no_product_becomes_a_multiplier_of_an_ecp5_or_ice40() -> None:
+    """The streaming core has products of small numbers: they are logic there. On Gowin's chips,
+    where they take more room than there is, Yosys may choose (docs/event-time.md).
+    """
     for name in boards.names():
         board = boards.find(name)
-        if board.family is None:
+        if board.family not in ("ecp5", "ice40"):
             continue
         words = families.of(board).synth(board, full=False).split()
         if board.family == "ice40":
