@@ -100,8 +100,10 @@ class StreamDevice:
 
     def _run(self, bits: int) -> None:
         self._command(bits)
-        if not self.transport.wait(LIMIT):
-            raise DeviceError(f"the core did not finish within {LIMIT} cycles: reset it")
+        # A serial line looks for the cycles where other cores have them, and may give up too soon.
+        while not self.transport.wait(LIMIT):
+            if self.cycles() >= LIMIT:
+                raise DeviceError(f"the core did not finish within {LIMIT} cycles: reset it")
         status, code = self.transport.read(self._register("status"), 2)
         if not status & 4:
             return

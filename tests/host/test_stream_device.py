@@ -9,7 +9,7 @@ import pytest
 from streams import counting_network
 
 from lbq_hw.golden.streaming import Stream
-from lbq_hw.host.streaming import StreamDevice, StreamLostError
+from lbq_hw.host.streaming import LIMIT, StreamDevice, StreamLostError
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.sim.drawn.streams import recording, stream_network
 from lbq_hw.streaming import records
@@ -137,3 +137,18 @@ def test_another_core_is_refused() -> None:
     core.registers["digest"] = 5
     with pytest.raises(DeviceError, match="the core must be a streaming one with config"):
         StreamDevice(core, program)
+
+
+def test_a_step_is_given_up_by_the_cores_own_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that gives up too soon is asked again; a core that does not end is told of."""
+    network = stream_network(1)
+    device, core = device_of(compile_stream(network, lanes=4, units=2))
+    [frame] = recording(network, 1, 1)
+    answers = iter([False, False, True])
+    monkeypatch.setattr(core, "wait", lambda _: next(answers))
+    device.step(frame)
+    assert next(answers, None) is None
+    core.registers["cycles"] = LIMIT
+    monkeypatch.setattr(core, "wait", lambda _: False)
+    with pytest.raises(DeviceError, match=f"^the core did not finish within {LIMIT} cycles"):
+        device.step(frame)
