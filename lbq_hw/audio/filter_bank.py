@@ -1,7 +1,7 @@
 """A bank of resonators, and the energy of each as a level per frame.
 
 All of it is integers, and multiplications have constants of 12 bits, so that a block of additions
-and shifts computes the same (`lbq_hw.core.audio.FilterBank`). For each sample x, with d the
+and shifts computes the same (`lbq_hw.core.audio.filter_bank`). For each sample x, with d the
 difference to the sample before, each band has
 
     y = d - d'' + floor((c1 * y' - c2 * y'') / 2**FRACTION)
