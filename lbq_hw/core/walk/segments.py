@@ -47,7 +47,8 @@ class Segments(wiring.Component):
         Level: drop everything but ends.
     o : stream of `PlacedRun`
     failed, error, error_at : out
-        Something is dropped; the error if it was one of this block, and the record's index.
+        Something was dropped in the cycle before or earlier; the error if it was one of this block,
+        and the record's index.
     """
 
     def __init__(self, config: CoreConfig, *, segments=(), runs=()):
@@ -97,12 +98,12 @@ class Segments(wiring.Component):
         for name in ("begin", "clear", "open", "segment_first", "segment_last", "paths_last"):
             m.d.comb += getattr(segment_fetch, name).eq(getattr(self, name))
         m.d.comb += [
-            segment_fetch.failed.eq(self.failed),
+            segment_fetch.failed.eq(segment_fetch.dropping | run_fetch.dropping | self.stop),
             run_fetch.stop.eq(self.stop),
             run_fetch.clear.eq(self.clear),
             run_fetch.only.eq(self.only),
-            self.failed.eq(segment_fetch.dropping | run_fetch.dropping | self.stop),
         ]
+        m.d.sync += self.failed.eq(segment_fetch.failed)
 
         # A later stage holds what comes earlier in the program: its error is the one to keep. It is
         # kept a cycle later, since whether a stage moves on is known late.
