@@ -19,6 +19,7 @@ python -m train --config nmnist-t10 --set train.seed=2 --data $DATA/nmnist --out
 python -m train --config cifar10-onchip-float --data $DATA/cifar10 --out runs/onchip-float
 python -m train --config cifar10-small-float --data $DATA/cifar10 --out runs/small-220-float
 python -m train --config cifar10-small-float --set train.epochs=110 --set train.sam_epochs=30 --data $DATA/cifar10 --out runs/small-float
+python -m train --config cifar10-resnet20-t2-sam --set train.seed=1 --data $DATA/cifar10 --out runs/t2-sam-seed1
 python -m train --config cifar10-resnet20-t2-sam --data $DATA/cifar10 --out runs/t2-sam
 python -m train --config cifar10-resnet20-t2-fast --set train.refine_epochs=20 --set train.seed=1 --data $DATA/cifar10 --out runs/t2-seed1-mild
 python -m train --config cifar10-resnet20-t2-fast --set train.seed=1 --data $DATA/cifar10 --out runs/t2-seed1
@@ -97,6 +98,9 @@ python -m train.measure nmnist-t10-seed2.lbq --data $DATA/nmnist --run runs/nmni
 python -m tools.results docs/results/runs --collect runs/onchip-float
 python -m tools.results docs/results/runs --collect runs/small-220-float
 python -m tools.results docs/results/runs --collect runs/small-float
+python -m tools.results docs/results/runs --collect runs/t2-sam-seed1
+python -m train.export runs/t2-sam-seed1 --out t2-sam-seed1.lbq
+python -m train.measure t2-sam-seed1.lbq --data $DATA/cifar10 --run runs/t2-sam-seed1 --compare-golden 50 --out docs/results/measured/t2-sam-seed1.json
 python -m tools.results docs/results/runs --collect runs/t2-sam
 python -m train.export runs/t2-sam --out t2-sam.lbq
 python -m train.measure t2-sam.lbq --data $DATA/cifar10 --run runs/t2-sam --compare-golden 50 --out docs/results/measured/t2-sam.json
