@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lbq_hw.core.streaming.accelerator import StreamAccelerator
 from lbq_hw.host.streaming import StreamDevice
+from lbq_hw.sim.streams import rtl
 from lbq_hw.sim.verilator import BENCH, TOP, Verilated, build_bench
-from lbq_hw.sim.verilog import convert_large
 from lbq_hw.streaming.program import StreamProgram
 
 
 @contextmanager
 def simulated(programs: Sequence[StreamProgram]) -> Iterator[Iterator[StreamDevice]]:
     """Devices of programs for one core, each loaded when it is asked for."""
-    text = convert_large(StreamAccelerator(programs[0].config), name=TOP)
+    text = rtl(programs[0].config)
     with Verilated(build_bench(text, BENCH, top=TOP)) as transport:
 
         def devices() -> Iterator[StreamDevice]:

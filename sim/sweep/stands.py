@@ -19,21 +19,17 @@ from lbq_hw import golden
 from lbq_hw.chips import Chip
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
-from lbq_hw.core.streaming.accelerator import StreamAccelerator
 from lbq_hw.cycles import predict
-from lbq_hw.golden.streaming import Stream
 from lbq_hw.host.streaming import StreamDevice
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.network import Network
-from lbq_hw.sim import verilator
+from lbq_hw.sim import streams, verilator
 from lbq_hw.sim.check import Outcome, check
 from lbq_hw.sim.drawn.streams import compiled
 from lbq_hw.sim.verilator import BENCH, TOP, Verilated
-from lbq_hw.sim.verilog import SimulatorError, convert_large
+from lbq_hw.sim.verilog import SimulatorError
 from lbq_hw.sim.with_memory import Memory
 from lbq_hw.streaming.config import StreamConfig
-from lbq_hw.streaming.cycles import step_cycles
-from lbq_hw.streaming.machine import Machine
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -169,7 +165,7 @@ class Streaming(Stand):
     config: StreamConfig
 
     def rtl(self) -> str:
-        return convert_large(StreamAccelerator(self.config), name=TOP)
+        return streams.rtl(self.config)
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "config": asdict(self.config)}
@@ -179,24 +175,8 @@ class Streaming(Stand):
         program = compiled(trial.network, self.config, **shape)
         device = StreamDevice(core, program)
         device.load()
-        stream, machine, cycles = Stream(trial.network), Machine(program), 0
-        for step, frame in enumerate(trial.inputs):
-            expected, logits = stream.step(frame), device.step(frame)
-            cycles += device.cycles()
-            unlike = [
-                name
-                for name, levels in expected.levels.items()
-                if not np.array_equal(device.levels(name), levels)
-            ]
-            if not np.array_equal(logits, expected.logits):
-                unlike.append(trial.network.layers[-1].name)
-            if unlike:
-                return Verdict(difference=f"step {step}, layer {unlike[0]!r}", cycles=cycles)
-            wanted = sum(step_cycles(self.config, machine.step(program.events(frame))))
-            if wanted != device.cycles():
-                told = f"step {step}: cycles {wanted} predicted, {device.cycles()} counted"
-                return Verdict(difference=told, cycles=cycles)
-        return Verdict(difference=None, cycles=cycles)
+        found = streams.follow(trial.network, device, trial.inputs)
+        return Verdict(difference=found.difference, cycles=sum(found.cycles))
 
 
 def stand_of(facts: dict[str, Any]) -> Stand:
