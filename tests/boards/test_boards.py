@@ -104,18 +104,18 @@ def test_a_board_that_is_programmed_by_an_svf_gets_one_beside_its_bitstream(name
     assert board.command("out/top.bit").endswith('; init; svf out/top.svf; exit"')
 
 
-def test_both_steps_of_the_placer_are_tried_for_a_core_that_fills_an_ecp5() -> None:
-    def steps(name: str, *, full: bool) -> list[str]:
+def test_both_placers_are_tried_for_a_core_that_fills_an_ecp5() -> None:
+    def placers(name: str, *, full: bool) -> list[str]:
         calls = (
             commands.place_arguments(boards.find(name), clock_hz=75_000_000, seed=seed, full=full)
-            for seed in (1, 2)
+            for seed in (1, 2, 3)
         )
-        option = "--placer-heap-alpha"
-        return [call[call.index(option) + 1] for call in calls if option in call]
+        option = "--placer"
+        return [call[call.index(option) + 1] if option in call else "usual" for call in calls]
 
-    assert steps("ulx3s-85f", full=True) == ["0.2", "0.1"]
-    assert not steps("ulx3s-85f", full=False)
-    assert not steps("tang-nano-20k", full=True)
+    assert placers("ulx3s-85f", full=True) == ["static", "usual", "static"]
+    assert placers("ulx3s-85f", full=False) == ["usual"] * 3
+    assert placers("tang-nano-20k", full=True) == ["usual"] * 3
 
 
 @pytest.mark.slow
