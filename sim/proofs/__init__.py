@@ -10,7 +10,7 @@ from importlib import import_module
 
 from lbq_hw.sim.proofs.contract import Proof
 
-FILES = ("streams", "bits", "lanes", "neurons", "levels", "link", "pages", "sdram")
+FILES = ("streams", "bits", "walk", "scan", "lanes", "neurons", "levels", "link", "pages", "sdram")
 
 
 def every() -> tuple[Proof, ...]:
