@@ -56,7 +56,7 @@ def _written(code: ModuleType, kind: str) -> Contract:
     for number in range(_PLANES):
         due = c.before(comes, number + 2) & (number < layer.planes)
         expected |= due
-        at = write(c.before(Value.cast(place), number + 2))
+        at: Any = write(c.before(Value.cast(place), number + 2))
         if kind == "Writer":
             plane = c.before(given.planes[number], number + 2)
         else:
@@ -114,7 +114,8 @@ def _collected(code: ModuleType, kind: str) -> Contract:
 
 def _updates(c: Contract, group: Any, groups: int) -> None:
     """Groups come as those of one update after the other, with any waits."""
-    following, before = Signal.like(group.group), Signal(group.shape())
+    following = Signal.like(group.group)
+    before: Any = Signal(group.shape())
     alike = (before.emit == group.emit) & (before.restart == group.restart)
     c.assume(~group.valid | (group.group == following))
     c.assume(~group.valid | (group.last == (group.group == groups - 1)))

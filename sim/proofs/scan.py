@@ -30,7 +30,7 @@ def _scanned(code: ModuleType) -> Contract:
     plane = c.fixed(_SPANS * _SUMMARY * _WORD, "plane")
     asked, taken = _requests(c)
     port, event = _pipeline(c, code, plane, asked, taken)
-    ends = [Value.cast(request.end) for request in asked]
+    ends: list[Any] = [request.end for request in asked]
     ended, done = Signal(range(_REQUESTS + 1)), Signal(_REQUESTS * _SUMMARY * _WORD)
     fresh, level = Signal(init=1), Signal(_EXPONENT)
     rows, exponents, wanted, of_step = [], [], [], []
@@ -41,7 +41,9 @@ def _scanned(code: ModuleType) -> Contract:
             exponents.append(request.exponent)
             wanted.append(_asks(request, plane, place))
             of_step.append(here & (number < taken))
-    left, lowest, step = Signal.like(done), Signal.like(done), Signal.like(done)
+    left: Any = Signal.like(done)
+    lowest: Any = Signal.like(done)
+    step: Any = Signal.like(done)
     c.m.d.comb += [left.eq(Cat(wanted) & ~done), lowest.eq(left & -left), step.eq(Cat(of_step))]
     happens, adds = port.valid & port.ready, Value.cast(event.mask).any()
     first, now = Signal(_EXPONENT), Signal(_EXPONENT)

@@ -208,7 +208,7 @@ def _at(chip: Chip, clock_hz: int) -> str:
     return f"{chip.name} at {clock_hz // 1_000_000} MHz"
 
 
-_ORDER_BUGS = dict(
+_ORDER_BUGS: dict[int, Bug] = dict(
     zip(
         _CLOCKS,
         (

@@ -91,7 +91,8 @@ def _in_loops(layer: Any, position: dict[str, Any]) -> Any:
         layer.rows_last, layer.columns_last, layer.tiles_last, layer.window_rows_last,
         layer.window_columns_last, Mux(layer.static, 0, layer.time_last),
     )  # fmt: skip
-    return Cat(position[name] <= last for name, last in zip(_LOOPS, lasts, strict=True)).all()
+    inside: Any = Cat(position[name] <= last for name, last in zip(_LOOPS, lasts, strict=True))
+    return inside.all()
 
 
 def _has_step(layer: Any, position: dict[str, Any]) -> Any:
