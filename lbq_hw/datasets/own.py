@@ -15,13 +15,16 @@ that a system makes, such as `__MACOSX`, are none. Pictures become gray or RGB a
 
 from __future__ import annotations
 
+import stat
+import struct
 import tokenize
+import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +42,11 @@ from lbq_hw.datasets.reading import (
     opaque,
     unread,
 )
+from lbq_hw.decode import shown
+from lbq_hw.network.limits import MAX_NAME
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
@@ -51,11 +59,17 @@ _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
 _LARGE = 1 << 28  # bytes of an array that may be packed to next to nothing
+_MANY = 1 << 24  # pixels of a picture that may be packed to next to nothing
 _PACKED = 100  # times that an array of pictures is smaller in its file, at most
 # numpy reads a header as Python, and the zip module has errors of its own for what it does not do.
 _UNREADABLE = (
     OSError, ValueError, EOFError, MemoryError, RuntimeError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+# Pillow has a SyntaxError for a broken PNG file, and whatever Python raises for broken EXIF data.
+_NO_PICTURE = (
+    OSError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, EOFError,
+    MemoryError, struct.error, zlib.error,
 )  # fmt: skip
 
 
@@ -199,7 +213,18 @@ def _class_names(path: Path, names: NDArray[Any]) -> tuple[str, ...]:
     found = tuple(names.tolist())
     if len(set(found)) < len(found):
         raise DatasetError(f"{path}: class_names must differ from one another")
+    _check_names(path, found)
     return found
+
+
+def _check_names(place: Path, names: Iterable[str]) -> None:
+    """Refuse names of classes that no network could have."""
+    for name in names:
+        if not (1 <= len(name) <= MAX_NAME and name.isprintable()):
+            raise DatasetError(
+                f"{place}: a class's name must be 1 to {MAX_NAME} printable characters, not "
+                f"{shown(name)}"
+            )
 
 
 def _full_scale(path: Path, value: NDArray[Any]) -> int:
@@ -266,6 +291,7 @@ def _class_folders(root: Path) -> tuple[dict[str, Path], list[str]]:
     found = {name for place in places.values() for name in _folders(place)}
     if not found:
         raise DatasetError(f"{root} has no folders: put the pictures of each class into one")
+    _check_names(root, sorted(found))
     by_value = all(name.isascii() and name.isdecimal() for name in found)
     return places, sorted(found, key=lambda name: (int(name) if by_value else 0, name))
 
@@ -319,19 +345,40 @@ def read_picture(
     except ModuleNotFoundError as error:
         raise DatasetError(extras.remedy(error)) from None
     try:
-        with Image.open(path, formats=("PNG", "JPEG")) as picture:
+        with _opened_picture(path) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError("more than 8 bits per channel")
             whole = opaque(ImageOps.exif_transpose(picture), background, path)
             upright = whole.convert(_MODES[channels])
             resized = upright.resize((width, height), Image.Resampling.BILINEAR)
             pixels = np.asarray(resized, np.uint8).reshape(height, width, channels)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (*_NO_PICTURE, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = getattr(error, "strerror", None) or error
         raise DatasetError(
             f"{path} cannot be read as a picture ({reason}): give a PNG or JPEG file"
         ) from error
     return pixels.transpose(2, 0, 1)
+
+
+@contextmanager
+def _opened_picture(path: Path) -> Iterator[Image.Image]:
+    """A picture whose pixels are not read yet, unless they would fill the memory.
+
+    Pillow warns of large pictures, which are refused, and of broken EXIF data, which are ignored.
+    """
+    from PIL import Image
+
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError("not a plain file")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(path, formats=("PNG", "JPEG")) as picture:
+            pixels = picture.width * picture.height
+            if pixels > max(_MANY, _PACKED * found.st_size):
+                raise ValueError(f"it has {pixels} pixels in {found.st_size} bytes")
+            yield picture
 
 
 def read_raw(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
