@@ -210,9 +210,14 @@ def _tuple(readers: Sequence[Reader]) -> Reader:
 def _mapping(read: Reader) -> Reader:
     def read_mapping(value: Any, place: str) -> dict[str, Any]:
         require(isinstance(value, Mapping), place, "an object", value)
-        return {key: read(item, joined(place, key)) for key, item in value.items()}
+        return {key: read(item, joined(place, _plain(key))) for key, item in value.items()}
 
     return read_mapping
+
+
+def _plain(key: str) -> str:
+    """A key that somebody wrote, as part of a place."""
+    return key if key.isprintable() and len(key) <= _LONGEST else shown(key)
 
 
 def printable(text: str) -> str:

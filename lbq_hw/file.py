@@ -102,12 +102,11 @@ def load(path: str | os.PathLike[str]) -> Network:
     """Read, verify and check the network in `path`."""
     path = FilePath(path)
     try:
-        with open(path, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise ValueError("not a plain file")
-            if found.st_size <= MAX_BYTES:
-                return loads(file.read(), source=str(path))
+        found = path.stat()  # before it is opened: a pipe would wait for somebody who writes
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("not a plain file")
+        if found.st_size <= MAX_BYTES:
+            return loads(path.read_bytes(), source=str(path))
     except FileNotFoundError:
         raise FileError(f"{path} does not exist: give the path of an .lbq file") from None
     except FileError:

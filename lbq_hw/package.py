@@ -28,11 +28,11 @@ from lbq_hw.compiler import Program, compile_network, program_of_tape
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import meaning
 from lbq_hw.decode import DecodeError, shown
-from lbq_hw.isa import regions
-from lbq_hw.isa import tape as tapes
+from lbq_hw.isa import contents, regions
 from lbq_hw.isa.door import Opening
 from lbq_hw.isa.tape import TapeError
-from lbq_hw.network import Network
+from lbq_hw.network import Network, NetworkError
+from lbq_hw.network.manifest import unique
 from lbq_hw.selftest import SelfTest
 
 FORMAT = "lbq-package"
@@ -165,6 +165,8 @@ def read(folder: str | os.PathLike[str]) -> Package:
         test = None if facts.selftest is None else selftest.load(folder / facts.selftest, network)
     except ValueError as error:
         raise PackageError(f"{error}: {_AGAIN}") from error
+    tape = _read_tape(folder, facts.tape, config)
+    _check_hardware(folder / MANIFEST, facts, config, tape)
     return Package(
         board=facts.board,
         config=config,
@@ -174,7 +176,7 @@ def read(folder: str | os.PathLike[str]) -> Package:
         baked=facts.baked,
         bitstream=None if facts.bitstream is None else folder / facts.bitstream,
         selftest=test,
-        tape=_read_tape(folder, facts.tape, config),
+        tape=tape,
         memory=facts.memory,
         folder=folder,
         rates=facts.rates,
@@ -287,7 +289,7 @@ def _read_tape(folder: Path, name: str | None, config: CoreConfig) -> bytes:
         if (folder / name).stat().st_size > 4 * regions.MEMORY_SLICES:
             raise TapeError(f"it has more than {4 * regions.MEMORY_SLICES} bytes")
         data = (folder / name).read_bytes()
-        tapes.check_ends(config, data)
+        contents.check(config, data)
     except TapeError as error:
         raise PackageError(f"{folder / name} is no tape of this core ({error}): {_AGAIN}") from None
     except OSError as error:
@@ -297,16 +299,45 @@ def _read_tape(folder: Path, name: str | None, config: CoreConfig) -> bytes:
     return data
 
 
-def _description(path: Path) -> _Description:
+def _check_hardware(path: Path, facts: _Description, config: CoreConfig, tape: bytes) -> None:
+    """Refuse an external memory or a door that is not of this core and its tape."""
+    if (memory := facts.memory) is not None:
+        if memory.tape_bytes != len(tape):
+            raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
+        if memory.described().data_bits != config.external:
+            raise _cannot_be(path, "memory.chip", memory.chip)
+    if (opening := facts.opening) is not None and (
+        opening.pixels.word != config.word or opening.pixels.end > config.plane_words
+    ):
+        raise PackageError(f"{path} has an opening that is not of its core: {_AGAIN}")
+
+
+def read_json(path: Path) -> Any:
+    """The JSON of a package; PackageError for what is none, or has a key twice."""
     try:
-        if path.stat().st_size > MAX_MANIFEST:
-            raise ValueError("too large")
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_MANIFEST:
+            raise ValueError("no small file")
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
     except FileNotFoundError:
-        raise PackageError(f"{path.parent} is no package: it has no {MANIFEST}") from None
+        raise PackageError(f"{path.parent} is no package: it has no {path.name}") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not JSON"
+        reason = "a key comes twice" if isinstance(error, NetworkError) else reason
         raise PackageError(f"{path} cannot be read ({reason}): {_AGAIN}") from error
+
+
+def check_line(path: Path, *, board: str, clock_hz: int, baud: int) -> None:
+    """Refuse a board, or a line to it, that cannot be."""
+    for key, value, most in (("clock_hz", clock_hz, MAX_CLOCK_HZ), ("baud", baud, MAX_BAUD)):
+        if not 1 <= value <= most:
+            raise _cannot_be(path, key, value)
+    if not _NAME.fullmatch(board):
+        raise _cannot_be(path, "board", board)
+
+
+def _description(path: Path) -> _Description:
+    facts = read_json(path)
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise PackageError(f"{path} does not describe a package: {_AGAIN}")
     version = facts.get("version")
@@ -319,20 +350,22 @@ def _description(path: Path) -> _Description:
         described: _Description = decode.reader(_Description)(facts, "package")
     except DecodeError as error:
         raise PackageError(f"{path}: {error}: {_AGAIN}") from None
-    for key, most in (("clock_hz", MAX_CLOCK_HZ), ("baud", MAX_BAUD)):
-        if not 1 <= getattr(described, key) <= most:
-            raise _cannot_be(path, key, getattr(described, key))
+    check_line(path, board=described.board, clock_hz=described.clock_hz, baud=described.baud)
     rates = described.rates
     if not all(1 <= rate <= MAX_BAUD for rate in rates) or len(rates) > MAX_RATES:
         raise _cannot_be(path, "rates", rates)
     if (memory := described.memory) is not None:
         try:
-            memory.described()
+            chip = memory.described()
         except (TypeError, ValueError) as error:
             raise _cannot_be(path, "memory.chip", memory.chip) from error
+        if chip.name != memory.chip:
+            raise _cannot_be(path, "memory.chip", memory.chip)
         if not 1 <= memory.tape_bytes <= memory.bytes:
             raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
-    for key in ("board", "model", "bitstream", "selftest", "tape"):
+        if memory.bytes != chip.size_bytes:
+            raise _cannot_be(path, "memory.bytes", memory.bytes)
+    for key in ("model", "bitstream", "selftest", "tape"):
         name = getattr(described, key)
         if name is not None and not _NAME.fullmatch(name):
             raise _cannot_be(path, key, name)
@@ -354,10 +387,10 @@ def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
 
 def _sha256(path: Path) -> str:
     try:
+        found = path.stat()  # before it is opened: a pipe would wait for somebody who writes
+        if not stat.S_ISREG(found.st_mode) or found.st_size > file.MAX_BYTES:
+            raise PackageError(f"{path} must be a file of at most {file.MAX_BYTES} bytes")
         with path.open("rb") as stream:
-            found = os.fstat(stream.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > file.MAX_BYTES:
-                raise PackageError(f"{path} must be a file of at most {file.MAX_BYTES} bytes")
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except FileNotFoundError:
         raise PackageError(f"{path} is missing: {_AGAIN}") from None

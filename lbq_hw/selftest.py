@@ -44,11 +44,11 @@ def load(path: Path, network: Network) -> SelfTest:
         found = safetensors.numpy.load(path.read_bytes())
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise ValueError(f"{path} is no self-test of this network") from error
-    count = len(found.get("images", ()))
+    count = found["images"].shape[:1] if "images" in found else ()
     wanted = {
-        "images": (np.dtype(np.uint8), (count, *input_shape(network))),
-        "logits": (np.dtype(np.int64), (count, network.classes)),
+        "images": (np.dtype(np.uint8), (*count, *input_shape(network))),
+        "logits": (np.dtype(np.int64), (*count, network.classes)),
     }
-    if not count or wanted != {name: (a.dtype, a.shape) for name, a in found.items()}:
+    if count == (0,) or wanted != {name: (a.dtype, a.shape) for name, a in found.items()}:
         raise ValueError(f"{path} is no self-test of this network")
     return SelfTest(**found)

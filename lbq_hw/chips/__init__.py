@@ -110,8 +110,9 @@ class Chip:
                 raise ValueError(f"{field.name} must be a positive integer, not {value!r}")
         if self.data_bits not in (16, 32):
             raise ValueError(f"data_bits must be 16 or 32, not {self.data_bits!r}")
-        if self.column_bits > 10:
-            raise ValueError(f"column_bits must be at most 10, not {self.column_bits!r}")
+        for name, most in (("column_bits", 10), ("row_bits", 16), ("bank_bits", 4)):
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} must be at most {most}, not {getattr(self, name)!r}")
         if self.hold >= self.access:
             raise ValueError(f"hold must be less than access ({self.access}), not {self.hold!r}")
         if self.delay_least > self.delay_most:

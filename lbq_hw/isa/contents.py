@@ -135,6 +135,13 @@ def written(config: CoreConfig, data: bytes) -> Contents:
     return contents
 
 
+def check(config: CoreConfig, data: bytes) -> None:
+    """TapeError for a tape that the core would refuse, whatever its input."""
+    tape.check_ends(config, data)
+    for _ in replay(data, Contents(config)):
+        pass
+
+
 def _range(values: Values, kind: str) -> range:
     return range(values[f"{kind}_first"], values[f"{kind}_last"] + 1)
 

@@ -27,6 +27,8 @@ CYCLES, NUMBER = 254, 255
 NUMBER_BITS = 8
 MOST_RESULTS = link.FRAME_WORDS - 2
 """Slices of a result, at most: one reply has all of them, with its cycles and its number."""
+MOST_QUEUED = 1 << 20
+"""Words of pixels that can wait, at most: more than a chip has memory for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,3 +49,5 @@ class Opening:
                 f"queue must be 0 or hold the {self.pixels.words} words of an input and one more, "
                 f"not {self.queue!r}"
             )
+        if self.queue > MOST_QUEUED:
+            raise ValueError(f"queue must be at most {MOST_QUEUED}, not {self.queue!r}")

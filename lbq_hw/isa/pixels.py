@@ -40,6 +40,14 @@ class PixelLayout:
         for name in ("channels", "height", "width", "bits", "frames", "row_words"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)!r}")
+        for name, least in (("kernel", 1), ("stride", 1), ("padding", 0)):
+            if min(getattr(self, name)) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+        for name in ("border", "base"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)!r}")
+        if self.bits > 8:
+            raise ValueError(f"bits must be at most 8, not {self.bits!r}")
         if self.word < 8 or self.word & (self.word - 1):
             raise ValueError(f"word must be a power of two from 8 on, not {self.word!r}")
         if self.pitch < self.taps * self.channels:
@@ -51,6 +59,17 @@ class PixelLayout:
             raise ValueError(
                 "border_value must have one level per channel, and none without a border, "
                 f"not {self.border_value!r}"
+            )
+        if not all(0 <= level < 1 << self.bits for level in self.border_value):
+            raise ValueError(
+                f"border_value must be 0 to {(1 << self.bits) - 1}, not {self.border_value!r}"
+            )
+        if min(self.outputs) < 1:
+            raise ValueError(f"kernel must be at most {self.padded}, not {self.kernel!r}")
+        if self.row_words * self.word < self.outputs[1] * self.pitch:
+            raise ValueError(
+                f"row_words must hold the {self.outputs[1] * self.pitch} bits of a row, not be "
+                f"{self.row_words!r}"
             )
 
     @property
@@ -76,6 +95,11 @@ class PixelLayout:
             for side, kernel, stride in zip(self.padded, self.kernel, self.stride, strict=True)
         )
         return rows, columns
+
+    @property
+    def end(self) -> int:
+        """The plane word behind the tensor."""
+        return self.base + self.frames * self.bits * self.outputs[0] * self.row_words
 
     @property
     def slice_bits(self) -> int:

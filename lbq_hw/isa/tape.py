@@ -162,7 +162,8 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
 
 
 def check_ends(config: CoreConfig, data: bytes) -> None:
-    """Refuse what has no HEAD of this core at its beginning, or no END where HEAD says.
+    """Refuse what has no HEAD of this core at its beginning, no END where HEAD says, or anything
+    but whole slices of zeros behind it.
 
     TapeError, without a look at what lies between.
     """
@@ -174,6 +175,8 @@ def check_ends(config: CoreConfig, data: bytes) -> None:
     end, last = 4 * item.payload[-1], TapeItem(address=END).encode()
     if end > len(data) or data[max(end - len(last), 0) : max(end - 4, 0)] != last[:-4]:
         raise TapeError(f"END must end at slice {item.payload[-1]}")
+    if len(data) % 4 or data.count(0, end) < len(data) - end:
+        raise TapeError(f"behind END, from slice {item.payload[-1]} on, all slices must be 0")
 
 
 def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:

@@ -20,8 +20,9 @@ from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.program import StreamProgram, Tensor
 from lbq_hw.streaming.records import StreamRegion
 
-HORIZON = 1 << 12
-"""Steps for which membranes of layers without a leak are proven, if no others are asked for."""
+HORIZON, MAX_HORIZON = 1 << 12, 1 << 16
+"""Steps for which membranes of layers without a leak are proven, if no others are asked for, and
+the most that may be."""
 _ONE = Window(kernel=(1, 1), stride=(1, 1))
 
 
@@ -79,6 +80,8 @@ def compile_stream(
     `horizon`: steps for which membranes that do not leak are proven to stay in their width; the
     core reports the first that leaves it. StreamCompileError for what the core cannot do.
     """
+    if not 1 <= horizon <= MAX_HORIZON:
+        raise StreamCompileError(f"horizon must be 1..{MAX_HORIZON}, not {horizon!r}")
     _refuse(network, lanes)
     pieces = {layer.name: list(_pieces(network, layer)) for layer in network.layers}
     planes = network.input.bits if config is None else config.input_planes

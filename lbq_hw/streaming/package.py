@@ -7,14 +7,14 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lbq_hw import decode, file
+from lbq_hw import decode, file, package
 from lbq_hw.network import Network
+from lbq_hw.package import PackageError
 from lbq_hw.streaming.compiler import compile_stream
 from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.program import StreamProgram
 
 MANIFEST, MODEL = "stream.json", "net.lbq"
-_KEYS = ("board", "clock_hz", "baud", "horizon", "config")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,35 +33,50 @@ class StreamPackage:
         return self.program.config
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Description:
+    """What `stream.json` holds."""
+
+    board: str
+    clock_hz: int
+    baud: int
+    horizon: int
+    config: StreamConfig
+
+
 def found(folder: Path) -> bool:
     """Whether a folder is the package of a streaming core."""
     return (folder / MANIFEST).is_file()
 
 
 def read(folder: str | Path) -> StreamPackage:
-    """ValueError if the folder is none, or its network is not for its core."""
+    """PackageError if the folder is none, or its network is not for its core."""
     folder = Path(folder)
+    path = folder / MANIFEST
     if not found(folder):
-        raise ValueError(f"{folder} has no {MANIFEST}: it is not the package of a streaming core")
+        raise PackageError(f"{folder} has no {MANIFEST}: it is not the package of a streaming core")
     try:
-        values = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{folder / MANIFEST} must be JSON: {error}") from None
-    decode.check_keys(values, str(folder / MANIFEST), list(_KEYS))
-    config = StreamConfig.from_dict(values["config"])
-    network = file.load(folder / MODEL)
-    program = compile_stream(
-        network,
-        lanes=config.lanes,
-        units=config.units,
-        horizon=values["horizon"],
-        config=config,
-    )
+        facts: _Description = decode.reader(_Description)(package.read_json(path), "stream")
+        package.check_line(path, board=facts.board, clock_hz=facts.clock_hz, baud=facts.baud)
+        network = file.load(folder / MODEL)
+        program = compile_stream(
+            network,
+            lanes=facts.config.lanes,
+            units=facts.config.units,
+            horizon=facts.horizon,
+            config=facts.config,
+        )
+    except PackageError:
+        raise
+    except file.FileError as error:
+        raise PackageError(str(error)) from error
+    except (ValueError, OverflowError) as error:
+        raise PackageError(f"{path}: {error}: build it again") from error
     return StreamPackage(
         folder=folder,
-        board=values["board"],
-        clock_hz=values["clock_hz"],
-        baud=values["baud"],
+        board=facts.board,
+        clock_hz=facts.clock_hz,
+        baud=facts.baud,
         network=network,
         program=program,
     )

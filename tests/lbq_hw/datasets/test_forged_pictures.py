@@ -126,8 +126,8 @@ def put(draw: random.Random, path: Path, grays: Grays, background: Background | 
 
 
 def folders(place: Path) -> set[str]:
-    found = os.scandir(place) if place.is_dir() else ()
-    return {one.name for one in found if one.is_dir() and one.name not in ("__MACOSX", ".git")}
+    found = set(os.listdir(place)) if place.is_dir() else set()
+    return {name for name in found - {"__MACOSX", ".git"} if os.path.isdir(place / name)}
 
 
 def assert_listed(dataset: Dataset, root: Path, shape: Shape, grays: Grays) -> None:
