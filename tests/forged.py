@@ -117,4 +117,4 @@ def assert_a_line(text: str, place: Path) -> None:
 def assert_both(ends: Counter[str], count: int) -> None:
     """Forgeries that all end alike would show little; `pytest -rP` prints the ends."""
     print(f"{count} forged inputs: {dict(ends)}")
-    assert min(ends["refused"], ends["accepted"]) > count // 20
+    assert min(ends["refused"], ends["accepted"]) >= count // 50

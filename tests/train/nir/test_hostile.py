@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ import nir
 import numpy as np
 import pytest
 
+from lbq_hw.network import Network
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy.agreement import DisagreementError
 from lbq_hw.train.export import integer_network
@@ -19,6 +21,7 @@ from lbq_hw.train.graph import GraphError
 from lbq_hw.train.nir import read
 from lbq_hw.train.nir.__main__ import main
 from lbq_hw.train.nir.read import NirError
+from tests.forged import assert_a_line, assert_both, bounded, counts
 
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=4)
 ROOT = "node/nodes"
@@ -72,10 +75,10 @@ def edges(file: h5py.File, change: Callable[[list], object]) -> None:
     put(file, "node/edges", np.array(found, dtype=h5py.string_dtype()))
 
 
-def imported(path: Path) -> None:
+def imported(path: Path) -> Network:
     told, reading = read.load(path, dt=1.0)
     model = read.module(told, reading, timesteps=3, static=True)
-    integer_network(model, SPEC, samples=np.zeros((1, 1, 8, 8), np.uint8), most_different=1)
+    return integer_network(model, SPEC, samples=np.zeros((1, 1, 8, 8), np.uint8), most_different=1)
 
 
 def test_the_graph_itself_is_imported(tmp_path: Path) -> None:
@@ -230,20 +233,49 @@ def forge(file: h5py.File, chance: random.Random) -> str:
     return f"{kind} {name}"
 
 
+def assert_weights(network: Network, path: Path) -> None:
+    """The integers of a network are the weights of its file, but for a scale per channel."""
+    mine = {one.weight.size: one.weight for layer in network.layers for one in layer.paths}
+    told: list[np.ndarray] = []
+    with h5py.File(path) as file:
+        file.visititems(lambda name, it: told.append(it[()]) if name.endswith("/weight") else None)
+    assert len(told) == 2
+    for weight in told:
+        rows = weight.reshape(len(weight), -1), mine[weight.size].reshape(len(weight), -1)
+        for row, integers in zip(*rows, strict=True):
+            assert np.corrcoef(row, integers)[0, 1] > 0.99
+
+
+def assert_said(error: Exception, path: Path) -> None:
+    """A line that names the file, or a line for each of the nodes that are wrong."""
+    if isinstance(error, NirError):
+        assert_a_line(str(error), path)
+    for line in str(error).split("\n"):
+        assert line.isprintable(), line
+
+
+@counts(200)
 @pytest.mark.filterwarnings("ignore")
-def test_two_hundred_forged_files_end_in_a_network_or_a_sentence(tmp_path: Path) -> None:
-    ends, whole = {"network": 0, "refused": 0}, written(tmp_path).read_bytes()
-    for seed in range(200):
+def test_a_forged_file_ends_in_a_network_of_its_weights_or_in_a_sentence(
+    count: int, tmp_path: Path
+) -> None:
+    ends: Counter[str] = Counter()
+    whole = written(tmp_path).read_bytes()
+    path = tmp_path / "forged.nir"
+    for seed in range(count):
         chance = random.Random(seed)
-        path = tmp_path / f"{seed}.nir"
         path.write_bytes(whole)
         with h5py.File(path, "r+") as file:
             told = [forge(file, chance) for _ in range(chance.randint(1, 3))]
         try:
-            imported(path)
-            ends["network"] += 1
-        except (NirError, GraphError, DisagreementError):
+            with bounded():
+                network = imported(path)
+        except (NirError, GraphError, DisagreementError) as error:
+            assert_said(error, path)
             ends["refused"] += 1
         except Exception as error:
             raise AssertionError(f"seed {seed}: {told}") from error
-    assert ends == {"network": 8, "refused": 192}
+        else:
+            assert_weights(network, path)
+            ends["accepted"] += 1
+    assert_both(ends, count)
