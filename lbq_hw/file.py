@@ -103,7 +103,7 @@ def load(path: str | os.PathLike[str]) -> Network:
     path = FilePath(path)
     try:
         found = path.stat()  # before it is opened: a pipe would wait for somebody who writes
-        if not stat.S_ISREG(found.st_mode):
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             raise ValueError("not a plain file")
         if found.st_size <= MAX_BYTES:
             return loads(path.read_bytes(), source=str(path))

@@ -306,9 +306,7 @@ def _check_hardware(path: Path, facts: _Description, config: CoreConfig, tape: b
             raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
         if memory.described().data_bits != config.external:
             raise _cannot_be(path, "memory.chip", memory.chip)
-    if (opening := facts.opening) is not None and (
-        opening.pixels.word != config.word or opening.pixels.end > config.plane_words
-    ):
+    if facts.opening is not None and not facts.opening.pixels.fits(config):
         raise PackageError(f"{path} has an opening that is not of its core: {_AGAIN}")
 
 

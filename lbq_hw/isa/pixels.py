@@ -6,6 +6,7 @@ from math import ceil, gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from lbq_hw.config import CoreConfig
 from lbq_hw.isa.record import SLICE
 
 
@@ -66,11 +67,6 @@ class PixelLayout:
             )
         if min(self.outputs) < 1:
             raise ValueError(f"kernel must be at most {self.padded}, not {self.kernel!r}")
-        if self.row_words * self.word < self.outputs[1] * self.pitch:
-            raise ValueError(
-                f"row_words must hold the {self.outputs[1] * self.pitch} bits of a row, not be "
-                f"{self.row_words!r}"
-            )
 
     @property
     def pixel_bits(self) -> int:
@@ -96,10 +92,12 @@ class PixelLayout:
         )
         return rows, columns
 
-    @property
-    def end(self) -> int:
-        """The plane word behind the tensor."""
-        return self.base + self.frames * self.bits * self.outputs[0] * self.row_words
+    def fits(self, config: CoreConfig) -> bool:
+        """Whether the tensor has room in the plane memory of a core, and a row in its words."""
+        rows, columns = self.outputs
+        end = self.base + self.frames * self.bits * rows * self.row_words
+        held = columns * self.pitch <= self.row_words * self.word
+        return held and self.word == config.word and end <= config.plane_words
 
     @property
     def slice_bits(self) -> int:

@@ -92,6 +92,7 @@ def test_keys_with_a_default_may_be_left_out_and_none_is_kept() -> None:
         ({"size": [1, 2]}, "drawing.size[1] must be a string, not 2"),
         ({"title": 3}, "drawing.title must be a string, not 3"),
         ({"marks": {"m": None}}, "drawing.marks.m must be a number, not None"),
+        ({"marks": {"\n": None}}, r"drawing.marks.'\n' must be a number, not None"),
         ({"marks": []}, "drawing.marks must be an object, not []"),
         ({"hidden": 0}, "drawing.hidden must be true or false, not 0"),
         ({"title": ["x" * 200]}, f"drawing.title must be a string, not ['{'x' * 98}..."),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +169,23 @@ def test_a_manifest_that_is_no_json_is_told(tmp_path: Path) -> None:
     manifest = tmp_path / "a" / "package.json"
     manifest.write_text("{", "utf-8")
     refused(tmp_path / "a", f"{manifest} cannot be read (not JSON): build it again")
+    manifest.write_text('{"baud": 1, "baud": 2}', "utf-8")
+    refused(tmp_path / "a", f"{manifest} cannot be read (a key comes twice): build it again")
+    manifest.unlink()
+    os.mkfifo(manifest)
+    refused(tmp_path / "a", f"{manifest} cannot be read (not JSON): build it again")
+
+
+def test_a_pipe_in_the_place_of_a_network_is_told(tmp_path: Path) -> None:
+    packed(tmp_path / "a")
+    model = tmp_path / "a" / "net.lbq"
+    model.unlink()
+    os.mkfifo(model)
+    refused(tmp_path / "a", f"{model} must be a file of at most {file.MAX_BYTES} bytes")
+    with pytest.raises(
+        file.FileError, match=r"cannot be read \(not a plain file\): "
+    ):
+        file.load(model)
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +269,8 @@ def test_a_package_describes_a_chip_of_ones_own(
         ({"chip": "DDR3"}, "memory.chip = 'DDR3'"),
         ({"bytes": 100, "tape_bytes": 101}, "memory.tape_bytes = 101"),
         ({"tape_bytes": 0}, "memory.tape_bytes = 0"),
+        ({"bytes": 1000}, "memory.bytes = 1000"),
+        ({"bytes": 32 << 20}, "memory.tape_bytes = 10"),
     ],
 )
 def test_a_memory_that_cannot_be_is_refused(
@@ -312,6 +332,8 @@ def test_a_tape_that_is_missing_altered_or_not_of_this_core_is_told(
         (b"\1" + program.tape[1:], "the item at byte 0 has a wrong CRC"),
         (TapeItem(address=tape.PASS).encode(), "HEAD must be the first item, and no other"),
         (TapeItem(address=tape.HEAD).encode(), "the tape is for another core"),
+        (program.tape + b"\1\0\0\0", f"behind END, from slice {slices} on, all slices must be 0"),
+        (tape.encode(program.config, []), "the tape ends before a pass that is marked last"),
         (tape.head(program.config, 0).encode(), "END must end at slice 0"),
         (tape.head(program.config, (1 << 32) - 1).encode(), "END must end at slice 4294967295"),
     ):

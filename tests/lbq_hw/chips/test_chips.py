@@ -52,6 +52,7 @@ def test_boards_have_the_memory_of_their_data_sheets() -> None:
         ({"rp": 20.5}, "rp must be a positive integer, not 20.5"),
         ({"data_bits": 8}, "data_bits must be 16 or 32, not 8"),
         ({"column_bits": 11}, "column_bits must be at most 10, not 11"),
+        ({"row_bits": 1 << 40}, f"row_bits must be at most 16, not {1 << 40}"),
         ({"hold": 5400}, "hold must be less than access (5400), not 5400"),
         (
             {"delay_least": 6000, "delay_most": 5999},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from dataclasses import replace
@@ -275,6 +276,31 @@ def test_a_file_that_is_no_picture_is_one_sentence(tmp_path: Path) -> None:
         f"{path} cannot be read as a picture (more than 8 bits per channel): give a PNG or JPEG "
         "file"
     )
+    path.unlink()
+    os.mkfifo(path)
+    assert refusal("images", tmp_path, split="test", shape=(1, 8, 8)) == (
+        f"{path} cannot be read as a picture (not a plain file): give a PNG or JPEG file"
+    )
+
+
+def test_a_picture_that_would_fill_the_memory_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    path = tmp_path / "a" / "x.png"
+    Image.new("1", (8_000, 8_000)).save(path)
+    assert refusal("images", tmp_path, split="test", shape=(1, 8, 8)) == (
+        f"{path} cannot be read as a picture (it has 64000000 pixels in {path.stat().st_size} "
+        "bytes): give a PNG or JPEG file"
+    )
+
+
+def test_a_class_whose_name_no_network_could_have_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a\nb").mkdir()
+    rule = "a class's name must be 1 to 200 printable characters, not"
+    assert refusal("images", tmp_path, split="test", shape=(1, 8, 8)) == (
+        rf"{tmp_path}: {rule} 'a\nb'"
+    )
+    path = saved(tmp_path / "a.npz", images=IMAGES, labels=LABELS, class_names=["a", "", "b"])
+    assert refusal("npz", path, split="test") == f"{path}: {rule} ''"
 
 
 def test_folders_without_pictures_are_one_sentence(tmp_path: Path) -> None:

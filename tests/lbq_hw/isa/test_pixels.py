@@ -26,6 +26,11 @@ def test_words_hold_the_pixels_without_gaps(name: str) -> None:
         ({"word": 12}, r"^word must be a power of two from 8 on, not 12$"),
         ({"kernel": (3, 3)}, r"^pitch must be at least 9, the channels of a field of view, not 1$"),
         ({"border": 1}, r"^border_value must have one level per channel, and none without"),
+        ({"stride": (1, 0)}, r"^stride must be at least 1, not \(1, 0\)$"),
+        ({"base": -1}, r"^base must be at least 0, not -1$"),
+        ({"bits": 9}, r"^bits must be at most 8, not 9$"),
+        ({"border": 1, "border_value": (256,)}, r"^border_value must be 0 to \d+, not \(256,\)$"),
+        ({"kernel": (99, 1), "pitch": 99}, r"^kernel must be at most \(.+\), not \(99, 1\)$"),
     ],
 )
 def test_a_layout_that_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
@@ -41,6 +46,7 @@ def test_a_layout_that_cannot_be_is_refused(changes: dict[str, object], message:
             {"queue": 2},
             r"^queue must be 0 or hold the 2 words of an input and one more, not 2$",
         ),
+        ({"queue": 1 << 21}, r"^queue must be at most 1048576, not 2097152$"),
     ],
 )
 def test_an_opening_that_cannot_be_is_refused(changes: dict[str, int], message: str) -> None:
