@@ -182,9 +182,7 @@ def test_a_pipe_in_the_place_of_a_network_is_told(tmp_path: Path) -> None:
     model.unlink()
     os.mkfifo(model)
     refused(tmp_path / "a", f"{model} must be a file of at most {file.MAX_BYTES} bytes")
-    with pytest.raises(
-        file.FileError, match=r"cannot be read \(not a plain file\): "
-    ):
+    with pytest.raises(file.FileError, match=r"cannot be read \(not a plain file\): "):
         file.load(model)
 
 
