@@ -24,11 +24,12 @@ from lbq_hw.file import load as load_network
 from lbq_hw.flow import commands
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
-from lbq_hw.tools.process import SilentError, call, finish
+from lbq_hw.tools.process import EndlessError, call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
 _PATIENCE = 180  # seconds; a placer that finds no place for a cell would try it for ever
+_ROUNDS = 100  # of a router: those that ended have made 65 at most
 _LARGE = 4096  # words of a memory whose zeros take long to read
 _LONG, _BLOCK = 1024, 256  # words that Yosys reads slowly at once, and those it reads quickly
 
@@ -209,8 +210,9 @@ def place(job: Job, work: Path) -> str:
             call(
                 need(family.placer.name), arguments,
                 folder=work, log=log, stopped=job.stopped, patience=_PATIENCE,
+                endless=lambda log: logs.rounds(log) > _ROUNDS,
             )  # fmt: skip
-        except SilentError:
+        except EndlessError:
             stuck.append(str(seed))
             continue
         timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
@@ -222,8 +224,8 @@ def place(job: Job, work: Path) -> str:
             path = "\n".join(f"  {line}" for line in _critical(timing))
     if not tried:
         raise FlowError(
-            f"{family.placer.name} finds no place for all cells with the seeds "
-            f"{', '.join(stuck)}: try another --seed or fewer --lanes"
+            f"{family.placer.name} finds no place for all cells, or no way for all wires, with the "
+            f"seeds {', '.join(stuck)}: try another --seed or fewer --lanes"
         )
     best = max(tried.values()) / 1e6
     raise FlowError(

@@ -18,6 +18,8 @@ _NO_ROOM = re.compile(
     r"Failed to expand region|no BELs remaining|Unable to find a placement location"
 )
 _COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # how nextpnr ends
+_ROUND = re.compile(rb"iter=(\d+) wires=")  # how its second router tells its rounds
+_TAIL = 1 << 12
 
 
 # Lines of a netlist that place and route does not look at: the tool's version, lines of the source,
@@ -131,6 +133,14 @@ def relevant_lines(log: str, *, limit: int = 12) -> list[str]:
         if _TELLING.search(line):
             return telling[index:][-limit:]
     return lines[-limit:]
+
+
+def rounds(log: Path) -> int:
+    """The rounds that a router has made so far, by the end of its log; 0 before the first."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL))
+        found = _ROUND.findall(file.read())
+    return int(found[-1]) if found else 0
 
 
 def explanation(log: str) -> str | None:

@@ -7,7 +7,7 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -23,8 +23,8 @@ class ToolError(RuntimeError):
     """A tool that failed: a sentence, then the lines of its log that tell why."""
 
 
-class SilentError(RuntimeError):
-    """A tool that was ended, since it worked on and on and printed nothing."""
+class EndlessError(RuntimeError):
+    """A tool that was ended, since it worked on and on."""
 
 
 class StoppedError(RuntimeError):
@@ -39,13 +39,14 @@ def call(
     log: Path,
     stopped: Event | None = None,
     patience: float | None = None,
+    endless: Callable[[Path], bool] = lambda _log: False,
 ) -> None:
     """Run a tool in `folder` and keep all that it prints in `log`.
 
     ToolError if it fails; OSError if that was for want of space; StoppedError soon after `stopped`
-    is set; SilentError if it prints nothing for `patience` seconds of its own computing, and for
-    `_MUCH` times of what it had computed before. Whatever ends the call early, an interrupt
-    included, ends the tool too.
+    is set; EndlessError if it prints nothing for `patience` seconds of its own computing, and for
+    `_MUCH` times of what it had computed before, or if its log is `endless`. Whatever ends the call
+    early, an interrupt included, ends the tool too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
@@ -59,7 +60,8 @@ def call(
             stderr=subprocess.STDOUT,
         )
         try:
-            code = _wait(process, stopped or Event(), _Silence(process.pid, log, patience))
+            silence = _Silence(process.pid, log, patience)
+            code = _wait(process, stopped or Event(), lambda: silence.too_long() or endless(log))
         finally:
             _end(process)
     if code:
@@ -132,12 +134,12 @@ class _Silence:
         return computed - self._spoke > max(self._patience, _MUCH * self._spoke)
 
 
-def _wait(process: subprocess.Popen[bytes], stopped: Event, silence: _Silence) -> int:
+def _wait(process: subprocess.Popen[bytes], stopped: Event, endless: Callable[[], bool]) -> int:
     while not stopped.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=_POLL_SECONDS)
-        if silence.too_long():
-            raise SilentError("it prints nothing")
+        if endless():
+            raise EndlessError("it makes no end")
     raise StoppedError("a step beside this one failed")
 
 

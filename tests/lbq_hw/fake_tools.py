@@ -16,7 +16,7 @@ import pytest
 _TOOL = (
     f"#!{sys.executable}\n"
     + """
-import json, os, sys
+import itertools, json, os, sys, time
 from pathlib import Path
 
 name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
@@ -40,6 +40,9 @@ elif name == "nextpnr-ecp5":
     fmax = json.loads(os.environ.get("FAKE_FMAX", "{}")).get(seed, 400.0)
     while not fmax:
         pass
+    for number in itertools.count(1) if fmax < 0 else ():
+        print(f"Info:     iter={number} wires=9 overused=1 overuse=1 archfail=NA", flush=True)
+        time.sleep(0.01)
     ends = [{"cell": "a_reg", "port": "Q"}, {"cell": "b_reg", "port": "D"}]
     path = {"type": "logic", "delay": 1e3 / fmax, "from": ends[0], "to": ends[1]}
     report = {
@@ -77,7 +80,10 @@ class Fakes:
         return [line.split()[0] for line in lines]
 
     def fmax(self, **by_seed: float) -> None:
-        """MHz that place and route reaches, by ``seed1`` and so on."""
+        """MHz that place and route reaches, by ``seed1`` and so on.
+
+        0: it finds no place, and says nothing; below 0: it finds no way for its wires.
+        """
         values = {name.removeprefix("seed"): value for name, value in by_seed.items()}
         self._monkeypatch.setenv("FAKE_FMAX", json.dumps(values))
 

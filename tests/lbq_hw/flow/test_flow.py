@@ -203,9 +203,18 @@ def test_a_seed_that_finds_no_place_is_left_for_the_next(
     with pytest.raises(FlowError) as error:
         build(tmp_path, seed=5, tries=2)
     assert str(error.value) == (
-        "nextpnr-ecp5 finds no place for all cells with the seeds 5, 6: try another --seed or "
-        "fewer --lanes"
+        "nextpnr-ecp5 finds no place for all cells, or no way for all wires, with the seeds 5, 6: "
+        "try another --seed or fewer --lanes"
     )
+
+
+def test_a_seed_whose_router_makes_no_end_is_left_for_the_next(
+    tmp_path: Path, fakes: Fakes
+) -> None:
+    fakes.fmax(seed1=-1, seed2=80.5)
+    build(tmp_path)
+    seeds = Job(Options(model=zoo.find("digits")), BOARD, tmp_path).json("seeds.json")
+    assert seeds == {"seed": 2, "seeds": {"2": 80.5e6}}
 
 
 def test_a_core_that_was_built_begins_with_the_seed_that_met_its_clock(
