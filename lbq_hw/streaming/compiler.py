@@ -1,70 +1,27 @@
-"""Network -> streaming program, with the smallest core that can execute it.
-
-Sum-pools become part of the window of their path: a pixel has the taps of every pooled pixel that
-it belongs to. Where the windows of a pool overlap, the path becomes one path per pixel of the pool.
-An identity whose weights are wider than the core's becomes one identity per limb.
-"""
+"""Network -> streaming program, with the smallest core that can execute it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from lbq_hw.network import INPUT, Layer, Network, Path, Window
+from lbq_hw.network import INPUT, Layer, Network
 from lbq_hw.network.bounds import prove
-from lbq_hw.numeric import Integers, plane_count, signed_width, weight_limit
+from lbq_hw.numeric import plane_count, signed_width
 from lbq_hw.streaming import records
 from lbq_hw.streaming.config import StreamConfig
+from lbq_hw.streaming.pieces import Piece, pieces_of
 from lbq_hw.streaming.program import StreamProgram, Tensor
 from lbq_hw.streaming.records import StreamRegion
 
 HORIZON, MAX_HORIZON = 1 << 12, 1 << 16
 """Steps for which membranes of layers without a leak are proven, if no others are asked for, and
 the most that may be."""
-_ONE = Window(kernel=(1, 1), stride=(1, 1))
 
 
 class StreamCompileError(ValueError):
     """A network that a streaming core cannot execute; one sentence."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Axis:
-    """A window along one axis: where it begins, its steps, the sources that count, and the kernel
-    element of each of its pixels (None: no tap).
-    """
-
-    init: int
-    step: int
-    low: int
-    high: int
-    taps: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Piece:
-    """A path as the core has it; `weight` is (out, in, kh, kw), or (C,) of an identity."""
-
-    source: str
-    weight: Integers
-    exponent: int
-    rows: _Axis
-    columns: _Axis
-
-    @property
-    def identity(self) -> bool:
-        return self.weight.ndim == 1
-
-    @property
-    def taps(self) -> list[tuple[int, int] | None]:
-        """The kernel element of each pixel of the window, row by row."""
-        return [
-            None if y is None or x is None else (y, x)
-            for y in self.rows.taps
-            for x in self.columns.taps
-        ]
 
 
 def compile_stream(
@@ -83,7 +40,7 @@ def compile_stream(
     if not 1 <= horizon <= MAX_HORIZON:
         raise StreamCompileError(f"horizon must be 1..{MAX_HORIZON}, not {horizon!r}")
     _refuse(network, lanes)
-    pieces = {layer.name: list(_pieces(network, layer)) for layer in network.layers}
+    pieces = {layer.name: list(pieces_of(network, layer)) for layer in network.layers}
     planes = network.input.bits if config is None else config.input_planes
     tensors = _tensors(network, lanes, planes)
     smallest, proven = _config(network, pieces, tensors, lanes, units, horizon)
@@ -124,59 +81,6 @@ def _refuse(network: Network, lanes: int) -> None:
             )
 
 
-def _pieces(network: Network, layer: Layer) -> Iterator[_Piece]:
-    for path in layer.paths:
-        for weight, exponent in _limbs(path, network.weight_bits):
-            for rows in _axes(network, path, 0):
-                for columns in _axes(network, path, 1):
-                    yield _Piece(
-                        source=path.source,
-                        weight=weight,
-                        exponent=exponent,
-                        rows=rows,
-                        columns=columns,
-                    )
-
-
-def _limbs(path: Path, bits: int) -> Iterator[tuple[Integers, int]]:
-    """Weights that fit the core, with their exponents."""
-    weight, exponent = path.weight.astype(np.int64), path.exponent
-    limit = weight_limit(bits)
-    while path.is_identity and np.abs(weight).max() > limit:
-        low = np.sign(weight) * (np.abs(weight) & limit)
-        yield low, exponent
-        weight, exponent = (weight - low) >> (bits - 1), exponent + bits - 1
-    yield weight, exponent
-
-
-def _axes(network: Network, path: Path, axis: int) -> list[_Axis]:
-    """One window, or one per pixel of a pool whose windows overlap."""
-    pool = path.pool or _ONE
-    size, pooled = (shape[1 + axis] for shape in _shapes(network, path))
-    kernel, stride, padding = (pair[axis] for pair in (path.kernel, path.stride, path.padding))
-    taps, hop, pad = pool.kernel[axis], pool.stride[axis], pool.padding[axis]
-    merged = [range(taps)] if hop >= taps else [range(i, i + 1) for i in range(taps)]
-    windows = [
-        _Axis(
-            init=offsets[0] - pad - padding * hop,
-            step=stride * hop,
-            low=max(0, offsets[0] - pad),
-            high=min(size, (pooled - 1) * hop - pad + offsets[-1] + 1) - 1,
-            taps=tuple(
-                i // hop if i % hop < len(offsets) else None
-                for i in range((kernel - 1) * hop + len(offsets))
-            ),
-        )
-        for offsets in merged
-    ]
-    return [window for window in windows if window.low <= window.high]
-
-
-def _shapes(network: Network, path: Path) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    source = network.source_shape(path)
-    return source, path.pooled_shape(source)
-
-
 def _tensors(network: Network, lanes: int, input_planes: int) -> dict[str, Tensor]:
     """Where levels lie; the input has as many words per pixel as the core has planes for it."""
     tensors: dict[str, Tensor] = {}
@@ -210,7 +114,7 @@ def _membrane_bits(network: Network, layer: Layer, horizon: int) -> tuple[int, b
 
 def _config(
     network: Network,
-    pieces: dict[str, list[_Piece]],
+    pieces: dict[str, list[Piece]],
     tensors: dict[str, Tensor],
     lanes: int,
     units: int,
@@ -285,7 +189,7 @@ def _config(
     return config, None if all(endless for _, endless in membranes) else horizon
 
 
-def _with_records(config: StreamConfig, pieces: dict[str, list[_Piece]]) -> StreamConfig:
+def _with_records(config: StreamConfig, pieces: dict[str, list[Piece]]) -> StreamConfig:
     """The same core with room for the records of these layers, whose size depends on it."""
     words = sum(
         records.words_of(records.layer_fields(config))
@@ -295,7 +199,7 @@ def _with_records(config: StreamConfig, pieces: dict[str, list[_Piece]]) -> Stre
     return replace(config, record_words=max(config.record_words, words))
 
 
-def _tile_rows(piece: _Piece) -> int:
+def _tile_rows(piece: Piece) -> int:
     """Weight rows of one tile."""
     if piece.identity:
         return 1
@@ -304,7 +208,7 @@ def _tile_rows(piece: _Piece) -> int:
 
 def _image(
     network: Network,
-    pieces: dict[str, list[_Piece]],
+    pieces: dict[str, list[Piece]],
     tensors: dict[str, Tensor],
     config: StreamConfig,
 ) -> tuple[dict[StreamRegion, list[int]], int]:
@@ -403,7 +307,7 @@ def _layer_values(
     return values
 
 
-def _path_values(piece: _Piece, tensors: dict[str, Tensor], c: StreamConfig) -> dict[str, int]:
+def _path_values(piece: Piece, tensors: dict[str, Tensor], c: StreamConfig) -> dict[str, int]:
     tensor = tensors[piece.source]
     rows, columns = piece.rows, piece.columns
     words = -(-tensor.shape[0] // c.lanes)
@@ -428,7 +332,7 @@ def _path_values(piece: _Piece, tensors: dict[str, Tensor], c: StreamConfig) -> 
     }
 
 
-def _taps(piece: _Piece, row: int) -> list[int]:
+def _taps(piece: Piece, row: int) -> list[int]:
     """Entries of the tap table: a valid bit below the weight row."""
     if piece.identity:
         return [0 if tap is None else row << 1 | 1 for tap in piece.taps]
@@ -439,7 +343,7 @@ def _taps(piece: _Piece, row: int) -> list[int]:
     ]
 
 
-def _weight_rows(piece: _Piece, tile: int, c: StreamConfig) -> list[int]:
+def _weight_rows(piece: Piece, tile: int, c: StreamConfig) -> list[int]:
     """One tile's rows: tap by tap, a row per channel of the source."""
     own = piece.weight[tile * c.lanes : (tile + 1) * c.lanes]
     rows = own[None] if piece.identity else own.transpose(2, 3, 1, 0).reshape(-1, len(own))
