@@ -126,13 +126,15 @@ class Bench(ends.Bench):
         handle.value = pack(signal.shape(), value)
 
     def _sampled(self, signal: Any) -> Any:
-        """The value of a signal; of one with members its bits, of which some may be undefined."""
+        """The value of a signal; of one with undefined bits, its bits."""
         plain = Value.cast(signal)
         if isinstance(plain, Const):
             return plain.value
         found = getattr(self.dut, self._names[id(plain)]).value
-        members = isinstance(signal.shape(), data.Layout)
-        return str(found) if members or (len(plain) > 1 and "X" in str(found)) else int(found)
+        if len(plain) > 1 and not found.is_resolvable:
+            return str(found)
+        shape = signal.shape()
+        return shape.from_bits(int(found)) if isinstance(shape, data.Layout) else int(found)
 
     def stalls(self, rate: float) -> Stall:
         """Spells of stalls that no other end has."""
@@ -157,9 +159,13 @@ class Bench(ends.Bench):
         """
         board, port = self.expect(name, expected), self.port(name)
 
-        def take(payload: str | int) -> None:
-            bits = payload if isinstance(payload, str) else f"{payload:b}"
-            board.put(message(name, port.payload.shape(), bits, view))
+        def take(payload: Any) -> None:
+            if isinstance(payload, str | int):
+                bits = payload if isinstance(payload, str) else f"{payload:b}"
+                payload = message(name, port.payload.shape(), bits, view)
+            else:
+                payload = view(payload)
+            board.put(payload)
 
         self.add(Monitor(port, None, stall, take))
         return board

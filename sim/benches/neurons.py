@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""NeuronArray against `lbq_hw.numeric`, for every kind of layer."""
+"""NeuronArray of every profile against `lbq_hw.numeric`, for every kind of layer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from cocotb.triggers import RisingEdge
 from lbq_hw.config import Profile
 from lbq_hw.core.neurons.compact_neurons import CompactNeurons
 from lbq_hw.core.neurons.neuron_array import NeuronArray
+from lbq_hw.core.neurons.partial_neurons import PartialNeurons
 from lbq_hw.sim.benches.harness import Bench, Settings, pack, unpack
 from lbq_hw.sim.benches.scoreboard import Scoreboard
-from lbq_hw.sim.models.neurons import LAYERS, build, random_layer, random_params, random_traffic
+from lbq_hw.sim.models.neurons import (
+    LAYERS,
+    Traffic,
+    build,
+    random_layer,
+    random_params,
+    random_traffic,
+)
 
 SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1},
@@ -21,7 +29,10 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"lanes": 4, "units": 1, "planes": 5, "decay_bits": 4},
     {"lanes": 4, "units": 4, "planes": 6, "decay_bits": 1},
     {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1, "profile": Profile.COMPACT},
+    {"lanes": 8, "units": 2, "planes": 3, "decay_bits": 1, "partial_words": 256},
 )
+PARTS = 3
+"""Passes into which the sums of an array with partial sums are cut."""
 
 
 def block(shape: int) -> NeuronArray:
@@ -61,14 +72,48 @@ async def levels_and_logits_of_random_sums(dut: Any, kind: str) -> None:
     layer = random_layer(bench.random, sizes, LAYERS[kind])
     shape = {name: sizes[name] for name in ("lanes", "units", "planes")}
     traffic = random_traffic(bench.random, layer, params, **shape, pixels=4 * bench.settings.length)
-    idle = bench.stalls(0.3)
-    bench.drive("i_sum", traffic.sums, stall=lambda: idle() or not dut.room.value)
-    dut.layer.value = pack(bench.block.layer.shape(), traffic.layer)
-    bench.drive("i_step", traffic.steps)
     if not isinstance(bench.block, CompactNeurons):
         bench.monitor("o_planes", traffic.planes)
     else:
         cocotb.start_soon(monitor_late(bench, bench.expect("o_planes", traffic.planes)))
     bench.monitor("o_logits", traffic.logits)
+    for info, sums in in_parts(bench, traffic):
+        await send(bench, info, sums, traffic.steps)
     await bench.finish(extra=60)
     assert not dut.busy.value
+
+
+def in_parts(bench: Bench, traffic: Traffic) -> list[tuple[dict[str, int], list[list[int]]]]:
+    """The layer and its sums; with partial sums, passes of a layer and the part that each adds."""
+    if not isinstance(bench.block, PartialNeurons):
+        return [(traffic.layer, traffic.sums)]
+    parts = [
+        [[bench.random.randrange(-300, 300) for _ in total] for total in traffic.sums]
+        for _ in range(PARTS - 1)
+    ]
+    rest = [
+        [total - sum(given) for total, *given in zip(*each, strict=True)]
+        for each in zip(traffic.sums, *parts, strict=True)
+    ]
+    kept = traffic.layer | {"updates": 1, "partial_out": 1}
+    infos = [kept, *[kept | {"partial_in": 1}] * (PARTS - 2), traffic.layer | {"partial_in": 1}]
+    return list(zip(infos, [*parts, rest], strict=True))
+
+
+async def send(bench: Bench, info: dict[str, int], sums: list, steps: list[dict]) -> None:
+    """One pass: begin it, give its sums and steps, and wait until all of it is done."""
+    dut, idle = bench.dut, bench.stalls(0.3)
+    dut.layer.value = pack(bench.block.layer.shape(), info)
+    if isinstance(bench.block, PartialNeurons):
+        dut.begin.value = 1
+        await bench.cycles(1)
+        dut.begin.value = 0
+    given = bench.drive("i_sum", sums, stall=lambda: idle() or not dut.room.value)
+    told = bench.drive("i_step", steps)
+    await bench.until(given)
+    await bench.until(told)
+    await bench.cycles(2)
+    while dut.busy.value:
+        await bench.cycles(1)
+    for end in (given, told):
+        bench.ends.remove(end)

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Walker against a walk of the same tables by products, `sim.models.walks`."""
+"""Walker of every profile against a walk of the same tables by products, `sim.models.walks`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ import cocotb
 from cocotb.triggers import RisingEdge
 
 from lbq_hw import isa
+from lbq_hw.config import Profile
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.sim.benches.harness import Bench, Settings, unpack
 from lbq_hw.sim.benches.scoreboard import Scoreboard
-from lbq_hw.sim.models.programs import SHAPES, Tables, draw_tables, slices, without_rest
+from lbq_hw.sim.models import programs
+from lbq_hw.sim.models.programs import SMALL, Tables, draw_tables, slices, without_rest
 from lbq_hw.sim.models.walks import walk
+
+SHAPES = (
+    *programs.SHAPES,
+    SMALL.with_(profile=Profile.COMPACT),
+    SMALL.with_(profile=Profile.SPREAD),
+    SMALL.with_external(partial_words=128 * SMALL.groups),
+)
 
 
 def block(shape: int) -> Walker:

@@ -9,15 +9,19 @@ from dataclasses import dataclass, field
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.walk.tables import Table
-from lbq_hw.isa import Error, regions
+from lbq_hw.isa import Error, regions, tape
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
 START, CLEAR = 1, 2
+MOST_ENTRIES = 1 << 10
+"""Of a memory, those among which requests are drawn: few enough to meet some of them again."""
 TABLES = {Region.LAYERS: Table.LAYERS, Region.PATHS: Table.PATHS,
           Region.SEGMENTS: Table.SEGMENTS, Region.RUNS: Table.RUNS}  # fmt: skip
 STEADY = ("id", "digest", "control", "status", "error", "error_at", "layer")
 """Registers that do not count."""
+PASSES = 321
+"""What a core with external memory tells of the passes that it has done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +51,8 @@ class HostModel:
     """What the port answers and passes on, step by step.
 
     `passed` has the messages for each memory, of which the values that are not enabled are left
-    out. `planes` and `logits` are what the memories hold, `layer` what the walker tells.
+    out. `planes` and `logits` are what the memories hold, `layer` what the walker tells; `memory`
+    has the slices of an external memory, which is calibrated.
     """
 
     config: CoreConfig
@@ -60,6 +65,7 @@ class HostModel:
     error_at: int = 0
     staged: list[int] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
+    memory: dict[int, int] = field(default_factory=dict)
     passed: dict[str, list[dict]] = field(
         default_factory=lambda: {"records": [], "weights": [], "params": [], "plane_write": []}
     )
@@ -105,6 +111,8 @@ class HostModel:
                 return self.planes[entry] >> SLICE * part & 0xFFFFFFFF
             case Region.LOGITS, entry, part:
                 return self.logits[entry] >> SLICE * part & 0xFFFFFFFF
+            case Region.MEMORY, entry, _:
+                return self.memory.get(entry, 0)
         self._fail(Error.ADDRESS, self.layer)
         return 0
 
@@ -112,8 +120,8 @@ class HostModel:
         status = self.busy | self.done << 1 | (self.error != Error.NONE) << 2
         values = {"id": regions.MAGIC, "digest": int(self.config.digest[:8], 16), "control": 0}
         values |= {"status": status, "error": self.error.value, "error_at": self.error_at}
-        values |= {"layer": self.layer}
-        return values[list(regions.REGISTERS)[address]]
+        values |= {"layer": self.layer, "memory": 1, "passes": PASSES}
+        return values[list(regions.registers(self.config))[address]]
 
     def _write(self, address: int, data: int) -> None:
         place = self._place(address, write=True)
@@ -121,11 +129,13 @@ class HostModel:
             return
         region, entry, part = place
         if region == Region.REGISTERS:
-            self._write_register(list(regions.REGISTERS)[entry], data)
+            self._write_register(list(regions.registers(self.config))[entry], data)
+        elif region == Region.MEMORY:
+            self.memory[entry] = data
+        elif region == Region.LOGITS or (self.config.external and region in tape.WRITTEN):
+            self._fail(Error.ADDRESS, self.layer)
         elif region == Region.WEIGHTS:
             self._pass_weights(entry, part, data)
-        elif region == Region.LOGITS:
-            self._fail(Error.ADDRESS, self.layer)
         elif region in TABLES:
             bits = max(table.bits(self.config) for table in Table)
             message = {"table": TABLES[region], "address": address % (1 << bits), "data": data}
@@ -202,16 +212,17 @@ def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[
 def _random_request(source: random.Random, config: CoreConfig) -> Iterator[Step]:
     slices, entries = regions.slices(config), regions.entries(config)
     region = source.choice(regions.reached(config))
-    entry = source.randrange(entries[region])
+    entry = source.randrange(min(entries[region], MOST_ENTRIES))
     kind = source.random()
     if kind < 0.1:  # the entry after the last one, or a region that does not exist
         absent = region << regions.SHIFT | entries[region] << (slices[region] - 1).bit_length()
         address = source.choice((absent, source.randrange(9, 16) << regions.SHIFT))
         yield source.choice((Read(address=address), Write(address=address, data=1)))
     elif region == Region.REGISTERS:
-        yield Read(address=regions.REGISTERS[source.choice(STEADY)].address)
+        steady = (*STEADY, "memory", "passes") if config.external else STEADY
+        yield Read(address=regions.registers(config)[source.choice(steady)].address)
         yield Write(address=regions.REGISTERS["layer"].address, data=source.getrandbits(32))
-    elif region in (Region.LOGITS, Region.PLANES) and kind < 0.6:
+    elif region in (Region.LOGITS, Region.PLANES, Region.MEMORY) and kind < 0.6:
         for part in range(slices[region]):
             yield Read(address=regions.address(config, region, entry, part))
     else:

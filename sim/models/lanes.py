@@ -1,8 +1,29 @@
+# amaranth: UnusedElaboratable=no
 """LaneArray as sums of Python's integers, and random events for it."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
+
+from lbq_hw.core.lanes.spread_lanes import PairLanes, TapeLanes
+
+
+class _Roomy:
+    """Makes the copies of ``room`` that neuron units would give."""
+
+    def elaborate(self: Any, platform: Any) -> Any:
+        m = super().elaborate(platform)  # pyright: ignore[reportAttributeAccessIssue]
+        m.d.comb += self.rooms.eq(self.room.replicate(len(self.rooms)))
+        return m
+
+
+class Tape(_Roomy, TapeLanes):
+    """Rows from a tape."""
+
+
+class Pairs(_Roomy, PairLanes):
+    """Pairs of them."""
 
 
 def golden(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
@@ -46,3 +67,24 @@ def random_events(source: random.Random, steps: int, *, lanes: int, rows: int) -
             }
             events.append(event)
     return events
+
+
+def in_pairs(source: random.Random, events: list[dict], rows: int) -> list[dict]:
+    """The same with an even and an odd row, of which one, both or none are added."""
+    found = []
+    for event in events:
+        rest = {name: value for name, value in event.items() if name != "row"}
+        halves = [source.randrange(rows // 2) for _ in range(2)]
+        found.append(rest | {"rows": halves, "adds": source.randrange(4)})
+    return found
+
+
+def golden_pairs(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
+    """Sums of steps: each event is two, one row behind the other, and the end comes last."""
+    single = []
+    for event in events:
+        even, odd = ({"row": 2 * half + i, "mask": event["mask"] * (event["adds"] >> i & 1)}
+                     for i, half in enumerate(event["rows"]))  # fmt: skip
+        first = {"clear": event["clear"], "double": event["double"], "end": 0}
+        single += [even | first, odd | {"clear": 0, "double": 0, "end": event["end"]}]
+    return golden(single, weights, acc_bits)

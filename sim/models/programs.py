@@ -110,8 +110,8 @@ class Draw:
                 "path_last": paths[-1],
                 "segment_first": segments[0],
                 "segment_last": segments[-1],
-                "partial_in": 0,
-                "partial_out": 0,
+                "partial_in": draw.randint(0, 1) if config.external else 0,
+                "partial_out": draw.randint(0, 1) if config.external else 0,
                 "reserved": 0,
             }
             | {rule.name: getattr(config, rule.ability) and draw.randint(0, 1) for rule in FLAGS},

@@ -54,7 +54,7 @@ class _Walker:
         for name, record in isa.TABLES.items():
             words = [*tables[name], *[0] * (getattr(config, name) - len(tables[name]))]
             self.tables[name] = [record.decode(config, word) for word in words]
-        self.logit = 0
+        self.logit = self.steps_done = 0
 
     def run(self) -> Walk:
         try:
@@ -74,7 +74,7 @@ class _Walker:
         if (
             isa.LAYER.violations(config, layer)
             or len(paths) > config.layer_paths
-            or (not layer["last"] and index == config.layers - 1)
+            or (not layer["last"] and index == config.layers - 1 and not config.external)
         ):
             raise Stopped(isa.Error.LAYER, index)
         if layer["param"] + layer["tiles_last"] >= config.param_tiles:
@@ -88,7 +88,7 @@ class _Walker:
         look = max(len(paths) * isa.PATH.slices(config) + 4, layer["planes_last"] + frames + 4)
         self.walk.setup += isa.LAYER.slices(config) + len(paths) + look + 18
         self.walk.layers.append(self.info(layer))
-        moves = 1
+        moves, self.steps_done = 1, 0
         for step in self.steps(layer):
             if step is None:
                 moves += 1
@@ -99,8 +99,10 @@ class _Walker:
 
     def info(self, layer: Values) -> Values:
         """The LayerInfo of a LAYER record."""
+        again = layer["static"] and not layer["partial_out"]
+        partial = ("partial_in", "partial_out") if self.config.external else ()
         return {
-            "updates": layer["time_last"] + 1 if layer["static"] else 1,
+            "updates": layer["time_last"] + 1 if again else 1,
             "readout": layer["readout"],
             "capacity": layer["capacity"],
             "decay": layer["decay"],
@@ -108,7 +110,9 @@ class _Walker:
             "stride": layer["out_plane"] % (1 << self.config.plane_address_bits),
             "planes": layer["planes_last"] + 1,
             "granules": (1 << layer["out_chunk"]) // self.config.granule,
-        } | {rule.name: layer[rule.name] for rule in FLAGS if getattr(self.config, rule.ability)}
+            **{rule.name: layer[rule.name] for rule in FLAGS if getattr(self.config, rule.ability)},
+            **{name: layer[name] for name in partial},
+        }
 
     def steps(self, layer: Values) -> Iterator[Values | None]:
         """Counters of every step; None for a position that does not exist and takes a move."""
@@ -150,7 +154,13 @@ class _Walker:
         addr += step["row"] * layer["out_row"]
         frames = layer["time_last"] if layer["static"] else 0
         last = addr + layer["planes_last"] * layer["out_plane"] + frames * layer["out_frame"]
-        if layer["readout"]:
+        room = config.partial_words // config.groups
+        if (layer["partial_in"] or layer["partial_out"]) and self.steps_done == room:
+            raise Stopped(isa.Error.PARTIAL, index)
+        self.steps_done += 1
+        if layer["partial_out"]:
+            pass  # it writes nothing
+        elif layer["readout"]:
             if self.logit >= config.logits:
                 raise Stopped(isa.Error.LOGIT, index)
             self.logit += config.lanes if step["last"] and step["last_t"] else 0

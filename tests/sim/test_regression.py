@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The benches under cocotb pass, each sees a wrong value, and what does not run is told."""
 
 from __future__ import annotations
@@ -5,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,10 @@ import pytest
 from lbq_hw import file
 from lbq_hw import golden as reference
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.config import Profile
+from lbq_hw.core import variants
+from lbq_hw.core.variants import host_port
+from lbq_hw.core.walk.walker import Walker
 from lbq_hw.cycles import predict
 from lbq_hw.sim import golden, regression, runner
 from lbq_hw.sim.benches import BENCHES
@@ -19,6 +25,7 @@ from lbq_hw.sim.benches.harness import Settings
 from lbq_hw.sim.benches.scoreboard import differences
 from lbq_hw.sim.command import main
 from lbq_hw.sim.drawn.networks import random_images, random_network
+from lbq_hw.sim.models.programs import SMALL
 from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert
@@ -58,6 +65,37 @@ def test_a_bench_of_every_shape_passes_with_more_traffic(
     for seed in range(10, 13):
         run = run_bench(bench, simulator=simulator, shape=shape, seed=seed, length=2).run
         assert run.failures == {}, f"seed {seed}"
+
+
+PROFILES = {
+    "compact": SMALL.with_(profile=Profile.COMPACT),
+    "standard": SMALL,
+    "spread": SMALL.with_(profile=Profile.SPREAD),
+    "external": SMALL.with_external(),
+    "pairs": SMALL.with_external(lanes=16, pairs=1, channels=48, logits=32),
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_block_of_a_profile_has_a_shape(profile: str) -> None:
+    """The variant that the profile's core has is among the blocks of its bench."""
+    config = PROFILES[profile]
+    walker: Any = Walker(config)
+    of_walk = {"layer": walker.o_layer_info.shape(), "step": walker.o_step.payload.shape()}
+    variants_of = {
+        "host_port": host_port(config),
+        "walker": type(walker._layers),
+        "planes": type(variants.plane_memory(config)),
+        "scanner": type(variants.scanner(config)),
+        "lanes": type(variants.lane_array(config)),
+        "neurons": type(variants.neuron_array(config, **of_walk)),
+        "writer": type(variants.writer(config, **of_walk)),
+    }
+    for bench, wanted in variants_of.items():
+        built: list[Any] = [regression.block(bench, shape) for shape in shapes(bench)]
+        inner = {"scanner": "scanner", "walker": "_layers"}.get(bench)
+        kinds = [type(getattr(each, inner) if inner else each) for each in built]
+        assert any(wanted in (kind, *kind.__bases__) for kind in kinds), bench
 
 
 def assert_sees_a_wrong_value(bench: str) -> None:

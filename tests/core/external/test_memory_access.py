@@ -7,11 +7,11 @@ import struct
 import zlib
 
 import pytest
-from core.external.slice_memory import SliceMemory
 from core.harness import Bench, ones
 
 from lbq_hw.core.external.memory_access import MemoryAccess
 from lbq_hw.isa import regions
+from lbq_hw.sim.models.slice_memory import SliceMemory
 
 FIRST, COUNT, LAST, CAPTURES = (
     regions.MEMORY_REGISTERS[name].address

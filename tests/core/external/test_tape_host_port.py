@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from amaranth.back import rtlil
-from core.external.slice_memory import SliceMemory
 from core.harness import Bench, ones
 from core.host.test_port import CLEAR, CONTROL, ERROR, ID, START, Requests
 
@@ -21,6 +20,7 @@ from lbq_hw.isa import Error, regions
 from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 from lbq_hw.sim.models.programs import SMALL
+from lbq_hw.sim.models.slice_memory import SliceMemory
 
 CORE = SMALL.with_external()
 MEMORY = Region.MEMORY << regions.SHIFT

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import Any
 
 import pytest
 from amaranth.back import verilog
@@ -13,8 +12,17 @@ from core.harness import Bench
 
 from lbq_hw.core.fabric.sharing import LANES, SPREAD_LANES
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes, TapeLanes
-from lbq_hw.sim.models.lanes import golden, packed, random_events, random_weights
+from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes
+from lbq_hw.sim.models.lanes import (
+    Pairs,
+    Tape,
+    golden,
+    golden_pairs,
+    in_pairs,
+    packed,
+    random_events,
+    random_weights,
+)
 from lbq_hw.sim.models.traffic import stalls
 from lbq_hw.sim.verilog import ports
 
@@ -75,23 +83,6 @@ def test_an_event_is_taken_every_cycle_and_sums_follow_three_cycles_later() -> N
     assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
 
 
-class Roomy:
-    """Makes the copies of ``room`` that neuron units would give."""
-
-    def elaborate(self: Any, platform):
-        m = super().elaborate(platform)
-        m.d.comb += self.rooms.eq(self.room.replicate(len(self.rooms)))
-        return m
-
-
-class Tape(Roomy, TapeLanes):
-    """Rows from a tape."""
-
-
-class Pairs(Roomy, PairLanes):
-    """Pairs of them."""
-
-
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
     source = random.Random(5)
@@ -123,27 +114,6 @@ def test_rows_written_whole_are_added_a_cycle_later(rate: float) -> None:
         assert sums.cycles == [cycle + 4 for cycle in ends]
         first, last = taken.cycles[0], sums.cycles[-1]
         assert [cycle for cycle, bit in enumerate(busy) if bit] == list(range(first + 1, last + 1))
-
-
-def in_pairs(source: random.Random, events: list[dict], rows: int) -> list[dict]:
-    """The same with an even and an odd row, of which one, both or none are added."""
-    found = []
-    for event in events:
-        rest = {name: value for name, value in event.items() if name != "row"}
-        halves = [source.randrange(rows // 2) for _ in range(2)]
-        found.append(rest | {"rows": halves, "adds": source.randrange(4)})
-    return found
-
-
-def golden_pairs(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
-    """Sums of steps: each event is two, one row behind the other, and the end comes last."""
-    single = []
-    for event in events:
-        even, odd = ({"row": 2 * half + i, "mask": event["mask"] * (event["adds"] >> i & 1)}
-                     for i, half in enumerate(event["rows"]))  # fmt: skip
-        first = {"clear": event["clear"], "double": event["double"], "end": 0}
-        single += [even | first, odd | {"clear": 0, "double": 0, "end": event["end"]}]
-    return golden(single, weights, acc_bits)
 
 
 @pytest.mark.parametrize("sizes", [(48, 8, 4), (16, 30, 2), (16, 2, 8)])
