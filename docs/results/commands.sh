@@ -51,6 +51,7 @@ python -m train --config cifar10-resnet20-t2-fast --set neuron.timesteps=1 --set
 python -m train --config cifar10-resnet20-t2-fast --set neuron.timesteps=1 --set train.epochs=50 --set train.lr=0.02 --set train.warmup_epochs=1.0 --set train.ema=0.999 --set train.init=runs/t2 --data $DATA/cifar10 --out runs/t1
 python -m train --config cifar10-resnet20-4bit --set train.init=cifar10-resnet20 --data $DATA/cifar10 --out runs/t2-4bit-sam
 python -m train --config cifar10-resnet20-t2-fast --set train.epochs=60 --set train.lr=0.01 --set train.warmup_epochs=1.0 --set train.ema=0.999 --set train.weight_bits=4 --set train.fuse=false --set train.init=runs/t2 --data $DATA/cifar10 --out runs/t2-4bit
+python -m train --config cifar10-resnet20-t2 --set train.epochs=60 --set train.batch=256 --set train.lr=0.01 --set train.warmup_epochs=2.0 --set train.ema=0.999 --set train.compile=reduce-overhead --set train.fuse=true --set train.init=cifar10-resnet20 --data $DATA/cifar10 --out runs/t2-60more
 python -m train --config cifar10-resnet20-t4 --set train.epochs=60 --set train.batch=256 --set train.lr=0.01 --set train.warmup_epochs=2.0 --set train.ema=0.999 --set train.compile=reduce-overhead --set train.fuse=true --set train.init=cifar10-resnet20 --data $DATA/cifar10 --out runs/t4
 python -m tools.results docs/results/runs --collect runs/cifar100-t2-sam
 python -m train.export runs/cifar100-t2-sam --out cifar100-t2-sam.lbq
@@ -190,6 +191,9 @@ python -m train.measure t2-4bit-sam.lbq --data $DATA/cifar10 --run runs/t2-4bit-
 python -m tools.results docs/results/runs --collect runs/t2-4bit
 python -m train.export runs/t2-4bit --out t2-4bit.lbq
 python -m train.measure t2-4bit.lbq --data $DATA/cifar10 --run runs/t2-4bit --compare-golden 50 --out docs/results/measured/t2-4bit.json
+python -m tools.results docs/results/runs --collect runs/t2-60more
+python -m train.export runs/t2-60more --out t2-60more.lbq
+python -m train.measure t2-60more.lbq --data $DATA/cifar10 --run runs/t2-60more --compare-golden 50 --out docs/results/measured/t2-60more.json
 python -m tools.results docs/results/runs --collect runs/t4
 python -m train.export runs/t4 --out t4.lbq
 python -m train.measure t4.lbq --data $DATA/cifar10 --run runs/t4 --compare-golden 50 --out docs/results/measured/t4.json
