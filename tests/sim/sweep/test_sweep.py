@@ -50,18 +50,6 @@ def test_a_shape_is_drawn_again_as_it_was(number: int) -> None:
     assert another.facts() != stand.facts()
 
 
-def test_two_workers_do_what_one_process_does() -> None:
-    alone = list(engine.results(abs, range(-5, 0), workers=1))
-    assert alone == [5, 4, 3, 2, 1]
-    assert sorted(engine.results(abs, range(-5, 0), workers=2)) == sorted(alone)
-
-
-def test_a_worker_with_other_sources_is_refused() -> None:
-    assert engine._same(engine.sources(), abs, -1) == 1
-    with pytest.raises(engine.VersionError, match="another version of the project"):
-        engine._same("0", abs, -1)
-
-
 def test_a_sweep_goes_on_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "out" / "results.jsonl"
     store = Store(path, SWEEP)
