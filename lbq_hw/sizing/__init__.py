@@ -136,12 +136,12 @@ def attempt(
     """As `size`, but a network that does not fit is answered with the reasons alone."""
     if memory == "external" and not board.sdram:
         return Refusal([f"{board.title} has no external memory that a core can read"])
-    ask = _Ask(network, board, lanes, weight_bits, target_hz, busy, memory)
+    ask = Ask(network, board, lanes, weight_bits, target_hz, busy, memory)
     return (_with_door(ask) if doors else None) or _sized(ask)
 
 
 @dataclass(frozen=True)
-class _Ask:
+class Ask:
     """What a core is sized for; None: free to choose. `door`: beside one, with a `queue` or not."""
 
     network: Network
@@ -204,7 +204,7 @@ class _Ask:
         return door.taken(self.network, patches, self.board, word=word, queue=self.queue)
 
 
-def _with_door(ask: _Ask) -> SizedCore | None:
+def _with_door(ask: Ask) -> SizedCore | None:
     """The core with its door, as most images pass through it; None if there is no room for one.
 
     Where pixels would wait for a run, they have a queue, unless a core with less memory beside it
@@ -232,7 +232,7 @@ def _with_door(ask: _Ask) -> SizedCore | None:
     return core
 
 
-def _sized(ask: _Ask) -> SizedCore | Refusal:
+def _sized(ask: Ask) -> SizedCore | Refusal:
     """On the chip, unless that is not wanted, or not possible where there is a memory."""
     if ask.memory == "external":
         return _on_tape(ask)
@@ -250,14 +250,14 @@ class Refusal:
     nearest: CoreConfig | None = None
 
 
-def _on_chip(ask: _Ask) -> SizedCore | Refusal:
+def _on_chip(ask: Ask) -> SizedCore | Refusal:
     """The core with all weights on the chip."""
     board = ask.board
     if hopeless := resources.hopeless(ask.network, board):
         return Refusal([hopeless])
     problems: list[str] = []
     candidates = sorted(
-        _candidates(ask, problems),
+        cores_on_chip(ask, problems),
         key=lambda candidate: (candidate[1], candidate[0].units, candidate[0].word),
     )
     found: list[SizedCore] = []
@@ -279,7 +279,7 @@ def _on_chip(ask: _Ask) -> SizedCore | Refusal:
     return Refusal(short, nearest[1])
 
 
-def _on_tape(ask: _Ask) -> SizedCore | Refusal:
+def _on_tape(ask: Ask) -> SizedCore | Refusal:
     """The core that reads its weights from the board's memory."""
     assert ask.board.chip is not None
     needed, have = (
@@ -340,7 +340,10 @@ def _refused(
     return FitError(head + "".join(f"\n- {reason}" for reason in (*reasons, *advice)))
 
 
-def _candidates(ask: _Ask, problems: list[str]) -> Iterator[tuple[CoreConfig, float]]:
+def cores_on_chip(ask: Ask, problems: list[str]) -> Iterator[tuple[CoreConfig, float]]:
+    """Every core with its weights on the chip that makes sense for the network, whether the board
+    has room for it or not, and its cycles per image.
+    """
     network, lanes, work = ask.network, ask.lanes, ask.busy.accumulations
     widest = max(layer.shape[0] for layer in network.layers)
     fixed = {} if ask.weight_bits is None else {"weight_bits": ask.weight_bits}
