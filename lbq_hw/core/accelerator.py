@@ -28,30 +28,30 @@ _BAKED = (*_TABLES, Region.WEIGHTS, Region.PARAMS)
 
 
 class Accelerator(wiring.Component):
-    """Executes a program of `lbq_hw.isa` on what lies in its memories.
+    """Executes the program of `lbq_hw.isa` that its memories hold.
 
     The host writes tables, weights, parameters and the input planes through ``port`` (see
     `HostPort`), starts, waits for ``busy`` to fall and reads the logits. Nothing hangs: an illegal
     program ends with an error code in a register.
 
     Stages: `Walker` (loops) -> `Scanner` (set bits) -> event FIFO -> `LaneArray` (sums) ->
-    `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Queues let those before the lanes run
-    ahead; behind the lanes nothing waits, for these hold their sums back until there is room.
-    Between two layers the walker waits until all is written. `variants` chooses the form of each
-    stage; `TapeAccelerator` is the core with external memory.
+    `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Queues let the stages before the lanes run
+    ahead. The stages behind the lanes never wait, because the lanes hold their sums back until the
+    neuron units can take them. Between two layers the walker waits until all levels are written.
+    `variants` chooses the class of each stage; `TapeAccelerator` is the core with external memory.
 
     Parameters
     ----------
     config : `CoreConfig`
     image : mapping of `regions.Region` to entries, or None
-        What tables, parameters and weights hold after configuration: one integer per entry, packed
-        as it lies in memory (a weight row with lane 0 lowest); entries left out are 0.
+        Contents of tables, parameters and weights after configuration: one integer per entry,
+        packed as in memory (a weight row with lane 0 lowest). Entries left out are 0.
 
     Members
     -------
     port : `HostPort` signature
     busy : bit
-        A program runs.
+        A program is running.
     """
 
     def __init__(self, config: CoreConfig, *, image: Mapping[Region, Sequence[int]] | None = None):
@@ -135,8 +135,8 @@ class Accelerator(wiring.Component):
         ]
 
     def _write_planes(self, m, host, writer, planes):
-        """The host writes planes only while nothing runs, so the two never meet. Whether it does is
-        known late.
+        """Merge the plane writes of host and writer. The host writes only while no program runs,
+        so ``busy`` chooses between the two: the host's ``valid`` comes late in its cycle.
         """
         registers = timing(self._config).plane_write
         valid = writer.o.valid | host.plane_write.valid
@@ -150,7 +150,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _logits(self, m, platform, host, neurons):
-        """Logits in the order in which they come, `units` per word."""
+        """Store logits in the order of their arrival, `units` per word."""
         c = self._config
         depth = c.logits // c.units
         m.submodules.logits = store = memory.Memory(
@@ -179,7 +179,7 @@ class Accelerator(wiring.Component):
         m.d.comb += [host.stray.eq(stray & host.busy), host.layer.eq(walker.o_layer)]
 
     def _run(self, m, host, walker, lanes, neurons, quiet):
-        """Layers follow each other until the last one is done."""
+        """Run one layer after the other; the program ends with the last."""
         connect(m, host.records, walker.i_record)
         connect(m, host.weights, lanes.weights)
         connect(m, host.params, neurons.params)
@@ -193,7 +193,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _count(self, m, host, scanner, lanes):
-        """What the host's counters count."""
+        """Connect the pulses that the host's counters count."""
         event = lanes.i_event
         taken = event.valid & event.ready
         working = event.payload.mask.any()
@@ -211,8 +211,9 @@ class Accelerator(wiring.Component):
 class TapeAccelerator(Accelerator):
     """As `Accelerator`, with its program on a tape in external memory.
 
-    `TapeRunner` reads the tape while the core runs, stores what it brings, and begins each pass of
-    a layer once that is complete. The host writes the tape, and the input planes.
+    `TapeRunner` reads the tape while the core runs, stores the records, weights and parameters in
+    it, and begins each pass of a layer once the pass has all of them. The host writes only the tape
+    and the input planes.
 
     Members
     -------
@@ -233,7 +234,7 @@ class TapeAccelerator(Accelerator):
         return {"memory": Out(TapePort(bits)), "host_memory": Out(HostMemoryPort())}
 
     def _run(self, m, host, walker, lanes, neurons, quiet):
-        """Passes begin when the tape allows them."""
+        """Run the passes; each begins when the tape allows it."""
         m.submodules.tape = tape = TapeRunner(self._config)
         drained = self._drained(m, quiet)
         connect(m, tape.i, wiring.flipped(self.memory.words))
@@ -269,9 +270,9 @@ class TapeAccelerator(Accelerator):
         ]
 
     def _drained(self, m, quiet):
-        """Whether all that follows the walker is idle, and its writes are stored. A write in its
-        second and third cycle is not seen by `quiet`. The last register is for the way from all
-        these blocks to the tape's.
+        """Whether all blocks behind the walker are idle and have stored their writes. `quiet` does
+        not include the second and third cycle of a write, so two registers wait for these. The last
+        register splits the long path from all these blocks to the tape runner.
         """
         drained, settled, was_quiet = Signal(), Signal(), Signal()
         m.d.sync += [was_quiet.eq(quiet), settled.eq(quiet & was_quiet)]
@@ -280,5 +281,5 @@ class TapeAccelerator(Accelerator):
 
 
 def accelerator(config: CoreConfig) -> type[Accelerator]:
-    """The kind of core that a config asks for."""
+    """The class of the core that a config describes."""
     return TapeAccelerator if config.external else Accelerator

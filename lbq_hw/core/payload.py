@@ -1,7 +1,7 @@
-"""What travels between the blocks of the core: a layout per stream, and one for what holds still.
+"""Layouts of the streams between the blocks of the core, and of the values that hold for a layer.
 
-Layouts take the sizes they depend on as keywords, so that a block can be built and tested for any
-mix of sizes; the accelerator takes them all from one `CoreConfig`.
+Layouts take their sizes as keywords, so that a block can be built and tested for any mix of sizes.
+The accelerator takes all sizes from one `CoreConfig`.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ __all__ = [
 
 
 class ScanKind(enum.Enum, shape=2):
-    """What a request asks of the scanner."""
+    """What the scanner does with a request."""
 
     CONV = 0  # each set bit is an event with its own weight row
     IDENTITY = 1  # the set bits of one word are the lanes of one event
-    END = 2  # nothing, but the end of the step
+    END = 2  # no bits: only ends the step
 
 
 class ScanRequest(data.StructLayout):
@@ -49,7 +49,8 @@ class ScanRequest(data.StructLayout):
     want : ``summary`` bits
         Words of the span to look at. IDENTITY: exactly one.
     lo, hi : unsigned
-        Bits of a word, both inclusive. IDENTITY: the bits of lane 0 and of the last valid lane.
+        Bit numbers in a word, both inclusive. IDENTITY: the bits of lane 0 and of the last valid
+        lane.
     lo_en, lo_at
         Bits below ``lo`` are dropped from the word ``lo_at`` of the span, if ``lo_en``.
     hi_en, hi_at
@@ -59,7 +60,7 @@ class ScanRequest(data.StructLayout):
         Bit b of word i of the span has the weight row ``row + i * word + b``, which wraps
         around: ``row`` may stand for a negative number. IDENTITY: the weight row is ``row``.
     exponent : unsigned
-        Power of two that the events weigh. Never rises within a step.
+        The events count ``2 ** exponent`` times. Never rises within a step.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Event(data.StructLayout):
     mask : ``lanes`` bits, or 1
         Lanes that add their weight.
     clear, double : bit
-        What happens to the accumulators first; never both.
+        The accumulators are cleared or doubled before the addition; never both.
     end : bit
         The sums are complete after this event.
     """
@@ -121,12 +122,14 @@ class Event(data.StructLayout):
 
 
 class PairEvent(Event):
-    """An `Event` whose weight is the sum of up to two.
+    """An `Event` that adds up to two weight rows, an even and an odd one.
 
     Members
     -------
-    rows, adds : two unsigned, two bits
-        Half the number of an even and of an odd weight row, rounded down; whether each is added.
+    rows : two unsigned
+        Numbers of the even and of the odd row, each divided by 2 and rounded down.
+    adds : two bits
+        Whether each of the two rows is added.
     """
 
     def _rows(self, row_bits):
@@ -149,8 +152,8 @@ class PlaneWrite(data.StructLayout):
     enable : one bit for each `granule` bits of the word
         Bits that are not enabled keep their value.
     first : bit
-        The word's flag forgets the past: it tells whether this write has a set bit. Without it,
-        the flag stays set where it was.
+        First write to the word in this pass over it: the word's flag is replaced by whether this
+        write has a set bit. Without ``first``, a set flag stays set.
     """
 
     def __init__(self, *, word: int, granule: int, address_bits: int):
@@ -165,7 +168,7 @@ class WriteInfo(data.StructLayout):
     Members
     -------
     addr : unsigned
-        Word of plane 0. Without a meaning for a readout, whose logits are stored as they come.
+        Word of plane 0. Has no meaning in a readout, whose logits are stored in order of arrival.
     place : unsigned
         Granule of the word where the chunk starts.
     first : bit
@@ -178,12 +181,12 @@ class WriteInfo(data.StructLayout):
 
 
 class LayerInfo(data.StructLayout):
-    """What the blocks behind the walker must know of a layer; it holds while the layer runs.
+    """The constants of a layer for the blocks behind the walker; stable while the layer runs.
 
     Members
     -------
     updates : unsigned
-        Timesteps that a sum is good for: 1, or all of them where the current is static.
+        Timesteps that one sum serves: 1, or all of them if the input current is static.
     readout : bit
         The membranes only accumulate and leave as logits after the last timestep.
     capacity : unsigned
@@ -193,14 +196,14 @@ class LayerInfo(data.StructLayout):
     shift : unsigned
         Left shift F of the sum.
     stride : unsigned
-        Words from a plane to the next. A static current has several frames for one step: the
-        planes of each follow those of the frame before at this stride too.
+        Words from one plane to the next. A static layer writes several frames per step; the planes
+        of consecutive frames have the same stride.
     planes : unsigned
         Planes to write.
     granules : unsigned
         Granules of a chunk, which is what a tile writes into one plane word.
     flags : bit each
-        Those of rules that the neurons of the layer follow, see `lbq_hw.network.neuron`.
+        The flag of each rule that the layer's neurons follow, see `lbq_hw.network.neuron`.
     """
 
     def __init__(
@@ -235,7 +238,7 @@ class LayerInfo(data.StructLayout):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The names of the flags of rules."""
+        """Names of the rules' flags."""
         return self._flags
 
 
@@ -244,9 +247,10 @@ class PassInfo(LayerInfo):
 
     Members
     -------
-    partial_in, partial_out : bit
-        The sums begin with those that the pass before has left; they are left for the next one, and
-        neither levels nor logits leave.
+    partial_in : bit
+        The sums start from the partial sums of the previous pass.
+    partial_out : bit
+        The sums are stored as partial sums for the next pass; there are no levels and no logits.
     """
 
     def _of_passes(self):
@@ -254,7 +258,7 @@ class PassInfo(LayerInfo):
 
 
 class StepInfo(data.StructLayout):
-    """What the neuron units must know of a step: one pixel, tile, pool position and timestep.
+    """What a step is, for the neuron units: one pixel, tile, pool position and timestep.
 
     Members
     -------
@@ -289,8 +293,8 @@ class LevelPlanes(data.StructLayout):
     planes : array of ``lanes`` bits each
         Bit planes, the least significant first; bit c is channel c of the tile.
     restart : bit
-        The first timestep: the planes go where ``write`` says. Without it they follow the ones
-        before at their stride.
+        The first timestep: the planes go where ``write`` says. Without it they follow the planes of
+        the previous timestep, at the same stride.
     write : `WriteInfo`
     """
 
@@ -299,8 +303,8 @@ class LevelPlanes(data.StructLayout):
 
 
 class LevelWrite(data.StructLayout):
-    """Where the levels of a tile go at one timestep, in a core that is not fast, whose planes
-    follow one by one.
+    """Where the levels of a tile go at one timestep, in a compact core, whose planes follow one per
+    cycle.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Checks of sizes that blocks are made with."""
+"""Checks of the size parameters of blocks."""
 
 __all__ = ["check_power", "check_size"]
 

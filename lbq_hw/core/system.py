@@ -29,15 +29,15 @@ class System(wiring.Component):
     Parameters
     ----------
     clock_hz : int
-        Of the domain sync.
+        Clock of the domain sync.
     baud : int
-        Of the line after a reset; within 2 % of what the clock can divide to.
+        Rate of the line after a reset; within 2 % of a rate that the clock can be divided to.
     image : entries by region, or None
-        What the memories hold after configuration; None: zeros.
+        Contents of the memories after configuration; None: zeros.
     chip : `Chip` or None
-        The external memory of a core that has one, and of no other.
+        The external memory, for a core that has one; None for any other core.
     opening : `Opening` or None
-        Of the door through which pixels come in; None: the host writes planes.
+        Describes the pixels that the host sends; None: the host writes planes instead.
 
     Members
     -------
@@ -46,7 +46,8 @@ class System(wiring.Component):
     tx : out
         To the host.
     busy : out
-        A program runs, or the external memory is not calibrated: not yet, or never.
+        A program is running, or the external memory is not calibrated (yet, or because calibration
+        failed).
     bus : `PinBus`, with external memory
     """
 

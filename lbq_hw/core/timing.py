@@ -1,6 +1,6 @@
-"""Latencies that differ between profiles: one table, from which the blocks take theirs.
+"""Latencies that differ between profiles, in one table that all blocks read.
 
-`lbq_hw.cycles` has numbers of its own, and a test compares the two.
+`lbq_hw.cycles` has its own copy of the numbers, and a test compares the two.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ __all__ = ["TAPE", "TIMINGS", "Timing", "timing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Cycles from a value at one block to what another makes of it; and numbers of registers that
-    are there for the way alone.
+    """Latencies from block to block in cycles, and counts of the registers that only split long
+    wires.
     """
 
     plane_read: int = 1
@@ -23,7 +23,7 @@ class Timing:
     flag_write: int = 2
     """Cycles from a write of a plane word to a summary read that sees its flag."""
     event: int = 8
-    """Cycles from a request to the first event that the scanner makes of it."""
+    """Cycles from a request to its first event at the scanner's output."""
     weight_read: int = 1
     """Cycles from an event to its weights."""
     record_read: int = 0
@@ -31,15 +31,15 @@ class Timing:
     slot_free: int = 0
     """Registers from the release of a step's slot to the walker that waits for it."""
     stray: int = 0
-    """Registers from an event whose weight row does not exist to those who stop."""
+    """Registers from the check for weight rows that do not exist to the blocks that stop then."""
     host_write: int = 0
     """Registers from the host's port to the memories that it writes."""
     host_ask: int = 0
-    """Registers from the host's port to the memories that it reads."""
+    """Registers on the read address, from the host's port to the memories."""
     host_answer: int = 0
-    """Registers from there back to the port."""
+    """Registers on the read data, from the memories back to the port."""
     reply: int = 0
-    """Registers from the state of a reply to its bytes."""
+    """Registers in `Link` from the state machine of a reply to its bytes."""
 
 
 TIMINGS = {
@@ -65,7 +65,7 @@ TAPE = replace(
     host_write=0,
     reply=1,
 )
-"""Of a spread core with external memory, whose host writes planes alone."""
+"""Latencies of a spread core with external memory, whose host writes only planes."""
 
 
 def timing(config: CoreConfig) -> Timing:

@@ -1,4 +1,4 @@
-"""The top of a board: clock, reset, the pins of the link, a light, and pins that are held."""
+"""The top level of a board: clock, reset, serial pins, an LED, and pins tied to fixed values."""
 
 from amaranth import Elaboratable, Module
 from amaranth.lib import io
@@ -14,19 +14,19 @@ __all__ = ["Top"]
 
 
 class Top(Elaboratable):
-    """A system with ports ``rx`` (asynchronous), ``tx`` and ``busy`` on a board's pins, and with
-    ``bus`` on those of its SDRAM, where there is one. ``busy`` is the LED's, if it has one.
-    The pins of the board's `hold` are driven to their values.
+    """Connects a system to a board's pins: ``rx`` (asynchronous) and ``tx`` to the serial line,
+    ``busy`` to an LED if the board has one, and ``bus`` to the SDRAM if there is one. The pins in
+    the board's `hold` are driven to their fixed values.
 
-    Its clock domain ``sync`` runs from the PLL once that is locked; `Fabric.start` has the reset
-    rule of the family. Without a setting the domain is the platform's own.
+    The clock domain ``sync`` starts when the PLL has locked; `Fabric.start` has the reset rule of
+    each family. Without a PLL setting, the platform makes the domain.
 
     Parameters
     ----------
     board : `Board`
     system : `wiring.Component`
     setting : `Setting` or None
-        Of the board's PLL.
+        Setting of the board's PLL.
     """
 
     def __init__(self, *, board: Board, system, setting: Setting | None):

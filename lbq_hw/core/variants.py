@@ -22,21 +22,21 @@ __all__ = ["host_port", "lane_array", "neuron_array", "plane_memory", "scanner",
 
 
 def host_port(config: CoreConfig) -> type[HostPort]:
-    """The kind of port that the host has to a core."""
+    """The class of the host port."""
     if config.external:
         return TapeHostPort
     return SpreadHostPort if config.spread else HostPort
 
 
 def plane_memory(config: CoreConfig) -> PlaneMemory:
-    """The memory of activations."""
+    """The activation memory."""
     kind = SpreadPlanes if config.spread else PlaneMemory
     c = config
     return kind(word=c.word, summary=c.summary, words=c.plane_words, granule=c.granule)
 
 
 def scanner(config: CoreConfig) -> Scanner:
-    """The scanner, which reads that memory."""
+    """The scanner, which reads the activation memory."""
     c, kind = config, Scanner
     if config.spread:
         kind = PairScanner if config.pairs else SpreadScanner
@@ -94,7 +94,7 @@ def neuron_array(
 
 
 def writer(config: CoreConfig, *, layer: LayerInfo, step: StepInfo) -> Writer:
-    """The writer of the planes that neurons of the same core collect."""
+    """The writer of the planes that the neuron units of this core produce."""
     kind = CompactWriter if config.profile is Profile.COMPACT else Writer
     return kind(
         lanes=config.lanes,

@@ -124,7 +124,7 @@ class WordFetch(wiring.Component):
     -------
     i : stream of `ScanRequest`
     o : stream of `Word`
-    word : the read port of the words, seen from the other side
+    word : the read port of the words, flipped
     """
 
     def __init__(self, *, request: ScanRequest, entry: Word, port: memory.ReadPort.Signature):

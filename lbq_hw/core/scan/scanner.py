@@ -58,7 +58,7 @@ class Scanner(wiring.Component):
     -------
     i_request : stream of `ScanRequest`
     o_event : stream of `Event`
-    word, summary : the read ports of `PlaneMemory`, seen from the other side
+    word, summary : the read ports of `PlaneMemory`, flipped
     word_read, span_empty : bit
         A plane word is read; a request is dropped since no word of its span has a flag. For
         counters.

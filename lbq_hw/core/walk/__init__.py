@@ -1,1 +1,1 @@
-"""The walker: a program's records become steps, and the steps' runs become scan requests."""
+"""The walker: turns a program's records into steps, and the runs of a step into scan requests."""

@@ -15,22 +15,22 @@ __all__ = ["FieldsOfView"]
 class FieldsOfView(wiring.Component):
     """Advances the field of view of one path after the other.
 
-    Timing. A path named in cycle c is ``done`` in cycle c + 2. Its next advance may be named in
-    cycle c + 3.
+    Timing. The field of view of a path that ``go`` selects in cycle c is ``done`` in cycle c + 2.
+    The same path may be selected again in cycle c + 3.
 
     Parameters
     ----------
     config : `CoreConfig`
     holds : bool
-        Whether ``moves`` and ``old`` of ``paths`` stay until cycle c + 2. Otherwise they are looked
-        at in cycle c + 1 alone, which takes registers.
+        Whether ``moves`` and ``old`` of ``paths`` are stable until cycle c + 2. Otherwise they are
+        valid only in cycle c + 1, and registers keep them.
 
     Members
     -------
     kind : in, `Advance`
-        Stable from the first path that is named until the last is done.
+        Stable from the first path that is selected until the last is done.
     go, path : in
-        Name a path by its number in the layer.
+        Select a path by its number in the layer.
     paths : `MovePort`
     """
 
@@ -62,7 +62,7 @@ class FieldsOfView(wiring.Component):
         frame_a, frame_b = Signal.like(old.frame), Signal.like(path.frame_words)
         tile_a, tile_b = Signal.like(old.tile), Signal.like(old.tile)
         pools = c.window > 1
-        # Without pool windows, each of them has one position.
+        # Without pool windows, every window has a single position.
         old_row0, old_col0 = (old.row0, old.col0) if pools else (old.row, old.col)
 
         def is_(*kinds):

@@ -1,4 +1,4 @@
-"""Reads and checks the LAYER record of the layer that runs, and derives facts from it."""
+"""Reads and checks the LAYER record of the current layer, and derives values from it."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, wiring
@@ -36,39 +36,40 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
 class LayerLoader(wiring.Component):
     """Reads a LAYER record, one slice per cycle, and refuses an illegal one.
 
-    Beyond `Record.violations` it refuses, as LAYER, one with more paths than `layer_paths`, or in
-    the last entry of its table and not marked `last`, or of neurons whose frames do not follow each
-    other as the planes do; and as PARAM one with parameters that do not exist.
+    It refuses whatever `Record.violations` names. The error is LAYER, too, for a record with more
+    paths than `layer_paths`, for the last entry of the table without the mark `last`, and for
+    neurons whose frames do not lie at the stride of the planes. It is PARAM for parameters beyond
+    the parameter memory.
 
-    Timing. With ``load`` from cycle c on and L slices, ``there`` is 1 in cycle ``c + L + 1``, and
-    ``ready`` from cycle ``c + L + planes_last + 3`` on, of a static layer ``time_last`` cycles
-    later, until the first cycle without ``load``. ``bad`` comes in cycle ``c + L + 2``; for frames
-    that do not follow each other, in cycle ``c + L + planes_last + 3``. All of this is later by
-    ``record_read`` of `Timing`.
+    Timing. A record has L slices, and ``load`` is 1 from cycle c on. Then ``there`` is 1 in cycle
+    ``c + L + 1``. ``ready`` is 1 from cycle ``c + L + planes_last + 3`` on (in a static layer
+    ``time_last`` cycles later) until the first cycle without ``load``. ``bad`` is 1 in cycle
+    ``c + L + 2``, or, for frames at a wrong stride, in cycle ``c + L + planes_last + 3``.
+    ``record_read`` of `Timing` is added to all of these.
 
     Members
     -------
-    table : read port of the LAYER table's slices, seen from the other side
+    table : read port of the LAYER table's slices, flipped
     number : in
-        The layer; stable while loading.
+        Number of the layer; stable while loading.
     load : in
-        Level: from a cycle in which neither ``ready`` nor ``bad`` is 1 until one of them is.
+        Level: rises while neither ``ready`` nor ``bad`` is 1, and stays until one of them is.
     there : out
-        One cycle, the first with ``layer``.
+        One cycle, the first in which ``layer`` is valid.
     layer : out
-        The record; stays until the next ``load``.
+        The record; stable until the next ``load``.
     info : out, `LayerInfo`
-        What of it the blocks behind the walker need; as long as ``layer``.
+        The fields that the blocks behind the walker need; stable as long as ``layer``.
     ready : out
-        The layer is legal, and the facts below are there, as long as ``layer`` is.
+        The layer is legal, and the outputs below are valid as long as ``layer``.
     bad, error : out
-        One cycle: the layer is illegal, and the `ErrorCode`.
+        One cycle: the layer is illegal, with its `ErrorCode`.
     readout : out
-        As in ``layer``.
+        The flag of ``layer``.
     paths_last : out
-        Number of its paths minus 1.
+        Number of the layer's paths minus 1.
     reach : out
-        Words from the first plane that a step writes to its last.
+        Distance in words from the first plane that a step writes to its last.
     """
 
     INFO = LayerInfo
@@ -153,11 +154,11 @@ class LayerLoader(wiring.Component):
         return m
 
     def _beyond_table(self):
-        """Whether the layer after this one would lie behind the table."""
+        """Whether the next layer would lie beyond the table."""
         return ~self.layer.last & (self.number == self._config.layers - 1)
 
     def _again(self, _m):
-        """Whether the current of a step holds for all timesteps."""
+        """Whether one sum serves all timesteps."""
         return self.layer.static
 
     def _inform(self, m):
@@ -201,9 +202,9 @@ class LayerLoader(wiring.Component):
 
 
 class PassLoader(LayerLoader):
-    """As `LayerLoader`, of passes that a tape brings: any entry of the table may follow the last.
+    """As `LayerLoader`, for the passes of a tape: entry 0 follows the last entry of the table.
 
-    A pass that leaves its sums has one update per step.
+    A pass that stores partial sums has one update per step.
     """
 
     INFO = PassInfo
@@ -219,5 +220,5 @@ class PassLoader(LayerLoader):
 
 
 def layer_loader(config: CoreConfig) -> type[LayerLoader]:
-    """The loader that a core needs."""
+    """The loader for a core."""
     return PassLoader if config.external else LayerLoader

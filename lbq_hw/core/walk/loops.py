@@ -1,4 +1,4 @@
-"""The loops of a layer: their counters, and which of them goes on after a step."""
+"""The loops of a layer: their counters, and which loop advances after a step."""
 
 from amaranth import Module, Signal, signed
 from amaranth.lib import data, enum, wiring
@@ -12,7 +12,7 @@ __all__ = ["Advance", "LoopState", "Loops"]
 
 
 class Advance(enum.Enum, shape=3):
-    """The loop that goes on; all loops inside it start anew. See `lbq_hw.isa`."""
+    """The loop that advances; all loops inside it restart. See `lbq_hw.isa`."""
 
     START = 0
     TIMESTEP = 1
@@ -25,7 +25,7 @@ class Advance(enum.Enum, shape=3):
 
 
 class LoopState(data.StructLayout):
-    """Where in its loops a step is.
+    """Position of a step in the loops.
 
     Members
     -------
@@ -33,7 +33,7 @@ class LoopState(data.StructLayout):
     first_t, last_t : bit
         The first timestep, and the last that has a step of its own.
     pool_first, pool_last : bit
-        The first and the last position of the max-pool window that exists.
+        The first and the last position of the max-pool window that lies inside the layer.
     """
 
     def __init__(self, config: CoreConfig):
@@ -51,25 +51,25 @@ class LoopState(data.StructLayout):
 class Loops(wiring.Component):
     """Counts through the loops of `lbq_hw.isa`: rows, columns, tiles, pool positions, timesteps.
 
-    Positions of a pool window above or left of all that exist are passed through, with ``here`` at
-    0; those below or right are left out.
+    Positions of a pool window above the layer's first row or left of its first column are visited
+    with ``here`` at 0. Positions below the last row or right of the last column are skipped.
 
-    Timing. After ``start`` or ``go`` in cycle c, ``kind`` and ``state.tile`` hold from cycle c + 1
-    on, ``here`` and the rest of ``state`` from c + 2, and ``following`` from c + 3, the first in
-    which the next ``go`` may come.
+    Timing. After ``start`` or ``go`` in cycle c, ``kind`` and ``state.tile`` are valid from cycle
+    c + 1 on, ``here`` and the rest of ``state`` from c + 2 on, and ``following`` from c + 3 on. The
+    next ``go`` may come in c + 3.
 
     Members
     -------
     layer : in
         The LAYER record; stable from ``start`` on.
     start : in
-        To the first position of the layer.
+        Go to the first position of the layer.
     go : in
-        To the next position.
+        Go to the next position.
     kind : out, `Advance`
-        The loop that went on.
+        The loop that advanced last.
     following : out, `Advance`
-        The loop that goes on next; END after the last position of the layer.
+        The loop that advances next; END after the last position of the layer.
     here : out
         There is a step at this position.
     state : out, `LoopState`
@@ -92,7 +92,8 @@ class Loops(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         layer, coordinate = self.layer, signed(self._config.coordinate_bits)
-        # `y0`, `x0`: the pool window's first row and column; `y`, `x`: those of `wy`, `wx`.
+        # `y0`, `x0`: first row and column of the pool window; `y`, `x`: row and column of the
+        # window's position `wy`, `wx`.
         at = Signal(
             data.StructLayout(
                 {
@@ -116,7 +117,7 @@ class Loops(wiring.Component):
         return m
 
     def _look(self, m, at):
-        """Where this is, and from that, a cycle later, which loop goes on."""
+        """Find where this position is, and a cycle later which loop advances next."""
         c, layer, state = self._config, self.layer, self.state
         y_in, x_in = Signal(), Signal()
         y_first, x_first = Signal(), Signal()
@@ -132,7 +133,7 @@ class Loops(wiring.Component):
             ]
         else:
             m.d.comb += [bit.eq(1) for bit in (y_in, x_in, y_last, x_last, y_first, x_first)]
-        # With one timestep nothing ever moves to the next.
+        # With one timestep the time loop never advances.
         several = c.timesteps > 1
         m.d.sync += state.last_t.eq((at.t == layer.time_last) | layer.static if several else 1)
         m.d.comb += [
@@ -157,7 +158,7 @@ class Loops(wiring.Component):
             m.d.sync += self.following.eq(Advance.END)
 
     def _start(self, m, at):
-        """To the layer's first position."""
+        """Go to the layer's first position."""
         layer = self.layer
         m.d.sync += [self.kind.eq(Advance.START), self.state.tile.eq(0)]
         m.d.sync += [at[name].eq(0) for name in ("row", "column", "wy", "wx", "t")]
@@ -165,7 +166,7 @@ class Loops(wiring.Component):
         m.d.sync += [at.x0.eq(layer.window_column_init), at.x.eq(layer.window_column_init)]
 
     def _go_on(self, m, at):
-        """The loop `following` goes on: counters of the loops inside it start anew."""
+        """Advance the loop `following`; the counters of the loops inside it restart."""
         layer, tile = self.layer, self.state.tile
         m.d.sync += [self.kind.eq(self.following), at.t.eq(0)]
         with m.Switch(self.following):

@@ -1,4 +1,4 @@
-"""Reads the PATH records of the layer that runs."""
+"""Reads the PATH records of the current layer."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import memory, wiring
@@ -19,15 +19,15 @@ __all__ = ["PathLoader"]
 class PathLoader(wiring.Component):
     """Reads the PATH records of a layer, one slice per cycle, and refuses an illegal one.
 
-    So the table is narrow, however wide a record is.
+    Reading slice by slice keeps the table's memory narrow, however wide a record is.
 
-    Timing. With ``start`` in cycle c, ``loading`` is 1 from c + 1 until the last record is there:
-    for ``paths * Q + 1`` cycles, where a PATH has Q slices. Path number n of the layer is on ``o``
-    in cycle ``c + (n + 1) * Q + 2``, and the last one stays until the next ``start``. An illegal
-    record ends the load at once, and ``bad`` comes in the cycle after it: so for the last record
-    of a layer, in the second cycle without ``loading``. With external memory, records come a cycle
-    later and ``loading`` is 1 for a cycle more, since a register takes each slice as it leaves the
-    memory.
+    Timing. A PATH record has Q slices. After ``start`` in cycle c, ``loading`` is 1 for
+    ``paths * Q + 1`` cycles, from c + 1 until the last record is complete. Path n of the layer is
+    on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last path stays there until the next
+    ``start``. An illegal record ends the load at once, and ``bad`` is 1 in the cycle after it; for
+    the last record of a layer this is the second cycle without ``loading``. With external memory,
+    records come a cycle later and ``loading`` is 1 for one cycle more, because a register follows
+    the memory.
 
     Parameters
     ----------
@@ -35,15 +35,15 @@ class PathLoader(wiring.Component):
 
     Members
     -------
-    table : read port of the PATH table's slices, seen from the other side
+    table : read port of the PATH table's slices, flipped
     start : in
     first, last : in
-        Records of the layer; stable while loading.
+        Numbers of the layer's first and last record; stable while loading.
     loading : out
     bad, bad_at : out
-        The record `bad_at` is illegal, and nothing after it was loaded; until the next start.
+        Record `bad_at` is illegal, and nothing after it was loaded; stable until the next start.
     o : `LoadPort`
-        Every record when it is complete; the illegal one, too.
+        Each record when it is complete, an illegal one included.
     """
 
     def __init__(self, config: CoreConfig):
@@ -69,14 +69,14 @@ class PathLoader(wiring.Component):
         parts, part_bits = isa.PATH.slices(c), Table.PATHS.part_bits(c)
         record, complete = self.o.record.as_value(), self.o.en
 
-        # A slice is asked for, then there, then in its place; with the last of them the record is.
+        # A slice is requested, arrives, and goes into its place; the last slice completes a record.
         asking, there = Signal(), Signal()
         part, part_there = Signal(range(parts)), Signal(range(parts))
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
         behind = timing(c).record_read
-        ways = [asking]  # what was asked for, until the table has it
+        ways = [asking]  # the request, until the table answers it
         for cycle in range(behind):
             ways.append(Signal(name=f"way_{cycle}"))
             m.d.sync += ways[-1].eq(ways[-2])

@@ -1,7 +1,7 @@
-"""The paths of the layer that runs: their fields, and where each of them looks.
+"""Storage for the paths of the current layer: their record fields and their fields of view.
 
-A core whose layers have one path holds it in registers; others hold theirs in memories. The choice
-is made by `path_store`; all other blocks see the same ports.
+A core whose layers have a single path keeps it in registers; other cores keep paths in memories.
+`path_store` chooses, and both forms have the same ports.
 """
 
 from amaranth import Cat, Const, Module, Signal, Value
@@ -26,11 +26,11 @@ from lbq_hw.core.walk.places import (
 __all__ = ["SLOTS", "FetchPort", "LoadPort", "ManyPaths", "MovePort", "OnePath", "path_store"]
 
 SLOTS = 2
-"""Steps whose path states are kept: one is read while the other is made."""
+"""Steps whose path states are stored: the state of one step is read while the next is computed."""
 
 
 class LoadPort(wiring.Signature):
-    """A PATH record that was read: it stays, with its number in the layer, until the next comes.
+    """A PATH record as it was read, with its number in the layer; stable until the next record.
 
     Members
     -------
@@ -51,16 +51,16 @@ class LoadPort(wiring.Signature):
 
 
 class MovePort(wiring.Signature):
-    """Fields of view to be moved, each from where it is to where it is next.
+    """Reads the field of view of a path, and writes the field of view of its next position.
 
     Members
     -------
     en, path
-        Name a path by its number in the layer, in cycle c.
+        Select a path by its number in the layer, in cycle c.
     moves, old
-        Its `MOVE_FIELDS`, and its `FieldOfView`, in cycle c + 1.
+        The path's `MOVE_FIELDS` and its current `FieldOfView`, in cycle c + 1.
     done, done_path, new
-        The new `FieldOfView` of a path.
+        The next `FieldOfView` of path ``done_path``.
     """
 
     def __init__(self, config: CoreConfig):
@@ -79,17 +79,17 @@ class MovePort(wiring.Signature):
 
 
 class FetchPort(wiring.Signature):
-    """Paths as the segments of a step ask for them.
+    """Reads a path for the segments of a step.
 
     Members
     -------
     en, slot, path
-        Ask for a path, in cycle c. Steps use the slots in turn.
+        Read a path, in cycle c. Steps use the slots in turn.
     fields, state
-        Its `SCAN_FIELDS`, and its `PathState` in that step, in cycle c + 1; until the next is asked
-        for or the step is released.
+        The path's `SCAN_FIELDS`, and its `PathState` in that step. Valid from cycle c + 1 until the
+        next read or the step's release.
     release
-        The step that was opened first needs its states no more.
+        The oldest open step no longer needs its path states.
     """
 
     def __init__(self, config: CoreConfig):
@@ -106,7 +106,7 @@ class FetchPort(wiring.Signature):
 
 
 def _freed(config: CoreConfig, release: Value) -> Value:
-    """Whether a slot counts as free in the cycle of its release already."""
+    """Whether a slot counts as free already in the cycle of its release."""
     return Const(0) if timing(config).slot_free else release
 
 
@@ -124,30 +124,30 @@ def _members(config: CoreConfig) -> dict[str, wiring.Member]:
 
 
 class OnePath(wiring.Component):
-    """Holds the only path of a layer: its fields where they were loaded, its states in registers.
+    """Holds the only path of a layer: its fields in the loader, its states in registers.
 
-    So what is read of it is there before it is asked for, and stays.
+    Reads take no time: the outputs are stable from the ``load`` or ``open`` on.
 
-    Timing. Fields are there with their ``load``. A field of view that is ``done`` in cycle c is
-    ``old`` from cycle c + 1 on. A step's state is there two cycles after its ``open``, or in the
-    cycle after the ``release`` of the step before if that is later, until its own ``release``.
+    Timing. Fields are valid with their ``load``. A field of view that is ``done`` in cycle c is
+    ``old`` from cycle c + 1 on. A step's state is valid from two cycles after its ``open``, or from
+    the cycle after the previous step's ``release`` if that is later, until its own ``release``.
 
     Members
     -------
-    load : `LoadPort`, seen from the other side
+    load : `LoadPort`, flipped
         Not while a step is open.
-    move : `MovePort`, seen from the other side
-        No path is ``done`` while not ``free``, nor in the two cycles after an ``open``.
+    move : `MovePort`, flipped
+        ``done`` must be 0 while ``free`` is 0, and in the two cycles after an ``open``.
     tile : in
         Number of the tile that a field of view moves to, in the cycle of ``done``.
     free : out
-        There is a slot for another step, if only from the next cycle on. Later by ``slot_free`` of
+        There is a slot for another step, in this cycle or the next; delayed by ``slot_free`` of
         `Timing`.
     open : in
-        The field of view is where the next step wants it: with ``done``, or later.
-    fetch : `FetchPort`, seen from the other side
-        Paths of a step can be asked for from the cycle after its ``open`` on, but not before the
-        cycle of the ``release`` of the step before. Its own ``release`` comes two cycles after its
+        A step begins with the field of view as it is now: in the cycle of ``done``, or later.
+    fetch : `FetchPort`, flipped
+        Paths of a step can be read from the cycle after its ``open`` on, but not before the cycle
+        of the previous step's ``release``. The step's own ``release`` comes two cycles after its
         ``open``, or later.
     only : out
         The `SCAN_FIELDS` of the layer's only path.
@@ -171,7 +171,7 @@ class OnePath(wiring.Component):
             m.d.sync += [move.old.eq(move.new), tile.eq(self.tile)]
 
         full = Signal()
-        pending = Signal()  # the next step is open, its state still that of the field of view
+        pending = Signal()  # the next step is open; its state is still the field of view itself
         take = pending & (~full | fetch.release)
         m.d.comb += self.free.eq(~(full & pending) | _freed(self._config, fetch.release))
         m.d.sync += [
@@ -189,16 +189,16 @@ class OnePath(wiring.Component):
 class ManyPaths(wiring.Component):
     """Holds the paths of a layer in memories: fields, fields of view, and states of two steps.
 
-    Timing. What is read is there in the cycle after it is asked for, and stays until the next read.
-    What is loaded, or ``done``, in cycle c can be asked for from cycle c + 1 on.
+    Timing. Read data are valid in the cycle after the read, until the next read. A record loaded,
+    or a field of view ``done``, in cycle c can be read from cycle c + 1 on.
 
     Members
     -------
     load, move, tile, free, open, fetch : as in `OnePath`
-        But a path may be ``done`` in any cycle, if the step that it belongs to has a slot: from the
-        first with ``free`` to that of ``open``.
+        But ``done`` may come in any cycle in which its step has a slot: from the first cycle with
+        ``free`` to the cycle of ``open``.
     only : out
-        Without a meaning.
+        Undefined.
     """
 
     holds = False
@@ -234,7 +234,7 @@ class ManyPaths(wiring.Component):
         attrs = small_memory(self._config, platform, depth, IN_BLOCK)
         write, read = self._memory(m, "states", fetch.state.shape(), slots=SLOTS, attrs=attrs)
         slot = Signal()
-        kept = Signal(range(SLOTS + 1))  # slots whose states are still to be read
+        kept = Signal(range(SLOTS + 1))  # slots that hold the states of an open step
         m.d.comb += [
             self.free.eq((kept < SLOTS) | _freed(self._config, fetch.release)),
             write.en.eq(move.done),
@@ -261,5 +261,5 @@ class ManyPaths(wiring.Component):
 
 
 def path_store(config: CoreConfig) -> type[OnePath] | type[ManyPaths]:
-    """The store that a core needs: for the only path of a layer, or for many."""
+    """The store for a core: for layers of a single path, or of several."""
     return ManyPaths if paths_ride(config) else OnePath

@@ -1,8 +1,8 @@
-"""Where fields of view and runs are: what passes from paths to segments, and on to requests.
+"""Layouts for the places of fields of view and runs, passed from paths to segments to requests.
 
-Of the only path of a layer the fields stay, so nobody needs to take them along. Where a layer may
-have several paths, they ride along: what is made of a path has a member ``path``. `path_of` and
-`carry` treat both cases alike.
+In a core whose layers have a single path, the path's fields are constant during a layer, and every
+block reads them from the path store. Where a layer may have several paths, each item carries the
+fields of its own path in a member ``path``. `path_of` and `carry` hide the difference.
 """
 
 from collections.abc import Iterable
@@ -36,14 +36,14 @@ __all__ = [
 
 
 class PathKind(NamedTuple):
-    """What the runs of a path are: values of `KIND_FIELDS` of its record."""
+    """The kind of a path's runs: the values of the record's `KIND_FIELDS`."""
 
     identity: Value
     lanes: Value
 
     @classmethod
     def of(cls, config: CoreConfig, path: data.View) -> "PathKind":
-        """Those of `path`, and constants where the core has one case."""
+        """The values of `path`; a constant where the core supports only one value."""
         return cls(
             identity=path.identity if config.identities else Const(0),
             lanes=path.lanes,
@@ -53,41 +53,41 @@ class PathKind(NamedTuple):
 KIND_FIELDS = PathKind._fields
 """The fields of a path that a run needs to the end."""
 RUN_FIELDS = ("row_low", "row_high", "column_low", "column_high", *KIND_FIELDS)
-"""Those that a run needs until it is clipped to its bounds."""
+"""The fields that a run needs until it is clipped to its bounds."""
 SCAN_FIELDS = ("run_first", "run_last", *RUN_FIELDS)
-"""Those that say which runs there are, too."""
+"""The fields above, and those that find a segment's runs."""
 MOVE_FIELDS = tuple(field.name for field in isa.PATH.fields if field.name not in SCAN_FIELDS)
-"""All others, which say how the field of view moves."""
+"""The other fields, which say how the field of view moves."""
 SEEN = ("row", "col", "frame", "tile")
-"""Where a field of view is in one step."""
+"""Members that locate a field of view in one step."""
 
 
 def offset_bits(config: CoreConfig) -> int:
-    """Bits of an offset in words that can tell that it has left the plane memory."""
+    """Bits of an offset in words, enough to show that it has left the plane memory."""
     return config.plane_address_bits + 2
 
 
 def further(offset, words):
-    """An offset in words plus some more, which stays beyond the plane memory once it is there."""
+    """An offset plus some words; the top bit is sticky: past the plane memory, it stays there."""
     return (offset + words)[: len(offset)] | (offset & (1 << (len(offset) - 1)))
 
 
 def paths_ride(config: CoreConfig) -> bool:
-    """Whether a layer may have several paths, so that their fields ride along."""
+    """Whether a layer may have several paths, so that items carry the fields of their path."""
     return config.layer_paths > 1
 
 
 def item_members(
     config: CoreConfig, members: dict[str, ShapeLike], names: Iterable[str]
 ) -> dict[str, ShapeLike]:
-    """Members of what is made of a path: these, and these fields of the path if they ride along."""
+    """Members of an item made from a path: the given ones, and the path's fields if it has them."""
     if not paths_ride(config):
         return members
     return members | {"path": records.layout(isa.PATH, config, names)}
 
 
 def path_of(item: data.View, only: data.View) -> data.View:
-    """Fields of the path of which an item was made: its own, or those of the layer's only path."""
+    """Fields of an item's path: carried by the item, or read from the layer's only path."""
     return item.path if "path" in item.shape().members else only
 
 
@@ -99,7 +99,7 @@ def carry(item: data.View, path: data.View) -> list:
 
 
 class FieldOfView(data.StructLayout):
-    """Where a path looks, and where it looked at the first position of the pool window.
+    """The field of view of a path, now and at the first position of the pool window.
 
     Members
     -------
@@ -116,7 +116,7 @@ class FieldOfView(data.StructLayout):
 
 
 class PathState(data.StructLayout):
-    """Where the field of view of one path is in one step, in the words of `lbq_hw.isa`.
+    """Place of the field of view of one path in one step, in the terms of `lbq_hw.isa`.
 
     Members
     -------
@@ -139,16 +139,16 @@ class PathState(data.StructLayout):
 
 
 class FetchedSegment(data.StructLayout):
-    """A segment of a step with what its runs need to know.
+    """A segment of a step, with all that its runs are computed from.
 
     Members
     -------
     end : bit
         The step has no more segments.
     none : bit, never without ``end``
-        Nor has it this one: nothing else has a meaning.
+        There is no segment, only the end of the step; all other members are undefined.
     base, weight, exponent : unsigned
-        Of the SEGMENT record.
+        As in the SEGMENT record.
     state : `PathState`
     path : `SCAN_FIELDS` of the PATH record, if `paths_ride`
     """
@@ -173,11 +173,11 @@ class PlacedRun(data.StructLayout):
     end : bit
         The step has no more runs.
     none : bit, never without ``end``
-        Nor has it this one: nothing else has a meaning.
+        There is no run, only the end of the step; all other members are undefined.
     base : unsigned
-        First word of the plane, of this timestep.
+        First word of the plane at this timestep.
     top, left, length_last
-        The run in its plane, as in `lbq_hw.isa`.
+        Place and length of the run in its plane, as in `lbq_hw.isa`.
     number : unsigned
         Number of the tile.
     weight : unsigned

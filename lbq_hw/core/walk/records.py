@@ -14,7 +14,7 @@ __all__ = ["illegal", "layout"]
 def layout(
     record: Record, config: CoreConfig, names: Iterable[str] | None = None
 ) -> data.StructLayout:
-    """Some fields of a record, in the given order; all of them as they are packed by default."""
+    """Layout of some fields of a record, in the given order; by default of the whole record."""
     slots = record.slots(config)
     return data.StructLayout(
         {

@@ -1,4 +1,4 @@
-"""Clips runs to what counts of their plane, and cuts them into scan requests."""
+"""Clips runs to the bounds of their plane, and cuts them into scan requests."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -24,20 +24,22 @@ __all__ = ["Requests"]
 class Requests(wiring.Component):
     """Turns placed runs into scan requests, one for each summary word that a run touches.
 
-    A run of which nothing counts has none. The end of a step goes with the last request of its last
-    run; where that has none, with an END.
+    A run is first clipped to the bounds of its path. A run of which nothing is left makes no
+    request. The end of a step goes with the last request of its last run; if this run makes no
+    request, an END request is made for it.
 
-    Timing. One request per cycle; a run that has none takes a cycle. The first request of a run is
-    offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same cycle.
+    Timing. One request per cycle; a run without requests takes one cycle. The first request of a
+    run is offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same
+    cycle.
 
-    Errors. Where a run reaches beyond the plane memory, ``outside`` rises and stays until
-    ``clear``; this run and all that follow are dropped, but the ends of steps are not.
+    Errors. If a run reaches beyond the plane memory, ``outside`` rises and stays until ``clear``.
+    This run and all later ones are dropped, but the ends of steps are not.
 
     Members
     -------
     i : stream of `PlacedRun`
     only : in
-        The `SCAN_FIELDS` of the layer's only path, where paths do not ride along; stable while the
+        The `SCAN_FIELDS` of the layer's only path, if items do not carry them; stable while the
         layer runs.
     o : stream of `ScanRequest`
     closed : out
@@ -76,7 +78,7 @@ class Requests(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         clipped, ranged, cut = (Signal(layout) for layout in self._stages())
-        # All of the last stage's run must be taken before anything moves.
+        # All requests of the last stage's run must be taken before the stages move on.
         move = self.i.ready
         m.d.comb += move.eq(~cut.valid | (self.o.ready & ~cut.goes_on))
         self._clip(m, move, clipped)
@@ -86,10 +88,10 @@ class Requests(wiring.Component):
         return m
 
     def _stages(self):
-        """What each stage holds: a run clipped, its range of spans, and what is left to cut."""
+        """Layout of each stage: the clipped run, its range of spans, and the part left to cut."""
         c, placed = self._config, self.i.payload
         row_bits = c.weight_address_bits
-        # An identity may look beyond the bounds of its path by the tiles before it.
+        # A run of an identity begins further right by the channels of the tiles before it.
         bit_bits = max(c.column_bits - 1, address_bits(c.channels)) + 1
         token = {"valid": 1, "end": 1, "none": 1, "exponent": c.exponent_bits}
         bits = {"lo": c.word_log2, "hi": c.word_log2}
@@ -118,10 +120,10 @@ class Requests(wiring.Component):
         m.d.sync += carry(stage, path_of(before, self.only))
 
     def _clip(self, m, move, clipped):
-        """Cut off what does not count of a run.
+        """Clip a run to its bounds.
 
-        The sums have all their bits, so that comparisons are right. A run that lies outside the
-        plane is dropped here, and one of which clipping leaves nothing in the next stage.
+        The sums keep all their bits, so that comparisons are right. A run that lies outside the
+        plane is dropped here; a run of which clipping leaves nothing, in the next stage.
         """
         c, placed = self._config, self.i.payload
         path, kind = path_of(placed, self.only), self._kind(placed)
@@ -159,7 +161,7 @@ class Requests(wiring.Component):
                 m.d.sync += [clipped.low.eq(lane_0), clipped.high.eq(lane_0)]
 
     def _range(self, m, move, clipped, ranged):
-        """Find the spans of a run: their number, and how far the first begins from its row."""
+        """Find the spans of a run: their number, and the offset of the first from its row."""
         c, kind = self._config, self._kind(clipped)
         address = max(len(self.i.payload.base), len(clipped.low) - c.word_log2) + 2
         empty, outside, none = Signal(), Signal(), Signal()
@@ -195,8 +197,8 @@ class Requests(wiring.Component):
     def _cut(self, m, move, ranged, cut):
         """Offer a run span by span.
 
-        `goes_on` tells that there is a run and `more` is not 0. It is a register, since a
-        comparison in the same cycle would delay all that depends on it.
+        `goes_on` tells that there is a run and `more` is not 0. It is a register, because a
+        comparison in the same cycle would be in the critical path.
         """
         kind = self._kind(ranged)
         ahead = (ranged.offset << self._config.word_log2)[: len(ranged.row)]
@@ -219,7 +221,7 @@ class Requests(wiring.Component):
             ]
 
     def _offer(self, m, cut):
-        """The request of the span that is next."""
+        """Make the request of the next span."""
         request, kind = self.o.payload, self._kind(cut)
         every = (1 << self._config.summary) - 1
         from_low = Mux(cut.fresh, every << cut.lo_at, every)

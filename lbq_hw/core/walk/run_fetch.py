@@ -22,19 +22,19 @@ __all__ = ["RunFetch", "SpreadRunFetch", "TapeRunFetch", "run_fetch"]
 
 
 class RunFetch(wiring.Component):
-    """Turns a segment into its placed runs; the end of a step goes with the last of them.
+    """Turns a segment into its placed runs; the end of a step goes with its last run.
 
-    Timing. One run per cycle; the first run of a segment is offered 2 cycles after it was
-    taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables all of the block.
+    Timing. One run per cycle; the first run of a segment is offered 2 cycles after the segment was
+    taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables the whole block.
 
-    Errors. An illegal RUN is dropped, together with all that follow; every step still has its end.
-    ``dropping`` says so until ``clear``.
+    Errors. An illegal RUN is dropped, together with all later ones; every step still has its end.
+    ``dropping`` is 1 from then until ``clear``.
 
     Members
     -------
     i : stream of `FetchedSegment`
     only : in, as in `Segments`
-    runs : read port of a RUN record, seen from the other side
+    runs : read port of a RUN record, flipped
     o : stream of `PlacedRun`
     stop, clear : in, as in `Segments`
     dropping : out
@@ -64,7 +64,7 @@ class RunFetch(wiring.Component):
         m = Module()
         c, run, move = self._config, self.runs.data, self.o.ready
         run_bits, placed = address_bits(c.runs), PlacedRun(c)
-        # The runs of a segment are asked for one by one, then there, and offered.
+        # Each run of a segment is requested, arrives a cycle later, and is offered.
         carried = ("base", "number", "exponent")
         members = {
             "valid": 1,
@@ -113,15 +113,15 @@ class RunFetch(wiring.Component):
         return m
 
     def _look_at(self, run, offered):
-        """What is kept of a run to look at, and whether it is illegal, once it is offered."""
+        """Returns what is stored with an offered run, and whether that run is illegal."""
         return offered.bad.eq(records.illegal(isa.RUN, self._config, run)), offered.bad
 
     def _find_last(self, m, last, asked, _given_path, asked_path):
-        """Whether no run follows the one that was asked for in its segment."""
+        """Whether the run that was requested is the last one of its segment."""
         m.d.comb += last.eq(~asked.valid | asked.none | (asked.run == asked_path.run_last))
 
     def _take(self, m, asked, path):
-        """The next segment, with the place of its field of view added."""
+        """Take the next segment, and add the place of its field of view."""
         given, state = self.i.payload, self.i.payload.state
         with m.If(self.i.ready):
             m.d.sync += [
@@ -138,7 +138,7 @@ class RunFetch(wiring.Component):
             m.d.sync += carry(asked, path)
 
     def _drop(self, m, illegal, index):
-        """The first illegal record is told, and ends all."""
+        """Report the first illegal record, and drop all runs from then on."""
         m.d.comb += [
             self.bad.eq(illegal & ~(self.dropping | self.stop)),
             self.bad_at.eq(index),
@@ -150,8 +150,8 @@ class RunFetch(wiring.Component):
 
 
 class SpreadRunFetch(RunFetch):
-    """As `RunFetch`, where weights fill the chip and runs may come from afar: a register takes a
-    run before it is looked at.
+    """As `RunFetch`, for cores whose weights fill the chip, so that the RUN table may be far away:
+    a register holds a run before its fields are used.
     """
 
     def _look_at(self, run, _offered):
@@ -160,8 +160,8 @@ class SpreadRunFetch(RunFetch):
 
 
 class TapeRunFetch(RunFetch):
-    """As `RunFetch`, for the many blocks of a core with external memory that wait for the last run:
-    a register has it, found while the run is asked for.
+    """As `RunFetch`, for a core with external memory, where many blocks wait for a segment's last
+    run: "last" is found while the run is requested, and comes from a register.
     """
 
     def _find_last(self, m, last, asked, given_path, asked_path):
@@ -178,7 +178,7 @@ class TapeRunFetch(RunFetch):
 
 
 def run_fetch(config: CoreConfig) -> type[RunFetch]:
-    """The block that a core needs."""
+    """The class of `RunFetch` for a core."""
     if config.external:
         return TapeRunFetch
     return SpreadRunFetch if config.spread else RunFetch

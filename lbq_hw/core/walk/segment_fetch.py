@@ -1,4 +1,4 @@
-"""Fetches the segments of every step, each with its path and where that is."""
+"""Fetches the segments of every step, each with its path and the place of its field of view."""
 
 from amaranth import Module, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -16,20 +16,20 @@ __all__ = ["SegmentFetch"]
 class SegmentFetch(wiring.Component):
     """Goes through the SEGMENT records of the layer once for every step that is open.
 
-    Timing. One segment per cycle. The first of a step is offered 3 cycles after that of
-    ``open`` if nothing is ahead of it. ``o.ready`` enables all of the block.
+    Timing. One segment per cycle. The first segment of a step is offered 3 cycles after ``open``,
+    if nothing is ahead of it. ``o.ready`` enables the whole block.
 
-    Errors. An illegal SEGMENT, one of a path that the layer does not have, or one whose exponent is
-    above that of the segment before it in the layer, is dropped, together with all that follow;
-    every step still has its end. ``dropping`` says so until ``clear``.
+    Errors. A SEGMENT is refused if it is illegal, if its path does not exist in the layer, or if
+    its exponent is larger than the previous segment's in the layer. It is dropped together with all
+    later segments; every step still has its end. ``dropping`` is 1 from then until ``clear``.
 
     Members
     -------
     begin, clear, open, segment_first, segment_last, paths_last : as in `Segments`
-    segments : read port of a SEGMENT record, seen from the other side
+    segments : read port of a SEGMENT record, flipped
     paths : `FetchPort`
     failed : in
-        An error was found, here or behind: steps have nothing but ends.
+        An error was found here or in a later stage: steps have no more segments, only ends.
     o : stream of `FetchedSegment`
     dropping : out
     bad, bad_at : out
@@ -61,7 +61,7 @@ class SegmentFetch(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c, out, segment = self._config, self.o.payload, self.segments.data
-        # A segment is asked for, then there and looked at, then offered with its path and state.
+        # A segment is requested, then arrives and is checked, then is offered with path and state.
         there = Signal(
             data.StructLayout(
                 {"valid": 1, "end": 1, "none": 1, "slot": 1, "index": address_bits(c.segments)}
@@ -85,7 +85,7 @@ class SegmentFetch(wiring.Component):
             self.paths.slot.eq(there.slot),
             self.paths.path.eq(segment.path),
             self.paths.release.eq(feed & offered.valid & offered.end),
-            # The segment before it in its step is the one that is offered.
+            # The previous segment of its step is at the output.
             rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
             illegal.eq(
                 records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last) | rising
@@ -111,11 +111,11 @@ class SegmentFetch(wiring.Component):
         return m
 
     def _ask(self, m, there):
-        """Ask for the layer's segments in turn, or for nothing but the step's end."""
+        """Request the layer's segments in turn, or only the step's end."""
         feed = self.o.ready
         at = Signal.like(self.segment_first)
         closing, issue, slot = Signal(), Signal(), Signal()
-        waiting = Signal(range(SLOTS + 1))  # steps whose end was not issued yet
+        waiting = Signal(range(SLOTS + 1))  # steps whose end has not been issued yet
         m.d.comb += [
             issue.eq(waiting != 0),
             closing.eq((at == self.segment_last) | self.failed),

@@ -14,41 +14,42 @@ __all__ = ["Segments"]
 
 
 class Segments(wiring.Component):
-    """Turns every step into its runs: those of each segment in turn, the last with ``end``.
+    """Turns every step into its runs, segment by segment; the step's last run has ``end``.
 
     Blocks: `SegmentFetch` -> `RunFetch`.
 
     Timing. One run per cycle while steps are open and ``o`` is ready. The first run of a step is
-    offered 5 cycles after that of ``open`` if nothing is ahead of it. ``o.ready`` enables all of
-    the block.
+    offered 5 cycles after ``open``, if nothing is ahead of it. ``o.ready`` enables the whole block.
 
-    Errors. A SEGMENT or RUN that is illegal is dropped together with all that follows, but every
-    step that was or will be opened has its end, as a run with ``none``; ``error`` tells the first
-    in program order, once all that is before it has been offered. A segment that `SegmentFetch`
-    refuses is illegal, too. ``stop`` drops in the same way.
+    Errors. A SEGMENT that `SegmentFetch` refuses or an illegal RUN is dropped together with all
+    later ones. Every open step, and every step opened later, still gets its end, as a run with
+    ``none``. ``error`` tells the first error in program order, once all earlier runs have been
+    offered. ``stop`` drops runs in the same way.
 
     Members
     -------
     i_record : stream of `RecordSlice`, always ready
     paths : `FetchPort`
-        Of a step that is open.
+        Reads the paths of an open step.
     only : in
-        The `SCAN_FIELDS` of the layer's only path, where paths do not ride along; stable while
-        steps are open.
+        The `SCAN_FIELDS` of the layer's only path, if items do not carry them; stable while steps
+        are open.
     segment_first, segment_last, paths_last : in
-        Of the layer, `paths_last` the number of its paths minus 1; stable while steps are open.
+        The layer's first and last SEGMENT record, and its number of paths minus 1; stable while
+        steps are open.
     begin : in
         A layer begins: no step is open.
     clear : in
         Forget errors.
     open : in
-        Another step begins; `SLOTS` of them can wait.
+        Another step begins; `SLOTS` steps can wait.
     stop : in
-        Level: drop everything but ends.
+        Level: drop all runs except the ends of steps.
     o : stream of `PlacedRun`
-    failed, error, error_at : out
-        Something was dropped in the cycle before or earlier; the error if it was one of this block,
-        and the record's index.
+    failed : out
+        A segment or run was dropped in an earlier cycle.
+    error, error_at : out
+        The error that this block found, and the index of its record.
     """
 
     def __init__(self, config: CoreConfig, *, segments=(), runs=()):
@@ -105,8 +106,8 @@ class Segments(wiring.Component):
         ]
         m.d.sync += self.failed.eq(segment_fetch.failed)
 
-        # A later stage holds what comes earlier in the program: its error is the one to keep. It is
-        # kept a cycle later, since whether a stage moves on is known late.
+        # A later stage holds an earlier part of the program, so its error has priority. The error
+        # is stored a cycle late, because whether a stage moves on is known late in its cycle.
         for stage, error in ((segment_fetch, ErrorCode.SEGMENT), (run_fetch, ErrorCode.RUN)):
             bad, bad_at = Signal(), Signal.like(stage.bad_at)
             m.d.sync += [bad.eq(stage.bad), bad_at.eq(stage.bad_at)]

@@ -1,4 +1,4 @@
-"""The StepInfo of every step: where it is in the loops, and where its levels go."""
+"""The StepInfo of every step: its place in the loops, and where its levels are written."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -31,26 +31,27 @@ def step_layout(config: CoreConfig) -> StepInfo:
 
 
 class StepInfos(wiring.Component):
-    """Follows the loops by additions to where a step writes, and queues the StepInfos.
+    """Computes the address that a step writes, by additions as the loops advance, and queues the
+    StepInfos.
 
-    Timing. ``beyond`` and what `push` takes are settled three cycles after ``start`` or ``go``.
-    The queue holds `STEPS_AHEAD`; a StepInfo is offered two cycles after its ``push`` if none is
-    before it.
+    Timing. ``beyond`` and the StepInfo to be pushed are valid three cycles after ``start`` or
+    ``go``. The queue holds `STEPS_AHEAD` StepInfos; each is offered two cycles after its ``push``
+    if the queue was empty.
 
     Members
     -------
     layer : in
         The LAYER record; stable from ``start`` on until the next one.
     readout, reach : in
-        Facts of the layer, as `LayerLoader` has them.
+        As in `LayerLoader`.
     clear : in
-        A program begins, and with it the logits.
+        A program begins: logits are counted from 0.
     start, go, following, state : in
-        As `Loops` has them.
+        As in `Loops`.
     beyond, error : out
-        The step would write beyond the plane memory, or the logits; an `ErrorCode`.
+        The step would write beyond the plane memory or the logits memory, with its `ErrorCode`.
     push : in
-        The StepInfo of this step is wanted; only with ``room``.
+        Queue the StepInfo of this step; only with ``room``.
     room : out
     o : stream of `StepInfo`
     """
@@ -119,7 +120,7 @@ class StepInfos(wiring.Component):
         return m
 
     def _settle(self, m, info):
-        """Where the step writes."""
+        """Compute where the step writes."""
         c, layer, readout = self._config, self.layer, self.readout
         row, frame = Signal(offset_bits(c)), Signal(offset_bits(c))
         bit = Signal(len(layer.out_pitch) + len(layer.columns_last))
@@ -152,7 +153,7 @@ class StepInfos(wiring.Component):
         self._refuse(m, outside | no_logit)
 
     def _refuse(self, m, beyond):
-        """Refuse a step that would write elsewhere."""
+        """Refuse a step that would write beyond its memory."""
         m.d.comb += self.beyond.eq(beyond)
         m.d.comb += self.error.eq(Mux(self.readout, ErrorCode.LOGIT, ErrorCode.PLANE))
 
@@ -160,7 +161,9 @@ class StepInfos(wiring.Component):
         return self.readout
 
     def _follow(self, m, row, frame, bit, logit_tile):
-        """First word of the row, words to its frame, bit of the pixel, tiles of logits so far."""
+        """Update the row's first word, the offset of its frame, the pixel's first bit, and the
+        number of logit tiles so far.
+        """
         layer, gives_logits = self.layer, self._gives_logits()
         with m.If(self.clear):
             m.d.sync += logit_tile.eq(0)
@@ -184,11 +187,11 @@ class StepInfos(wiring.Component):
 
 
 class PassSteps(StepInfos):
-    """As `StepInfos`, of passes with partial sums.
+    """As `StepInfos`, for passes with partial sums.
 
-    A pass that leaves its sums writes nothing, so that its steps are not refused for what they
-    would write. A step of a pass with partial sums is refused, as PARTIAL, if it is one more than
-    these have room for.
+    A pass that stores partial sums writes no levels, so its steps are never refused for their
+    addresses. In a pass with partial sums, the first step beyond the memory of partial sums is
+    refused as PARTIAL.
     """
 
     def _gives_logits(self):
@@ -210,5 +213,5 @@ class PassSteps(StepInfos):
 
 
 def step_infos(config: CoreConfig) -> type[StepInfos]:
-    """The block that a core needs."""
+    """The class of `StepInfos` for a core."""
     return PassSteps if config.external else StepInfos

@@ -14,7 +14,7 @@ __all__ = ["RecordSlice", "RecordTable", "SliceTable", "Table", "slice_stream"]
 
 
 class Table(enum.Enum, shape=2):
-    """The tables of the program: those of `isa.TABLES`."""
+    """The tables of the program, as in `isa.TABLES`."""
 
     LAYERS = 0
     PATHS = 1
@@ -23,7 +23,7 @@ class Table(enum.Enum, shape=2):
 
     @property
     def kind(self) -> str:
-        """Its name in `isa.TABLES` and in a `CoreConfig`."""
+        """The table's name in `isa.TABLES` and in a `CoreConfig`."""
         return self.name.lower()
 
     @property
@@ -31,7 +31,7 @@ class Table(enum.Enum, shape=2):
         return isa.TABLES[self.kind]
 
     def part_bits(self, config: CoreConfig) -> int:
-        """Bits of an address that tell the slice; those above tell the record."""
+        """Low bits of an address that select the slice; the upper bits select the record."""
         return (self.record.slices(config) - 1).bit_length()
 
     def bits(self, config: CoreConfig) -> int:
@@ -69,13 +69,13 @@ class SliceTable(wiring.Component):
     ----------
     config : `CoreConfig`
     layers, paths : iterable of int
-        Records after configuration; those left out are 0.
+        Records after configuration; records left out are 0.
 
     Members
     -------
     i_record : stream of `RecordSlice`, always ready
     layers, paths : read ports of a slice, addressed as in the host port
-        The layers win where both are enabled; both have the data of the last read.
+        ``layers`` wins if both are enabled. Both show the data of the last read.
     """
 
     def __init__(self, config: CoreConfig, *, layers=(), paths=()):
@@ -133,12 +133,12 @@ class RecordTable(wiring.Component):
     config : `CoreConfig`
     table : `Table`
     init : iterable of int
-        Records after configuration; those left out are 0.
+        Records after configuration; records left out are 0.
 
     Members
     -------
     i_record : stream of `RecordSlice`, always ready
-    read : read port of a record, as `records.layout` has it
+    read : read port of a record, with the layout `records.layout`
     """
 
     def __init__(self, config: CoreConfig, table: Table, init=()):
@@ -156,7 +156,7 @@ class RecordTable(wiring.Component):
         c, table, given = self._config, self._table, self.i_record.payload
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
-        # The address of a run is known late, too late for a memory of many LUTs.
+        # The address of a run comes late in its cycle, too late for a memory made of many LUTs.
         attrs = APART if table == Table.RUNS else small_memory(c, platform, depth)
         for part in range(table.record.slices(c)):
             low = SLICE * part

@@ -1,4 +1,4 @@
-"""Walks the program: layers, pixels, tiles, pool positions, timesteps, each by an addition."""
+"""Walks the program: layers, pixels, tiles, pool positions, timesteps, with additions only."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -29,37 +29,36 @@ class Walker(wiring.Component):
     `ManyPaths` hold the paths of the layer.
 
     Both streams follow the loops of `lbq_hw.isa`, with one END and one StepInfo per step. A
-    StepInfo is offered before the END of its step and need not be taken before it: `STEPS_AHEAD` of
-    them can wait, and only then the requests wait, too.
+    StepInfo is offered before the END of its step, and may be taken later: up to `STEPS_AHEAD`
+    StepInfos can wait before the requests have to wait, too.
 
-    Barrier. When all requests and StepInfos of a layer have been taken, ``layer_done`` rises
-    unless it was the last layer, and the walker waits for ``i_resume``, which says that everything
-    is written: the next layer may read it. ``o_done`` rises, and ``o_busy`` falls, when all of the
-    last layer has been taken.
+    Barrier. When all requests and StepInfos of a layer have been taken, ``layer_done`` rises, and
+    the walker waits for ``i_resume``, which says that all levels are written and the next layer may
+    read them. After the last layer, ``o_done`` rises and ``o_busy`` falls instead.
 
-    Timing. One request per cycle in the steady state, one cycle for a run that has none, and at
-    most one between two steps. Two steps are prepared ahead. Each takes ``paths + 2`` cycles, as
-    does a position of a pool window above or left of all that exist, while those below or right
-    cost nothing. So this is seen only where steps have fewer runs than that. The first request of a
-    layer is offered ``L + paths + 10 + max(paths * Q + 4, planes_last + 4)`` cycles after that of
-    ``i_start`` or ``i_resume``, where a LAYER has L slices and a PATH Q; of a static layer,
-    `planes_last` counts ``time_last`` more.
+    Timing. One request per cycle in the steady state. A run without requests takes one cycle, and
+    there is at most one idle cycle between two steps. Two steps are prepared ahead, each in
+    ``paths + 2`` cycles; this limits the rate only if steps have fewer runs than that. A position
+    of a pool window above the first row or left of the first column takes ``paths + 2`` cycles as
+    well; a position below the last row or right of the last column takes none. The first request of
+    a layer is offered ``L + paths + 10 + max(paths * Q + 4, planes_last + 4)`` cycles after
+    ``i_start`` or ``i_resume``, where a LAYER has L slices and a PATH has Q; in a static layer, add
+    ``time_last`` to ``planes_last``.
 
-    Errors. The walk stops at the first error in program order, which ``o_error`` and ``o_error_at``
-    tell when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,
-    PLANE and LOGIT with the number of the layer. The requests before it are emitted, and every
-    StepInfo that is offered gets its END, so that all blocks behind the walker drain; what they
-    write of a step that was cut short is meaningless, but in its place. Beyond
-    `Record.violations` it refuses what `LayerLoader` does, and a SEGMENT of a path that the layer
-    does not have or with a larger exponent than the SEGMENT before it in the layer.
+    Errors. The walk stops at the first error in program order. ``o_error`` and ``o_error_at`` tell
+    it when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,
+    PLANE and LOGIT with the number of the layer. All requests before the error are issued, and
+    every StepInfo that is offered gets its END, so that the blocks behind the walker drain. They
+    write undefined levels for a step that was cut short, but to the right addresses. A program is
+    refused for all that `Record.violations`, `LayerLoader` and `SegmentFetch` name.
 
-    ``i_stop`` ends the walk in the same way, without an error, also while it waits to be resumed.
+    ``i_stop`` ends the walk in the same way, without an error, even while it waits for
+    ``i_resume``.
 
     With external memory, LAYER records are passes, and entry 0 follows the last entry of the table.
-    Both loaders take a cycle more, so that requests begin up to two cycles later. A step
-    that waits for the slot of an earlier one is prepared a cycle later, too.
-    A pass that leaves its sums for the next writes nothing, so that its steps are not refused for
-    what they would write; one with more steps than there is room for partial sums is, as PARTIAL.
+    Both loaders take a cycle more, so that requests begin up to two cycles later. A step that waits
+    for the slot of an earlier step is prepared a cycle later, too. `PassSteps` says which steps of
+    passes are refused.
 
     Members
     -------
@@ -73,13 +72,13 @@ class Walker(wiring.Component):
     o_request : stream of `ScanRequest`
     o_step : stream of `StepInfo`
     o_layer_info : out, `LayerInfo`
-        Of the layer that runs or ran last. It holds from the first StepInfo of the layer to the
-        cycle of ``i_resume``, and after the last layer to that of the next ``i_start``; so until
-        everything of the layer is written.
+        Constants of the current or last layer. Stable from the layer's first StepInfo to the cycle
+        of ``i_resume``, and for the last layer to the next ``i_start``, so until all its levels are
+        written.
     o_busy, o_done, layer_done : out
         ``o_done`` stays until the next start.
     o_layer : out
-        Number of the layer that runs or ran last.
+        Number of the current or last layer.
     o_error, o_error_at : out
         An `ErrorCode` and where; stay until the next start.
     """
@@ -123,7 +122,7 @@ class Walker(wiring.Component):
         layers, paths, loops = self._layers, self._paths, self._loops
         infos, segments, requests = self._infos, self._segments, self._requests
         path = Signal.like(self._fields.path)
-        steps = Signal(range(4 * STEPS_AHEAD))  # opened, END not taken yet
+        steps = Signal(range(4 * STEPS_AHEAD))  # steps that are open: their END is not taken yet
         stopped, refused = Signal(), Signal()
         self._connect(m)
         m.d.comb += [
@@ -147,7 +146,7 @@ class Walker(wiring.Component):
                     m.d.sync += [self.o_layer.eq(0), self.o_error.eq(ErrorCode.NONE)]
                     m.next = "LOAD"
             with m.State("LOAD"):
-                # A start in vain, before a record is refused, does no harm.
+                # Starting is harmless even if a record is refused later.
                 m.d.comb += layers.load.eq(1)
                 m.d.comb += loops.start.eq(layers.ready & ~paths.loading)
                 with m.If(layers.bad):
@@ -159,7 +158,7 @@ class Walker(wiring.Component):
                     m.next = "MOVE"
             self._make_steps(m, path, fail)
             with m.State("REFUSE"):
-                # Steps opened before come first, and so do their errors.
+                # Steps that are already open come first, and so do their errors.
                 with m.If(segments.failed):
                     m.next = "DRAIN"
                 with m.Elif(steps == 0):
@@ -172,11 +171,11 @@ class Walker(wiring.Component):
         return m
 
     def _make_steps(self, m, path, fail):
-        """The fields of view of all paths move, one per cycle: then the next step is there."""
+        """Move the fields of view of all paths, one per cycle; then the next step is ready."""
         layers, loops, infos = self._layers, self._loops, self._infos
         segments, store = self._segments, self._store
         with m.State("MOVE"):
-            with m.If(self._paths.bad):  # the last path, which was looked at while the loops began
+            with m.If(self._paths.bad):  # the last path: it was checked while the loops started
                 fail(ErrorCode.PATH, self._paths.bad_at)
             with m.Elif(segments.failed):
                 m.next = "DRAIN"
@@ -199,7 +198,7 @@ class Walker(wiring.Component):
                     m.next = "DRAIN"
 
     def _end(self, m, refused):
-        """Nothing of the layer is left: tell its error, or that it is done, or go to the next."""
+        """The layer has drained: report its error, end the program, or go on to the next layer."""
         segments = self._segments
         with m.If(self._requests.outside):
             m.d.sync += self.o_error.eq(ErrorCode.PLANE)
@@ -218,7 +217,7 @@ class Walker(wiring.Component):
                 m.next = "LOAD"
 
     def _connect(self, m):
-        """What the blocks tell each other, whatever the state."""
+        """Connect the blocks where the state of the walk does not matter."""
         m.submodules.table = table = self._table
         m.submodules.layers = layers = self._layers
         m.submodules.paths = paths = self._paths
