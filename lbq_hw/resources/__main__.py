@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lbq_hw.boards import Board
 from lbq_hw.commands import ending
 from lbq_hw.commands.parser import Parser
-from lbq_hw.isa.door import Opening
-from lbq_hw.resources import add, compare, measured, of_door
+from lbq_hw.resources import add, compare, measured
+from lbq_hw.resources.door import cells_of_door
+from lbq_hw.resources.left_out import left_out, worst
 from lbq_hw.resources.model import small_of
 
 
@@ -28,11 +28,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="join finished builds to the measurements",
     )
+    parser.add_argument(
+        "--leave-out",
+        action="store_true",
+        help="estimate each build from the others alone: how far the model can be trusted",
+    )
+    args = parser.parse_args(argv)
     try:
-        for folder in parser.parse_args(argv).add:
-            add(folder, small=small_of, door=_of_door)
+        for folder in args.add:
+            add(folder, small=small_of, door=cells_of_door)
     except (OSError, ValueError) as error:
         return ending.refuse(error)
+    if args.leave_out:
+        _show_left_out()
+        return 0
     print("board          lanes     LUTs est. / seen  block RAMs   Fmax est. / seen, MHz")
     for row in compare(measured()):
         guess = row["estimate"]
@@ -45,9 +54,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _of_door(opening: Opening, board: Board) -> tuple[int, int]:
-    found = of_door(opening, board)
-    return found.luts, found.block_rams
+def _show_left_out() -> None:
+    found = left_out(measured())
+    print("board          lanes     LUTs est. / seen            Fmax est. / seen, MHz")
+    for one in found:
+        clock = "not measured, or the only one"
+        if one.fmax_error is not None:
+            clock = f"{one.fmax_mhz:6.1f} / {one.fmax_seen} {100 * one.fmax_error:+5.1f} %"
+        print(
+            f"{one.board:14} {one.lanes:5} {one.luts:10,} / {one.luts_seen:6,} "
+            f"{100 * one.luts_error:+5.1f} %   {clock}"
+        )
+    for name, errors in (
+        ("LUTs", [one.luts_error for one in found]),
+        ("Fmax", [one.fmax_error for one in found if one.fmax_error is not None]),
+    ):
+        mean, most, within = worst(errors)
+        print(
+            f"{name}: {len(errors)} builds, each left out in turn: mean error {100 * mean:.1f} %, "
+            f"largest {100 * most:.1f} %, {within} within 10 %"
+        )
 
 
 if __name__ == "__main__":

@@ -34,3 +34,9 @@ def of_door(opening: Opening, board: Board) -> Estimate:
         sprams=0,
         fmax_hz=0.0,
     )
+
+
+def cells_of_door(opening: Opening, board: Board) -> tuple[int, int]:
+    """LUTs and block RAMs of a door, about."""
+    found = of_door(opening, board)
+    return found.luts, found.block_rams

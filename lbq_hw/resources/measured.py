@@ -46,14 +46,13 @@ def met(config: CoreConfig, board: Board) -> Met | None:
     return None
 
 
-def add(
+def point(
     folder: Path,
     *,
     small: Callable[[dict[str, Any]], float],
     door: Callable[[Opening, Board], tuple[int, int]],
-) -> None:
-    """Join a finished build to the measurements; one of the same core and board is replaced, also
-    if its config is from before a field was there, which then has its default.
+) -> dict[str, Any]:
+    """A finished build as measured.json lists it.
 
     `small` gives the price of the memories that became logic, `door` the LUTs and block RAMs of a
     door, which are not the core's. ValueError for a board of one's own: the model could not find it
@@ -69,7 +68,7 @@ def add(
     luts = block_rams = 0
     if core["opening"] is not None:
         luts, block_rams = door(decode.reader(Opening)(core["opening"], "opening"), board)
-    point = {
+    found = {
         "board": core["board"],
         "config": core["config"],
         "luts": (used.get("LC") or used["LUT"]) - luts,
@@ -77,12 +76,26 @@ def add(
         "fmax_mhz": round(min(clock.fmax_hz for clock in clocks) / 1e6, 1),
     }
     if all(clock.fmax_hz >= clock.target_hz for clock in clocks):
-        point["clock_mhz"] = round(min(clock.target_hz for clock in clocks) / 1e6, 1)
-        point["seed"] = _read(folder / "seeds.json")["seed"]
-        point["netlist"] = logs.netlist_digest(folder / "netlist.json")
-    point["small"] = small(point)
-    known = [other for other in measured() if _built(other) != _built(point)]
-    known.append(point)
+        found["clock_mhz"] = round(min(clock.target_hz for clock in clocks) / 1e6, 1)
+        found["seed"] = _read(folder / "seeds.json")["seed"]
+        found["netlist"] = logs.netlist_digest(folder / "netlist.json")
+    found["small"] = small(found)
+    return found
+
+
+def add(
+    folder: Path,
+    *,
+    small: Callable[[dict[str, Any]], float],
+    door: Callable[[Opening, Board], tuple[int, int]],
+) -> None:
+    """Join a finished build to the measurements; one of the same core and board is replaced, also
+    if its config is from before a field was there, which then has its default. `small` and `door`
+    are those of `point`, which may raise ValueError.
+    """
+    new = point(folder, small=small, door=door)
+    known = [other for other in measured() if _built(other) != _built(new)]
+    known.append(new)
     known.sort(key=lambda other: (other["board"], other["config"]["lanes"], other["luts"]))
     text = json.dumps({"builds": known}, indent=1, sort_keys=True) + "\n"
     MEASURED.write_text(text, encoding="utf-8")

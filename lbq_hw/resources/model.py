@@ -67,7 +67,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
         sums = c.units * c.partial_bits
         large.append(Memory(name="sums", depth=c.partial_words, width=sums, granule=sums))
     return Estimate(
-        luts=round(float(_logic(c, 0) @ _luts(family.name))) - _spared(c) + _expander(c),
+        luts=luts_by(_luts(family.name), c, 0),
         block_rams=sum(blocks(memory, family) for memory in large),
         sprams=single,
         fmax_hz=_fmax(c, board),
@@ -79,18 +79,27 @@ def estimate(config: CoreConfig, board: Board) -> Estimate:
     family = families.of(board)
     counts = [blocks(memory, family) for memory in memories(config, board)]
     return Estimate(
-        luts=round(float(_logic(config, _small(config, board)) @ _luts(family.name)))
-        - _spared(config)
-        + _expander(config),
+        luts=luts_by(_luts(family.name), config, _small(config, board)),
         block_rams=sum(counts),
         sprams=sprams(config, board),
         fmax_hz=_fmax(config, board),
     )
 
 
+def luts_by(coefficients: NDArray[np.float64], config: CoreConfig, small: float) -> int:
+    """LUTs of a core whose small memories have this price."""
+    found = round(float(_logic(config, small) @ coefficients))
+    return found - _spared(config) + _expander(config)
+
+
+def fmax_by(coefficients: NDArray[np.float64], config: CoreConfig) -> float:
+    """The fastest clock of a core."""
+    return 1e9 / float(_speed(config) @ coefficients)
+
+
 def _fmax(config: CoreConfig, board: Board) -> float:
-    period = _period(_series(board))
-    return 0.0 if period is None else 1e9 / float(_speed(config) @ period)
+    period = _period(series_of(board))
+    return 0.0 if period is None else fmax_by(period, config)
 
 
 def small_of(point: Mapping[str, Any]) -> float:
@@ -178,7 +187,11 @@ def _speed(config: CoreConfig) -> NDArray[np.float64]:
 def _luts(family: str) -> NDArray[np.float64]:
     """Coefficients of the LUTs of a family; if none of its builds was measured, those of all."""
     points = [point for point in measured() if boards.find(point["board"]).family == family]
-    points = points or measured()
+    return fitted_luts(points or measured())
+
+
+def fitted_luts(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """Coefficients of the LUTs that are nearest to these builds."""
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [
@@ -195,15 +208,22 @@ def _luts(family: str) -> NDArray[np.float64]:
 @cache
 def _period(series: str) -> NDArray[np.float64] | None:
     """Coefficients of the clock's period on one series of devices; None where none was measured."""
+    return fitted_period(
+        [point for point in measured() if series_of(boards.find(point["board"])) == series]
+    )
+
+
+def fitted_period(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
+    """Coefficients of the clock's period that are nearest to these builds."""
     timed = [
         (_speed(CoreConfig.from_dict(point["config"])), 1e3 / point["fmax_mhz"])
-        for point in measured()
-        if point["fmax_mhz"] and _series(boards.find(point["board"])) == series
+        for point in points
+        if point["fmax_mhz"]
     ]
     return _nonnegative([row for row, _ in timed], [value for _, value in timed]) if timed else None
 
 
-def _series(board: Board) -> str:
+def series_of(board: Board) -> str:
     """The start of the name, which devices of about one speed share: iCE40UP5K, LFE5U, GW1NR."""
     return board.device.partition("-")[0]
 
