@@ -24,18 +24,18 @@ class LaneArray(wiring.Component):
     """Accumulates weight rows event by event, and offers the sums of each step.
 
     An event makes every lane compute ``acc = (clear ? 0 : double ? 2*acc : acc) + (mask[lane] ?
-    weight[row][lane] : 0)``, modulo ``2**acc_bits``. One with ``end`` completes a step: its sums
-    are offered once there is ``room`` for them, and until then nothing moves.
+    weight[row][lane] : 0)``, modulo ``2**acc_bits``. An event with ``end`` completes a step. Its
+    sums are offered once there is ``room`` for them; until then the lanes stall.
 
-    Timing. An event taken in cycle c reads its weights in c + 1 and adds them in cycle c + `way`;
-    after an ``end`` the sums are there in the cycle after that. They are valid for one cycle, the
-    first one with ``room`` in the cycle before it. An event is taken every cycle, but for those in
-    which sums are there and not valid: then ``i_event.ready`` is 0. No port depends on another of
-    the same cycle: a register enables all that moves in the lanes. The sums are the accumulators
-    themselves, so whoever takes them must copy them; the next step begins without a gap.
+    Timing. An event taken in cycle c reads its weights in c + 1 and adds them in cycle ``c + way``.
+    After an ``end``, the sums are complete in the next cycle. They are valid for one cycle, the
+    first one after a cycle with ``room``. One event is taken per cycle, except while complete sums
+    wait for ``room``: then ``i_event.ready`` is 0. No port depends combinationally on another; the
+    lanes' enable is a register. The sums are the accumulators themselves, so the receiver must copy
+    them in the cycle in which they are valid. The next step begins without a gap.
 
-    Weights are written while not ``busy``; an event taken after the write sees them. In the cycle
-    of a write no event is taken: the memory may have one port for both.
+    Weights may be written while ``busy`` is 0; an event taken after the write uses them. No event
+    is taken in the cycle of a write, because the memory may have a single port for both.
 
     Other cores have `SpreadLanes`, `TapeLanes` and `PairLanes`; `lane_array` chooses.
 
@@ -48,7 +48,7 @@ class LaneArray(wiring.Component):
     weight_bits, acc_bits : int
         Signed widths of a weight and of an accumulator.
     masks : bool
-        Whether an event may add to some of the lanes alone.
+        Whether an event may add to some lanes only.
     init : iterable of int
         Weight rows after configuration, as `RowMemory` takes them.
 
@@ -60,7 +60,7 @@ class LaneArray(wiring.Component):
         Sums can be taken in the next cycle.
     weights : write port of a row, one enable per lane
     busy : bit
-        An event or a sum is on its way.
+        An event or a sum is in flight.
     """
 
     STAGES = TIMINGS[Profile.STANDARD].weight_read
@@ -104,7 +104,7 @@ class LaneArray(wiring.Component):
         return Event(**sizes)
 
     def _more_members(self, row, row_bits):
-        """What writes weights, and copies of other members."""
+        """Members that write weights, and copies of other members."""
         weights = memory.WritePort.Signature(addr_width=row_bits, shape=row, granularity=1)
         return {"weights": Out(weights)}
 
@@ -115,7 +115,7 @@ class LaneArray(wiring.Component):
 
     @property
     def way(self) -> int:
-        """Cycles from an event to the one in which its weights are added."""
+        """Cycles from an event to the addition of its weights."""
         return self.STAGES + self.PAIRING + 1
 
     def elaborate(self, _platform):
@@ -174,7 +174,7 @@ class LaneArray(wiring.Component):
         m.d.comb += [group.room.eq(self.room) for group in groups]
 
     def _connect_weights(self, m, groups):
-        """The weight memory, which gives each group the weights of its lanes."""
+        """Connect the weight memory; each group gets the weights of its lanes."""
         lanes, bits = len(self.o_sum.payload), len(self.weights.data[0])
         m.submodules.memory = store = RowMemory(
             rows=self._rows, lanes=lanes, weight_bits=bits, init=self._init
@@ -182,7 +182,7 @@ class LaneArray(wiring.Component):
         self._connect_store(m, store, groups)
 
     def _connect_store(self, m, store, groups):
-        """Connect the one memory of all rows."""
+        """Connect a memory that holds all rows."""
         event, weights = self.i_event, self.weights
         m.d.comb += [
             store.write.addr.eq(weights.addr),

@@ -1,4 +1,4 @@
-"""Some lanes of the array, with the registers that let them move."""
+"""A group of lanes, with its own copy of the registers that enable them."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -10,18 +10,19 @@ from lbq_hw.core.fabric.registers import copies, delayed_while
 __all__ = ["ACTION", "LaneGroup", "PairLaneGroup", "SpreadLaneGroup"]
 
 ACTION = data.StructLayout({"valid": 1, "clear": 1, "double": 1, "end": 1})
-"""What an event does to the accumulators."""
+"""The effect of an event on the accumulators."""
 
 
 class LaneGroup(wiring.Component):
-    """Adds weights to the accumulators of some lanes, and stops while a sum waits.
+    """Adds weights to the accumulators of some lanes, and stalls while a sum waits.
 
-    All groups of an array get the same actions and the same ``room``, so that their registers are
-    copies of each other. Each copy feeds itself back, so that synthesis cannot merge them, and the
-    placer can put each beside its lanes.
+    All groups of an array get the same actions and the same ``room``, so their control registers
+    are copies of each other. Each copy feeds itself back, so that synthesis cannot merge them, and
+    the placer can put each copy beside its lanes.
 
-    Timing. All that moves does so in cycles with ``advance``. A mask is given `stages` such cycles
-    before its weights, and an action with its weights. They are added in the next such cycle.
+    Timing. The group advances only in cycles with ``advance``. Counted in these cycles, a mask
+    comes `stages` cycles before its weights, an action comes with its weights, and the weights are
+    added one cycle later.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class LaneGroup(wiring.Component):
     mask_bits : int
         1, or one for each lane.
     stages : int
-        Cycles to read weights.
+        Cycles of a weight read.
     weight_bits, acc_bits : int
         Signed widths of a weight and of an accumulator.
 
@@ -42,9 +43,9 @@ class LaneGroup(wiring.Component):
     weights : in, ``lanes`` signed
     action : in, `ACTION`
     advance : out
-        What is in the lanes moves on in this cycle.
+        The lanes' pipeline advances in this cycle.
     adding, ends : out
-        Weights are added, and complete a sum.
+        Weights are added; this addition completes a sum.
     sums : out, ``lanes`` signed
         The accumulators.
     """
@@ -65,7 +66,7 @@ class LaneGroup(wiring.Component):
         )
 
     def _weights(self, weights):
-        """The members that bring weights."""
+        """Members for the input of weights."""
         return {"weights": In(weights)}
 
     def elaborate(self, platform):
@@ -81,7 +82,7 @@ class LaneGroup(wiring.Component):
         ]
         adds, addends = self._move(m, action), self._addends(m)
         for total, weight in zip(sums, addends, strict=True):
-            # One LUT per bit chooses what the carry chain adds to.
+            # One LUT per bit selects 0, the sum or the doubled sum in front of the carry chain.
             start = Mux(action.double, total << 1, total)[: len(total)]
             start &= (~action.clear).replicate(len(total))
             with m.If(adds):
@@ -90,18 +91,18 @@ class LaneGroup(wiring.Component):
         return m
 
     def _move(self, m, action):
-        """Move on unless a sum waits. Returns whether accumulators take what is added."""
+        """Advance unless a sum waits. Returns the accumulators' enable."""
         m.d.sync += self.advance.eq(self.room | (self.advance & ~self.ends))
         return self.advance & action.valid
 
     def _addends(self, m):
-        """What is added in each lane: its weight, or 0."""
+        """The addend of each lane: its weight, or 0."""
         mask = delayed_while(m, self.advance, self.mask, self._stages, name="mask")
         addends = []
         for lane, weight in enumerate(self.weights):
             if len(mask) > 1:
-                # Of the choice below tools make a synchronous reset: a control set for each lane,
-                # and cells of an iCE40 share one by eights.
+                # From the multiplexer below, synthesis makes a synchronous reset, so a control set
+                # per lane; but each eight cells of an iCE40 share one control set.
                 masked = weight & mask[lane].replicate(len(weight)).as_signed()
             else:
                 masked = Mux(mask, weight, 0)
@@ -113,15 +114,15 @@ class LaneGroup(wiring.Component):
 
 
 class SpreadLaneGroup(LaneGroup):
-    """As `LaneGroup`, where a register without a gate behind it lets accumulators take a sum.
+    """As `LaneGroup`, where the accumulators' enable comes straight from a register.
 
     Members
     -------
     fetch : out
-        A copy of ``advance``, for a weight memory that has its own, so that the placer can put it
-        beside the block RAMs.
+        A copy of ``advance`` for the weight memory, so that the placer can put it beside the block
+        RAMs.
     offers : out, two bits
-        Copies of: the sums are offered in this cycle.
+        Two copies of the same bit: the sums are offered in this cycle.
     """
 
     def _weights(self, weights):
@@ -143,13 +144,13 @@ class SpreadLaneGroup(LaneGroup):
 class PairLaneGroup(SpreadLaneGroup):
     """As `SpreadLaneGroup`, where an event may add two weights in each lane.
 
-    Timing. The weights of an event are there a cycle before its action.
+    Timing. The weights of an event come a cycle before its action.
 
     Members
     -------
     weights : in, two arrays of ``lanes`` signed
     adds : in, two bits
-        Which of the two are added; given with the mask.
+        Which of the two weights are added; comes with the mask.
     """
 
     def _weights(self, weights):

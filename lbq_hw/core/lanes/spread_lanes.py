@@ -1,4 +1,4 @@
-"""Weight memory and lanes that fill a good part of a chip."""
+"""Weight memory and lanes of cores that fill a good part of a chip."""
 
 from amaranth import Cat
 from amaranth.lib import data, memory
@@ -17,7 +17,7 @@ __all__ = ["PairLanes", "SpreadLanes", "TapeLanes"]
 
 
 class SpreadLanes(LaneArray):
-    """As `LaneArray`, with weights in a `FarRows`, a slice of it beside each group of lanes."""
+    """As `LaneArray`, with weights in a `FarRows`: each group of lanes has a slice beside it."""
 
     STAGES = TIMINGS[Profile.SPREAD].weight_read
     GROUP = SpreadLaneGroup
@@ -35,9 +35,9 @@ class SpreadLanes(LaneArray):
 
 
 class TapeLanes(LaneArray):
-    """As `LaneArray`, with weights that a tape writes, by the whole row.
+    """As `LaneArray`, for weights that the tape writes, a whole row at a time.
 
-    Rows may be written at any time, but not while an event that adds the row is on its way: see
+    A row may be written at any time, except while an event that adds this row is in flight: see
     `SpreadRows`.
 
     Members
@@ -78,7 +78,7 @@ class TapeLanes(LaneArray):
 
 
 class PairLanes(TapeLanes):
-    """As `TapeLanes`, where an event may add an even and an odd row, which lie in two memories.
+    """As `TapeLanes`, where an event may add an even and an odd row; two memories hold the rows.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Weight rows that fill a chip."""
+"""The weight memory of a core whose weights fill the chip."""
 
 from functools import reduce
 from operator import or_
@@ -22,7 +22,7 @@ _LONGEST_BANK = 1 << 14  # words that the deepest block RAM has
 
 
 def lanes_a_slice(rows: int, weight_bits: int) -> int:
-    """Lanes whose weights lie in block RAMs near each other: a power of two."""
+    """Lanes per slice, so that a slice's weights lie in neighbouring block RAMs: a power of two."""
     lanes = SPREAD_LANES
     while lanes > 1 and lanes * weight_bits * rows > _SLICE_BITS:
         lanes //= 2
@@ -35,17 +35,17 @@ def row_banks(rows: int) -> list[tuple[int, int]]:
 
 
 class FarRows(wiring.Component):
-    """Memory of weight rows in slices of some lanes each, with registers in front and behind.
+    """Memory of weight rows, divided into slices of some lanes, with input and output registers.
 
-    A row is read whole and written lane by lane, but never both in one cycle. One register that
-    drives all block RAMs would have the whole chip to cross, many times over; of these each drives
-    those of one slice. A register behind each bank of rows takes what leaves it.
+    A row is read whole and written lane by lane, but never both in one cycle. Each slice has its
+    own copy of the input registers, because a single register that drives all block RAMs would
+    drive wires across the whole chip. Each bank of rows has its own output register.
 
-    Timing. All that is read stays where it is in cycles without ``moves``. An address given in a
-    cycle with it reaches the memory in the next such cycle, and its data the registers behind in
-    the one after; they are there from the cycle after that on, until the next cycle with ``moves``.
-    A write in cycle c is stored in cycle c + 1, and seen by reads that are given then or later;
-    none that was given before may be on its way.
+    Timing. The read pipeline advances only in cycles with ``moves``, and holds in all others. An
+    address given in a cycle with ``moves`` reaches the memory in the next such cycle, and its data
+    reach the output registers in the one after. The data are valid from the cycle after that until
+    the next cycle with ``moves``. A write in cycle c is stored in cycle c + 1, and seen by reads
+    that are given then or later; no earlier read may be in flight.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class FarRows(wiring.Component):
     lanes, weight_bits : int
         Weights of a row, and bits of each.
     slices : int
-        Slices, which divide the lanes into equal parts.
+        Number of slices; divides the lanes into equal parts.
     init : iterable of int
-        Rows after configuration, lane 0 lowest; those left out are 0.
+        Rows after configuration, lane 0 lowest; rows left out are 0.
 
     Members
     -------
@@ -102,9 +102,10 @@ class FarRows(wiring.Component):
 
 
 class RowSlice(wiring.Component):
-    """Some lanes of all rows: a block of its own, so that tools read its contents one by one.
+    """Some lanes of all rows, as a component of its own, so that the tools read the initial
+    contents slice by slice.
 
-    Timing, parameters and members are those of `FarRows`, of one slice.
+    Timing, parameters and members as in `FarRows`, for one slice.
     """
 
     def __init__(self, *, rows: int, lanes: int, weight_bits: int, init=()):
@@ -119,7 +120,7 @@ class RowSlice(wiring.Component):
         [write_addr] = copies(m, write.addr, 1, name="write_addr")
         [given] = copies(m, write.data, 1, name="given")
         asked, addr, came = Signal(), Signal.like(read.addr), []
-        with m.If(moves):  # its copies differ, so these registers are not merged either
+        with m.If(moves):  # each slice has its own copy, so these registers are not merged
             m.d.sync += [asked.eq(read.en), addr.eq(read.addr)]
         for first, depth in row_banks(self._rows):
             m.submodules[f"bank_{first}"] = bank = memory.Memory(
@@ -131,7 +132,7 @@ class RowSlice(wiring.Component):
             put, get = bank.write_port(granularity=self._weight_bits), bank.read_port()
             low, here = ceil_log2(depth), Signal(name=f"here_{first}")
             came.append(Signal(len(given), name=f"came_{first}", reset_less=True))
-            # One signal per lane, so that synthesis finds those that are written together.
+            # One signal per lane, so that synthesis finds the lanes that are written together.
             enables = [Signal(name=f"enable_{first}_{lane}") for lane in range(len(write.en))]
             for enable, enabled in zip(enables, write.en, strict=True):
                 m.d.sync += enable.eq(enabled & (write.addr[low:] == first >> low))

@@ -14,12 +14,13 @@ __all__ = ["SpreadFlags", "SummaryFlags"]
 class SummaryFlags(wiring.Component):
     """The flags of plane words, `summary` of them in one summary word.
 
-    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A mark sets it
-    if ``any_set``, else keeps it, or clears it if ``first``. All flags start as 0.
+    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A mark with
+    ``any_set`` sets the flag; a mark without it clears the flag if it has ``first``, and otherwise
+    keeps it. All flags start as 0.
 
-    Timing. Marks never wait. One that is taken in cycle c is seen by reads from cycle c + 2 on;
-    reads enabled earlier see the flags as they were. The data of a read enabled in cycle c are
-    there in cycle c + 1 and stay until the next enabled read.
+    Timing. Marks never wait. A mark in cycle c is seen by reads from cycle c + 2 on; earlier reads
+    see the old flags. The data of a read enabled in cycle c are valid from cycle c + 1 until the
+    next enabled read.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class SummaryFlags(wiring.Component):
             flag_read.en.eq(self.summary.en),
             self.summary.data.eq(flag_read.data),
         ]
-        # A second copy for the read-modify-write leaves the scanner a read port of its own. What
-        # `APART` leaves undefined there, a read of what is being written, is forwarded.
+        # A second copy serves the read-modify-write, so that the scanner has a read port of its
+        # own. A read during a write of the same word, which `APART` leaves undefined, is forwarded.
         m.submodules.flags_copy = copy = memory.Memory(
             shape=flags, depth=self._spans, init=[], attrs=APART
         )
@@ -91,9 +92,9 @@ class SummaryFlags(wiring.Component):
         return m
 
     def _marks(self, m, given, read, new_flags):
-        """In its second cycle a mark is merged into the summary word that was read in the first.
+        """A mark reads its summary word in the first cycle, and is merged into it in the second.
 
-        Returns whether there is one, the mark, and the flags before it.
+        Returns whether there is a mark in its second cycle, the mark, and the flags before it.
         """
         merge, forward, mark = Signal(), Signal(), Signal(given.shape())
         last, old = Signal.like(new_flags), Signal.like(new_flags)
@@ -102,7 +103,7 @@ class SummaryFlags(wiring.Component):
             m.d.comb += old.eq(last)
         m.d.sync += merge.eq(self.valid)
         with m.If(self.valid):
-            # The mark before is in its second cycle: the read misses what it stores.
+            # The previous mark is in its second cycle: this read does not see what it stores.
             m.d.sync += [mark.eq(given), forward.eq(merge & (mark.span == given.span))]
         with m.If(merge):
             m.d.sync += last.eq(new_flags)
@@ -110,13 +111,13 @@ class SummaryFlags(wiring.Component):
 
 
 class SpreadFlags(SummaryFlags):
-    """As `SummaryFlags`, where a register takes the flags as they leave the memory.
+    """As `SummaryFlags`, with an output register behind the flag memory.
 
-    Timing. A mark that is taken in cycle c is seen by reads from cycle c + 3 on.
+    Timing. A mark in cycle c is seen by reads from cycle c + 3 on.
     """
 
     def _marks(self, m, given, read, new_flags):
-        """A read misses what the two marks before store."""
+        """As in `SummaryFlags`; here a read misses the stores of two earlier marks."""
         comes, merge, done = Signal(), Signal(), Signal()
         coming, mark, before = (Signal(given.shape(), name=name, reset_less=True)
                                 for name in ("coming", "mark", "before"))  # fmt: skip

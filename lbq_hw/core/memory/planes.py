@@ -1,4 +1,4 @@
-"""Activation memory: plane words, and a flag for each that tells whether any of its bits is set."""
+"""The activation memory: plane words, and per word a flag that tells whether any bit is set."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -18,19 +18,18 @@ __all__ = ["PlaneMemory", "SpreadPlanes"]
 class PlaneMemory(wiring.Component):
     """Memory of plane words with summary flags, written by the granule, one write per cycle.
 
-    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A write sets it
-    where an enabled bit is 1, keeps it where none is, or, with ``first``, clears it there. Whoever
-    rewrites a word must enable all of it, beginning with a write that has ``first``; then its flag
-    equals ``word != 0`` after the last of these writes. All words and flags start as 0.
+    The flag of word ``a`` is bit ``a % summary`` of summary word ``a // summary``. A write that
+    sets an enabled bit sets the flag. A write of zeros clears the flag if it has ``first``, and
+    otherwise keeps it. To rewrite a word, enable each of its granules once, ``first`` with the
+    first write; after the last write the flag equals ``word != 0``. All words and flags start as 0.
 
-    Timing. Writes never wait. A write taken in cycle c is seen by word reads from cycle c + 1 on
-    and by summary reads from cycle c + 2 on. Summary reads enabled earlier see the flags as they
-    were, but the word itself must not be read in cycle c: fabrics differ in what they would give.
-    The data of a read enabled in cycle c are there in cycle c + 1 and stay until the next enabled
-    read.
+    Timing. Writes never wait. A write in cycle c is seen by word reads from cycle c + 1 on and by
+    summary reads from cycle c + 2 on. Earlier summary reads see the old flags. The word itself must
+    not be read in cycle c, because fabrics differ in what such a read returns. The data of a read
+    enabled in cycle c are valid from cycle c + 1 until the next enabled read.
 
-    The host reads through the same memory port as ``word``, so that the block needs no second copy
-    of the words: it must read only while nobody uses ``word``. Both see what is read.
+    The ports ``host`` and ``word`` share one port of the memory, which saves a second copy of the
+    words. The host must read only while ``word`` is idle. Both ports show the data of every read.
 
     Parameters
     ----------
@@ -114,7 +113,9 @@ class PlaneMemory(wiring.Component):
         return m
 
     def _keep(self, m):
-        """One memory per granule: block RAMs that write a wide word in parts hold fewer words."""
+        """One memory per granule. With partial write enables, a block RAM of the same width would
+        hold fewer words.
+        """
         write, word, host = self.i_write.payload, self.word, self.host
         read_addr = Signal.like(word.addr)
         m.d.comb += read_addr.eq(Mux(host.en, host.addr, word.addr))
@@ -135,10 +136,11 @@ class PlaneMemory(wiring.Component):
 
 
 class SpreadPlanes(PlaneMemory):
-    """As `PlaneMemory`, with words in a `SpreadMemory`, since they fill a good part of the chip.
+    """As `PlaneMemory`, with its words in a `SpreadMemory`, because they fill a good part of the
+    chip.
 
-    Timing. The data of a read enabled in cycle c are there in cycle c + `SpreadMemory.LATENCY`, for
-    one cycle, and summary reads see a write from cycle c + 3 on.
+    Timing. The data of a read enabled in cycle c are valid only in cycle
+    ``c + SpreadMemory.LATENCY``. Summary reads see a write in cycle c from cycle c + 3 on.
     """
 
     FLAGS = SpreadFlags

@@ -16,12 +16,12 @@ __all__ = ["RowMemory"]
 class RowMemory(wiring.Component):
     """Memory of weight rows, read whole and written lane by lane, but never both in one cycle.
 
-    On an iCE40 UltraPlus it lies in the four single-port RAMs, if they hold all rows; elsewhere it
-    is a `memory.Memory`.
+    On an iCE40 UltraPlus it uses the four single-port RAMs if they hold all rows; elsewhere it is a
+    `memory.Memory`.
 
     Timing. A write in cycle c is seen by reads from cycle c + 1 on. The data of a read enabled in
-    cycle c are there in cycle c + 1, and stay until the next enabled read or write. A read must not
-    be enabled in a cycle with a write: the write would be lost, or go elsewhere.
+    cycle c are valid from cycle c + 1 until the next enabled read or write. A read must not be
+    enabled in a cycle with a write: the write would be lost, or go to a wrong address.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class RowMemory(wiring.Component):
     lanes, weight_bits : int
         Weights of a row, and bits of each.
     init : iterable of int
-        Rows after configuration, lane 0 lowest; those left out are 0 (in single-port RAMs:
-        anything).
+        Rows after configuration, lane 0 lowest; rows left out are 0 (in single-port RAMs:
+        undefined).
 
     Members
     -------

@@ -19,14 +19,14 @@ _LEAST_BANK = 512
 
 
 def slices(width: int, depth: int) -> list[slice]:
-    """Bits of a word that lie in block RAMs near each other, as many as these hold in whole."""
+    """The slices of a word: each slice's bits fill a few neighbouring block RAMs."""
     bits = _RAMS * max(1, min(_WIDEST, _RAM_BITS >> ceil_log2(depth)))
     return [slice(i, min(i + bits, width)) for i in range(0, width, bits)]
 
 
 def banks(depth: int, *, most: int = 1 << 32) -> list[tuple[int, int]]:
-    """First word and size of each part that is a power of two of words, at most as many as given,
-    largest first; the last may be smaller than it could be.
+    """First word and size of each bank, largest first. Sizes are powers of two up to `most`; a rest
+    of fewer than `_LEAST_BANK` words is one bank.
     """
     found, first = [], 0
     while first < depth:
@@ -39,21 +39,21 @@ def banks(depth: int, *, most: int = 1 << 32) -> list[tuple[int, int]]:
 
 
 class SpreadMemory(wiring.Component):
-    """A memory of wide words in slices, each with registers of its own in front of it and behind.
+    """A memory of wide words in slices, each with its own input and output registers.
 
-    One register that drives all block RAMs would have the whole chip to cross, many times over; of
-    these each drives a few, and has a cycle for the way to them.
+    A single register that drives all block RAMs would drive wires across the whole chip. Here each
+    register drives only a few block RAMs, and the wires to them have a whole cycle.
 
-    Timing. Nothing waits. A write taken in cycle c is seen by reads that are enabled from cycle
-    c + 1 on; a word must not be read in the cycle in which it is written. The data of a read that
-    is enabled in cycle c are there in cycle c + `LATENCY`, for one cycle.
+    Timing. The memory never stalls. A write in cycle c is seen by reads enabled from cycle c + 1
+    on; a word must not be read in the cycle in which it is written. The data of a read enabled in
+    cycle c are valid only in cycle ``c + LATENCY``.
 
     Parameters
     ----------
     width, depth : int
         Bits of a word, and words.
     granule : int, optional
-        Bits written under one enable, which are a slice; without, words are written whole.
+        Bits written under one enable; each granule is a slice. Without it, words are written whole.
 
     Members
     -------
@@ -62,7 +62,7 @@ class SpreadMemory(wiring.Component):
     """
 
     LATENCY = 4
-    """Cycles of a read: to the memory, in it, out of it, and from there."""
+    """Cycles of a read: to the memory, the read itself, its output register, and back."""
 
     def __init__(self, *, width: int, depth: int, granule: int | None = None):
         check_size("width", width)
@@ -117,7 +117,7 @@ class SpreadMemory(wiring.Component):
         return m
 
     def _choose(self, m, asked, came):
-        """What came from the bank that was asked two cycles ago."""
+        """The data of the bank that was addressed two cycles ago."""
         for cycle in range(2):
             later = Signal.like(asked, name=f"asked_{cycle}", reset_less=True)
             m.d.sync += later.eq(asked)
@@ -130,25 +130,26 @@ class SpreadMemory(wiring.Component):
 
 
 class SpreadRows(wiring.Component):
-    """As `SpreadMemory`, but its reads wait with those who ask.
+    """As `SpreadMemory`, but its read pipeline can be stalled.
 
-    Timing. All that is read stays where it is in cycles without ``moves``. An address given in a
-    cycle with it reaches the memory in the next such cycle, and its data are there in the cycle
-    after that, until the next such cycle. A write taken in cycle c is stored in cycle c + 1; what
-    is read of its word in that cycle has no meaning.
+    Timing. The read pipeline advances only in cycles with ``moves``, and holds in all others. An
+    address given in a cycle with ``moves`` reaches the memory in the next such cycle. Its data are
+    valid from the cycle after that until the next cycle with ``moves``. A write in cycle c is
+    stored in cycle c + 1; a read of the same word in that cycle returns undefined data.
 
     Parameters
     ----------
     width, depth : int
         Bits of a word, and words.
     moves : int
-        Copies of that bit.
+        Number of copies of the bit ``moves``.
 
     Members
     -------
     write : write port of a word
     read : read port of a word
     moves : in, copies of one bit
+        The read pipeline advances in this cycle.
     """
 
     def __init__(self, *, width: int, depth: int, moves: int):
@@ -178,7 +179,7 @@ class SpreadRows(wiring.Component):
             put, get = part.write_port(), part.read_port()
             moves = self.moves[i * len(self.moves) // len(parts)]
             asked = Signal(name=f"asked_{i}")
-            with m.If(moves):  # its copies differ, so these registers are not merged either
+            with m.If(moves):  # each slice has its own copy, so these registers are not merged
                 m.d.sync += [get.addr.eq(read.addr), asked.eq(read.en)]
             given = Signal(bits.stop - bits.start, name=f"given_{i}", reset_less=True)
             m.d.sync += given.eq(write.data[bits])

@@ -1,4 +1,4 @@
-"""Level planes into the activation memory, one plane per cycle."""
+"""Writes level planes into the activation memory, one plane per cycle."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -17,15 +17,15 @@ class Writer(wiring.Component):
 
     Planes with ``restart`` go where their ``write`` says: plane k to word ``addr + k * stride``, at
     the granules ``[place, place + granules)``, with the layer's ``stride`` and ``granules``. Planes
-    without it go on from there, as the next timestep does: the first one ``stride`` words after the
-    last plane before.
+    without ``restart`` belong to the next timestep and continue from there: their plane 0 goes
+    ``stride`` words after the last plane of the previous timestep.
 
-    A chunk is a power of two of granules long and aligned to its length. So the word holds the
-    chunk over and over, and the enables alone say where it is: there is no shifter.
+    The length of a chunk is a power of two of granules, and the chunk is aligned to its length. So
+    the write data repeat the chunk over the whole word, and the write enables select the place:
+    there is no shifter.
 
-    Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next ones
-    must not come sooner than ``layer.planes`` cycles later; if they come then, there is no gap
-    between the writes.
+    Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next planes
+    may come ``layer.planes`` cycles later, not sooner; then there is no gap between the writes.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class Writer(wiring.Component):
     plane_bits : int
         Bits of a plane word's address; addresses wrap around there.
     write : `WriteInfo`
-        Layout of that member.
+        Layout of the member ``write``.
     layer : `LayerInfo`
-        Layout of that port; the most planes of a level follow from it.
+        Layout of the port ``layer``; the largest number of planes follows from it.
 
     Members
     -------
     i : stream of `LevelPlanes`, always ready
     layer : in, `LayerInfo`
-        The layer of all planes that are on their way: stable from the first of them to the last
-        cycle of `busy`.
+        The layer of all planes in flight: stable from the first of them to the last cycle of
+        `busy`.
     o : stream of `PlaneWrite`, always ready
     busy : bit
-        A write is on its way.
+        A write is in flight.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Writer(wiring.Component):
         )
 
     def _taken(self, levels: LevelPlanes):
-        """The members that show the planes."""
+        """Members for the input of planes."""
         return {"i": In(stream.Signature(levels, always_ready=True))}
 
     @property
@@ -91,11 +91,11 @@ class Writer(wiring.Component):
         return self._granule
 
     def connect(self, m, neurons) -> None:
-        """Take the planes of a `NeuronArray` of the same profile."""
+        """Connect the planes of a `NeuronArray` of the same profile."""
         wiring.connect(m, neurons.o_planes, self.i)
 
     def _hold(self, m):
-        """The planes that are written."""
+        """Register the planes until they are written."""
         held = Signal(self.i.payload.planes.shape(), reset_less=True)
         with m.If(self.i.valid):
             m.d.sync += held.eq(self.i.payload.planes)
@@ -148,15 +148,16 @@ class Writer(wiring.Component):
 
 
 class CompactWriter(Writer):
-    """As `Writer`, for planes that come one by one, as `CompactNeurons` show them: none is held.
+    """As `Writer`, for planes that come one per cycle, as from `CompactNeurons`, and need no
+    register here.
 
-    Timing. As in `Writer`; plane k is looked at in cycle c + 1 + k.
+    Timing. As in `Writer`; plane k is read in cycle c + 1 + k.
 
     Members
     -------
     i : stream of `LevelWrite`, always ready
     planes : in, array of ``lanes`` bits each
-        The planes of what was taken.
+        The planes of the item that was taken.
     """
 
     def _taken(self, levels: LevelPlanes):

@@ -1,1 +1,1 @@
-"""The neurons: the sums of a tile become burst levels, or logits."""
+"""The neurons: turn the sums of a tile into burst levels, or into logits."""

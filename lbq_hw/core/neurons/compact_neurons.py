@@ -16,14 +16,14 @@ __all__ = ["CompactNeurons"]
 class CompactNeurons(NeuronArray):
     """As `NeuronArray`, for a slow clock on an iCE40, whose cells are few.
 
-    Timing. As in `NeuronArray`, but ``c + latency`` is the cycle in which planes are offered, and
-    plane k follows k + 1 cycles later.
+    Timing. As in `NeuronArray`, but in cycle ``c + latency`` planes are only announced; plane k
+    itself follows k + 1 cycles later.
 
     Members
     -------
     o_planes : stream of `LevelWrite`, always ready
     planes : array of ``lanes`` bits each
-        The planes of what was offered, each in its cycle.
+        The planes of the item that was offered, each in its own cycle.
     """
 
     PARAMETERS = CompactParameters

@@ -21,7 +21,7 @@ PLANES_PER_STAGE = 2  # of the division, behind the first plane
 
 @dataclass(frozen=True, kw_only=True)
 class CompactPositions(Positions):
-    """Those of a `CompactUnit`, which does more in each cycle."""
+    """The positions of a `CompactUnit`, which does more work per cycle."""
 
     keeps: bool = True
 
@@ -45,13 +45,13 @@ class CompactPositions(Positions):
 class CompactUnit(NeuronUnit):
     """As `NeuronUnit`, with fewer registers: for a slow clock on an iCE40, whose cells are few.
 
-    U is made in one cycle out of ``bias`` and the shifted sum, and the first plane with it; the
-    planes behind it come two per cycle. So parameters are used as they come from their memory.
+    U and the first plane are computed in one cycle from ``bias`` and the shifted sum; the other
+    planes follow two per cycle. Parameters are used directly as they come from their memory.
 
     Parameters
     ----------
     keeps : bool
-        Whether membranes are kept for a next timestep: else ``next_v`` is U.
+        Whether membranes are stored for another timestep; otherwise ``next_v`` is U.
     """
 
     def __init__(self, *, keeps: bool = True, **sizes):
@@ -76,13 +76,13 @@ class CompactUnit(NeuronUnit):
         return m
 
     def _kept(self, m, later, u, theta):
-        """What ``next_v`` is."""
+        """Compute ``next_v``."""
         if not self._keeps:
             return u
         return self._reset(m, later, later(u, "u"), later(theta, "theta"))
 
     def _divide(self, later, u, theta):
-        """As in `NeuronUnit`; behind the first plane, two of them in each cycle."""
+        """As in `NeuronUnit`, but two planes per cycle after the first."""
         planes = len(self.level)
         rest, top = u[: planes - 1], u[planes - 1 :].as_signed()
         remainder = wrap(top - theta, len(u) + 1)

@@ -11,10 +11,10 @@ __all__ = ["CompactCollector", "LevelCollector"]
 
 
 class LevelCollector(wiring.Component):
-    """Shifts the levels of an update into planes, a group per cycle, and offers them when complete.
+    """Shifts the levels of an update into planes, one group per cycle, and offers complete planes.
 
-    Timing. Levels that are given in cycle c are offered in cycle c + 1, if they are the last of
-    their update.
+    Timing. If the group given in cycle c is the last of its update, the planes are offered in cycle
+    c + 1.
 
     Parameters
     ----------
@@ -23,18 +23,18 @@ class LevelCollector(wiring.Component):
     group : `Group`
     write : `WriteInfo`
     ends : int
-        Position at which a group has its levels.
+        Position in the pipeline at which a group's levels are known.
 
     Members
     -------
     at : array of `Group`
-        The group that is at each position, from 0 to `ends`.
+        The group at each position, from 0 to `ends`.
     levels : ``units`` unsigned
-        Of the group at `ends`.
+        Levels of the group at `ends`.
     write : `WriteInfo`
-        Where the planes go of the group at 0.
+        Where the planes of the group at position 0 go.
     o : stream of `LevelPlanes`, always ready
-        Planes in it stay until the next levels come.
+        The planes in it are stable until the next levels come.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LevelCollector(wiring.Component):
         )
 
     def _offered(self, levels: LevelPlanes):
-        """The members that show the planes."""
+        """Members for the output of planes."""
         return {"o": Out(stream.Signature(levels, always_ready=True))}
 
     def elaborate(self, _platform):
@@ -69,9 +69,9 @@ class LevelCollector(wiring.Component):
         return m
 
     def _hold(self, m, write):
-        """What is known of an update at position 0, at `ends`. Updates are at least as many cycles
-        apart as one has groups. So what belongs to an update needs a register only every so many
-        positions.
+        """Delay the values of an update from position 0 to `ends`. An update has as many cycles as
+        groups, so its values change only that often: they need a register not at every position,
+        but at every `groups`-th.
         """
         for index in range(0, len(self.at) - 1, self._groups):
             held = Signal(write.shape(), name=f"write_{index}", reset_less=True)
@@ -82,16 +82,16 @@ class LevelCollector(wiring.Component):
 
 
 class CompactCollector(LevelCollector):
-    """As `LevelCollector`, without a copy of the planes: whoever writes one per cycle needs none.
+    """As `LevelCollector`, without a copy of the planes, which `CompactWriter` does not need.
 
-    Timing. Levels that are given in cycle c are offered in cycle c, if they are the last of their
-    update, and plane k is there in cycle c + 1 + k, for one cycle.
+    Timing. If the group given in cycle c is the last of its update, the planes are announced in
+    cycle c, and plane k is valid only in cycle c + 1 + k.
 
     Members
     -------
     o : stream of `LevelWrite`, always ready
     planes : array of ``lanes`` bits each
-        The planes of what was offered.
+        The planes of the item that was offered.
     """
 
     def _offered(self, levels: LevelPlanes):
@@ -112,7 +112,8 @@ class CompactCollector(LevelCollector):
             given.write.eq(self.write),
             out.eq(self._hold(m, given)),
         ]
-        # Plane k comes k cycles late, and so it is complete k cycles after plane 0.
+        # Bit k of a level is shifted in k cycles late, so plane k is complete k cycles after
+        # plane 0.
         levels = self.levels
         for k, plane in enumerate(self.planes):
             if k:

@@ -1,4 +1,4 @@
-"""Neuron units: sums of a tile into burst levels, or into logits."""
+"""The neuron units: turn the sums of a tile into burst levels, or into logits."""
 
 from collections.abc import Sequence
 
@@ -23,28 +23,28 @@ __all__ = ["NeuronArray"]
 class NeuronArray(wiring.Component):
     """Updates the membranes of a tile, `units` channels per cycle, and collects their levels.
 
-    A step, taken together with its sums, has one or more ``updates``. Each sends all groups of
-    `units` channels of the tile, and is one timestep::
+    A step is taken together with its sums, and has one or more ``updates``, one per timestep. An
+    update sends all groups of `units` channels of the tile through the units, which compute::
 
         U  = floor(m * V / 2**B) + bias + (acc << F)        V = 0 at the first timestep
         S  = min(number of k >= 1 with U >= k * theta, N)
         V' = U, changed by the rules of the neurons         U - (S > 0 ? reset : 0), and others
 
-    The level leaves as its maximum over the positions of the pool window, at the last position. A
-    readout computes ``V' = V + bias + (acc << F)``, which leaves as logits at the last timestep.
-    Membranes wrap around at ``2**membrane_bits``: the compiler proves that U and V' fit, and stores
+    The maximum of a level over the pool window is sent on at the window's last position. A readout
+    computes ``V' = V + bias + (acc << F)``, and sends V' as logits at the last timestep. Membranes
+    wrap around at ``2**membrane_bits``: the compiler proves that U and V' fit, and stores
     ``1 <= theta < 2**(membrane_bits - 1)``. Channels that pad a tile must get a theta that they
-    never reach, since their levels are written too.
+    never reach, because their levels are written too.
 
     Timing. A step taken in cycle c has its first planes in cycle ``c + latency``, and a group of
     logits in every cycle from ``c + logits_latency`` on. An update begins `groups` cycles after the
-    one before, with two exceptions: `loop` cycles, if there are fewer groups than that and it
-    continues a membrane, and ``layer.planes`` cycles, if there are fewer groups than that and its
-    levels leave. So planes follow each other no faster than they can be written. The next step is
-    taken with the last group of the last update, but one cycle later if there is only one group.
-    The cycle before that has ``room``, which depends on ``i_sum.valid`` of the same cycle.
+    previous one, but at least `loop` cycles if it continues a membrane, and at least
+    ``layer.planes`` cycles if its levels are sent, so that planes come no faster than they can be
+    written. The next step is taken with the last group of the last update, or one cycle later if
+    there is only one group. ``room`` is 1 in the cycle before, and depends on ``i_sum.valid`` of
+    the same cycle.
 
-    `CompactNeurons` and `PartialNeurons` are those of other cores; `neuron_array` chooses.
+    Other cores have `CompactNeurons` or `PartialNeurons`; `neuron_array` chooses.
 
     Parameters
     ----------
@@ -55,21 +55,22 @@ class NeuronArray(wiring.Component):
     acc_bits, membrane_bits : int
         Signed widths of a sum, and of all membrane values.
     timesteps : int
-        Most timesteps.
+        Largest number of timesteps.
     tiles : int
-        Tiles of parameters.
+        Number of tiles that have parameters.
     layer : `LayerInfo`
-        Layout of that port; planes, decay bits and largest shift follow from it.
+        Layout of the port ``layer``; planes, decay bits and largest shift follow from it.
     step : `StepInfo`
         Layout of a step.
     pools : bool
-        Whether there are max-pools: else ``pool_first`` and ``pool_last`` are always set.
+        Whether there are max-pools; otherwise ``pool_first`` and ``pool_last`` are always set.
     rules : sequence of `Rule`
-        The rules that neurons may follow, `lbq_hw.network.neuron`.
+        The rules that neurons may follow, see `lbq_hw.network.neuron`.
     resets : bool
-        Whether channels have a reset of their own: else theta is subtracted.
+        Whether each channel has a reset value; otherwise theta is subtracted.
     init : iterable of words
-        Parameters at power-on, each word a list as ``params`` takes it; words left out are 0.
+        Parameters after configuration, each word a list as ``params`` takes it; words left out
+        are 0.
 
     Members
     -------
@@ -80,25 +81,25 @@ class NeuronArray(wiring.Component):
     i_step : stream of `StepInfo`
         Taken with its sums: it must be valid when they are. ``group`` is a multiple of `groups`.
     layer : in, `LayerInfo`
-        The layer of all steps that are on their way: stable from the first of them to the last
-        cycle of `busy`.
+        The layer of all steps in flight: stable from the first of them to the last cycle of
+        `busy`.
     params : write port of the values of ``units`` channels, one enable per value
-        Word ``tile * groups + group``: bias, theta, reset and what else rules need of the first
-        unit, then of the next. Not written while a step of its tile is under way.
+        Word ``tile * groups + group``: bias, theta, reset and the parameters of rules for the first
+        unit, then for the next. Not written while a step of its tile is in flight.
     o_planes : stream of `LevelPlanes`, always ready
     o_logits : stream of ``units`` signed membranes, always ready
         In the order of the channels and of the steps.
     busy : bit
-        A step is on its way.
+        A step is in flight.
     """
 
     UPDATES = Updates
     PARAMETERS = Parameters
     COLLECTOR = LevelCollector
     OFFER = 1
-    """Cycles from the last levels of a step, and from its logits, until they are offered."""
+    """Cycles until the last levels of a step are offered, and until its logits are."""
     ADDED = 0
-    """Cycles from a group that is sent to position 0."""
+    """Cycles from the sending of a group to its position 0."""
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class NeuronArray(wiring.Component):
         return NeuronUnit(**self._unit_sizes)
 
     def _more_members(self, levels: LevelPlanes):
-        """What shows the planes."""
+        """Members for the output of planes."""
         return {"o_planes": Out(stream.Signature(levels, always_ready=True))}
 
     @property
@@ -190,17 +191,17 @@ class NeuronArray(wiring.Component):
 
     @property
     def loop(self) -> int:
-        """Cycles from a group's membrane read to the next one that sees what it became."""
+        """Cycles from the read of a group's membranes to the first read that sees their update."""
         return self._positions.loop
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to its first planes, or to their offer."""
+        """Cycles from a step to its first planes, or to their announcement."""
         return self._groups + self._positions.end + self.OFFER + self.ADDED
 
     @property
     def logits_latency(self) -> int:
-        """Cycles from a readout's last step, of one update, to its first logits."""
+        """Cycles from the last step of a readout, if it has one update, to its first logits."""
         return self._positions.fire + 1 + self.OFFER + self.ADDED
 
     def elaborate(self, platform):
@@ -220,7 +221,7 @@ class NeuronArray(wiring.Component):
         connect(m, flipped(self.i_step), updates.i_step)
 
         sent, write, totals = self._take(m, updates)
-        # What a group takes along through the pipeline, by position.
+        # The control values of a group at each position of the pipeline.
         at = [sent[-1]]
         for position in range(1, self._positions.end + 1):
             at.append(Signal.like(updates.o, name=f"at_{position}"))
@@ -245,8 +246,8 @@ class NeuronArray(wiring.Component):
         return m
 
     def _take(self, m, updates):
-        """A group as it was sent, and in each cycle from then to position 0; where its levels go,
-        at position 0; its sums, where units take them.
+        """Delay a group from its sending to position 0. Returns the group in each of these cycles,
+        its `WriteInfo` at position 0, and its sums where the units take them.
         """
         totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)
                   for i, total in enumerate(updates.sums)]  # fmt: skip
@@ -254,7 +255,7 @@ class NeuronArray(wiring.Component):
         return [updates.o], updates.step.write, totals
 
     def _feed(self, m, sent, at, sums, units):
-        """What reaches the units at which position."""
+        """Connect the inputs of the units, each at its position."""
         m.submodules.parameters = parameters = self.PARAMETERS(
             units=len(units),
             membrane_bits=len(self.o_logits.payload[0]),
@@ -288,29 +289,29 @@ class NeuronArray(wiring.Component):
             m.d.comb += [getattr(unit, flag).eq(layer[flag]) for flag in layer.shape().flags]
 
     def _feed_parameters(self, unit, thresholds):
-        """Those of rules; what is subtracted is theta where there are no resets."""
+        """Connect the parameters of rules; theta serves as reset if channels have none."""
         for rule in self._rules:
             if rule.per_channel:
                 kept = rule.name in thresholds.shape().members
                 yield getattr(unit, rule.name).eq(thresholds[rule.name] if kept else unit.theta)
 
     def _parameters_at(self, _sent, at):
-        """The groups whose bias and thresholds are read."""
+        """The groups whose bias and whose thresholds are read in this cycle."""
         return at[0], at[self._positions.theta - 1]
 
     def _layers(self, _m, units):
-        """What each unit knows of the layer."""
+        """The `LayerInfo` for each unit."""
         return [self.layer] * units
 
     def _decays(self, m, at, units):
-        """What each unit multiplies with."""
+        """The decay for each unit."""
         decay = Signal(self._positions.decay_bits + 1)
         for bit, factor in enumerate(decay):
             m.d.comb += factor.eq(self._factor(bit) & ~at[self._positions.decay(bit)].fresh)
         return [decay] * units
 
     def _factor(self, bit):
-        """A bit of the decay; that of a readout is 1."""
+        """A bit of the decay factor; the factor of a readout is 1."""
         layer, top = self.layer, self._positions.decay_bits
         return Mux(layer.readout, int(bit == top), layer.decay[bit])
 
@@ -326,7 +327,7 @@ class NeuronArray(wiring.Component):
             attrs=APART if several else {},
         )
         write = pool.write_port()
-        # With one group and one timestep, the positions of a pool window follow each other at once.
+        # With one group and one timestep, positions of a pool window come in consecutive cycles.
         read = pool.read_port(transparent_for=[] if several else [write])
         asked, ended = at[-2], at[-1]
         m.d.comb += [
@@ -341,7 +342,7 @@ class NeuronArray(wiring.Component):
             ]
 
     def _keep_membranes(self, m, at, units):
-        """The membranes of the tile; with one timestep each starts anew."""
+        """Store the membranes of the tile; with one timestep each starts from 0."""
         if self._timesteps == 1:
             return
         m.submodules.membrane = state = memory.Memory(
@@ -358,7 +359,7 @@ class NeuronArray(wiring.Component):
             m.d.comb += [unit.v.eq(read.data[i]), write.data[i].eq(unit.next_v)]
 
     def _collect(self, m, at, write, units):
-        """Levels into planes, which go where `write` says."""
+        """Collect levels into planes, and send them with `write`."""
         m.submodules.collector = collector = self.COLLECTOR(
             lanes=len(self.i_sum.payload),
             units=len(units),
@@ -376,7 +377,7 @@ class NeuronArray(wiring.Component):
         return collector
 
     def _offer_logits(self, m, fired, units):
-        """The membranes of a readout, a cycle after they are there."""
+        """Offer the membranes of a readout, a cycle after they are computed."""
         logits, valid = Signal.like(self.o_logits.payload, reset_less=True), Signal()
         m.d.sync += [
             valid.eq(fired.valid & fired.logits),

@@ -20,10 +20,10 @@ ADDS_PER_STAGE = 2  # two chained adds ripple together: the second costs about o
 
 @dataclass(frozen=True, kw_only=True)
 class Positions:
-    """The cycles of the pipeline of a `NeuronUnit`: which value is given or returned when.
+    """The pipeline of a `NeuronUnit`: the cycle of each input and output.
 
-    A channel is at position 1 in the cycle in which ``bias`` is given, and moves by one every
-    cycle.
+    A channel is at position 1 in the cycle in which ``bias`` is given, and advances by one position
+    per cycle.
     """
 
     planes: int
@@ -36,12 +36,12 @@ class Positions:
 
     @property
     def v(self) -> int:
-        """``v`` is given: shift and bias take the two cycles before it."""
+        """``v`` is given, after two cycles for the shift and the bias."""
         return 3
 
     @property
     def leak_stages(self) -> int:
-        """Cycles that the leak takes beyond the one that adds the current."""
+        """Cycles of the leak, without the cycle that adds the current."""
         return -(-max(0, self.decay_bits - 1) // ADDS_PER_STAGE)
 
     def decay(self, bit: int) -> int:
@@ -57,39 +57,38 @@ class Positions:
 
     @property
     def fire(self) -> int:
-        """``next_v`` is there."""
+        """``next_v`` is valid."""
         return self.theta + 1
 
     @property
     def loop(self) -> int:
-        """Cycles from where v is given until it is what ``next_v`` was."""
+        """Cycles from a ``v`` to the first ``v`` that may be its ``next_v``."""
         return self.theta - self.v + 3
 
     @property
     def end(self) -> int:
-        """``pooled`` is given and ``level`` is there."""
+        """``pooled`` is given, and ``level`` is valid."""
         return self.theta + self.planes + 2
 
 
 class NeuronUnit(wiring.Component):
     """Updates one channel per cycle in a pipeline.
 
-    All arithmetic is modulo ``2**membrane_bits``, so it is exact where U and V' fit, whatever the
-    intermediate terms do::
+    All arithmetic is modulo ``2**membrane_bits``, so it is exact if U and V' fit, even if an
+    intermediate term overflows::
 
         U  = leak(v) + bias + (acc << shift)        leak(v) = floor(decay * v / 2**decay_bits)
         V' = U, changed by the rules of the neurons: a spike is fire and U >= theta
         S  = min(floor(U / theta), capacity), 0 for a negative U; its maximum with `pooled`
 
     The leak follows Horner's scheme from the lowest bit of ``decay``, with one conditional addition
-    and a shift per bit: floors nest, so this is exact. The level comes from a non-restoring
-    division, with one addition or subtraction per plane. ``U >= theta`` is a comparison of its own,
+    and one shift per bit; nested floors keep it exact. The level comes from a non-restoring
+    division, with one addition or subtraction per plane. ``U >= theta`` is a separate comparison,
     which keeps the division out of the loop from V' to the next v.
 
-    There is a register in front of each addition. `CompactUnit` has fewer.
+    There is a register in front of each addition. `CompactUnit` has fewer registers.
 
-    `Positions` says in which cycle each input is given and each output is there. Outputs are
-    combinational.
+    `Positions` has the cycle of each input and output. Outputs are combinational.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ class NeuronUnit(wiring.Component):
     decay_bits, shift_bits : int
         B, and the bits that hold the largest F.
     rules : sequence of `Rule`
-        The rules that it has circuits for, in their order.
+        The rules that the unit has circuits for, in the order in which they apply.
 
     Members
     -------
@@ -108,14 +107,14 @@ class NeuronUnit(wiring.Component):
         ``1 <= theta < 2**(membrane_bits - 1)``.
     parameters of rules : signed, given with theta
     decay : B + 1 bits
-        At most ``2**B``; all bits 0 for a membrane that starts.
+        At most ``2**B``; all bits 0 for a membrane that starts from 0.
     shift, capacity : unsigned
         F and N.
     fire : bit
         0: the rules change nothing, for a readout.
     flags of rules : bit each
     pooled : unsigned
-        Least value of the level.
+        Lower bound of the level: its maximum over the earlier positions of the pool window.
     next_v : signed
     level : unsigned
     """
@@ -160,7 +159,7 @@ class NeuronUnit(wiring.Component):
 
     @property
     def positions(self) -> Positions:
-        """Where in the pipeline things happen."""
+        """The cycle of each input and output."""
         return self._positions
 
     def _make_positions(self, *, planes: int, decay_bits: int) -> Positions:
@@ -190,7 +189,7 @@ class NeuronUnit(wiring.Component):
         return shifted
 
     def _reset(self, m, later, u, theta):
-        """V'."""
+        """V': the membrane after the rules of the neurons."""
         fires = Signal()
         spiked, silent = apply_rules(self._rules, self, later, u)
         m.d.comb += fires.eq(self.fire & (u >= theta))
@@ -213,12 +212,13 @@ class NeuronUnit(wiring.Component):
         return total | (v & self.decay[-1].replicate(len(v)).as_signed())
 
     def _divide(self, later, u, theta):
-        """``floor(u / theta)`` as planes, saturated at both ends: the first one at once, of the
-        others each a cycle later.
+        """``floor(u / theta)``, saturated at both ends, as planes: the highest plane at once, each
+        further plane a cycle later.
 
-        The remainder is divided by theta times 2**j, j falling; what lies below bit j of u waits
-        in `rest`. A remainder below 0 is mended by adding for the next plane, so that each plane is
-        one carry chain, whose sign is its bit of the level. A negative u never gets a bit.
+        A non-restoring division: theta times 2**j is subtracted from the remainder, j falling. If
+        the remainder becomes negative, the next plane adds instead. So each plane takes one carry
+        chain, whose sign gives its bit of the level. The bits of u below bit j wait in `rest`. A
+        negative u never sets a bit.
         """
         planes = len(self.level)
         rest, top = u[: planes - 1], u[planes - 1 :].as_signed()
@@ -234,13 +234,13 @@ class NeuronUnit(wiring.Component):
 
 
 def staged(m, value, name, cycles=1):
-    """A value some cycles later."""
+    """A value, delayed by some cycles."""
     return delayed(m, value, cycles, name=name, reset_less=True)
 
 
 def next_remainder(remainder, bit, operand, subtract):
-    """The remainder and the next bit of u, minus theta or plus it; `operand` is theta, inverted
-    where it is subtracted. The lowest bit carries 1 into the sum there.
+    """The remainder, with the next bit of u shifted in, minus or plus theta. To subtract, `operand`
+    is theta inverted, and the carry into the lowest bit is 1.
     """
     width = len(remainder)
     operand = Cat(subtract, operand, subtract.replicate(width - len(operand)))
@@ -249,7 +249,7 @@ def next_remainder(remainder, bit, operand, subtract):
 
 
 def turned(theta, subtract):
-    """Theta, or all its bits inverted."""
+    """Theta, with all bits inverted if it is subtracted."""
     return (theta ^ subtract.replicate(len(theta)))[: len(theta)]
 
 

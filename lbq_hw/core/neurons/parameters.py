@@ -1,4 +1,4 @@
-"""Bias, threshold and the parameters of rules of every channel."""
+"""Memory of the bias, the threshold and the rules' parameters of every channel."""
 
 from collections.abc import Sequence
 
@@ -17,27 +17,27 @@ __all__ = ["CompactParameters", "Parameters", "SpreadParameters"]
 class Parameters(wiring.Component):
     """Holds the parameters of ``units`` channels per word.
 
-    There are two memories, since the bias is needed earlier than the others.
+    There are two memories, because the bias is needed earlier than the other values.
 
-    Timing. Reads take one cycle. What is read of a word that is written has no meaning.
+    Timing. Reads take one cycle. A read of a word in the cycle of its write is undefined.
 
     Parameters
     ----------
     units, membrane_bits, depth : int
         Channels of a word, signed width of a value, number of words.
     values : sequence of names
-        What is written of a channel, in this order: ``bias``, ``theta``, then others.
+        The values written per channel, in this order: ``bias``, ``theta``, then others.
     dropped : sequence of names
-        Those of them that are not kept.
+        The values that are written but not stored.
     init : iterable of words
-        As ``write`` takes them; words left out are 0.
+        Contents after configuration, as ``write`` takes them; words left out are 0.
 
     Members
     -------
-    write : write port of `values` of ``units`` channels, one enable per value
-        Those of the first unit, then of the next.
+    write : write port of the `values` of ``units`` channels, one enable per value
+        The values of the first unit, then of the next.
     bias : read port of ``units`` values
-    thresholds : read port of ``units`` structures: ``theta``, and the others that are kept
+    thresholds : read port of ``units`` structures: ``theta``, and the other values that are stored
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class Parameters(wiring.Component):
         return m
 
     def _places(self, units, names):
-        """Where these values of some channels stand in what is written."""
+        """Places of these values, for some channels, in a written word."""
         each, places = len(self._values), [self._values.index(name) for name in names]
         return [each * unit + place for unit in units for place in places]
 
     def _keep(self, m, name, port, values):
-        """The memory that a read port reads, of these values of each channel."""
+        """Add the memory behind a read port; it holds these values of each channel."""
         kept = self._places(range(len(port.data)), values)
         read, write = self._store(m, name, kept, [[word[i] for i in kept] for word in self._init])
         m.d.comb += [
@@ -104,10 +104,10 @@ class Parameters(wiring.Component):
 
 
 class CompactParameters(Parameters):
-    """As `Parameters`, with thresholds that lie in their memory with all bits inverted.
+    """As `Parameters`, but thresholds are stored with all bits inverted.
 
-    This spares an iCE40 the inverters in front of units that subtract what they read without a
-    register between.
+    On an iCE40 this saves the inverters in front of units that subtract the memory's output without
+    a register in between.
     """
 
     def _keep(self, m, name, port, values):
@@ -129,13 +129,13 @@ class CompactParameters(Parameters):
 
 
 class SpreadParameters(Parameters):
-    """As `Parameters`, for units that are all over the chip.
+    """As `Parameters`, for units that are spread over the chip.
 
-    There are two memories for each `SPREAD_UNITS` units, with registers of their own for what is
-    written and for the addresses.
+    Each `SPREAD_UNITS` units have two memories of their own, with their own registers for write
+    data and addresses.
 
-    Timing. Reads take two cycles, and there is one in every cycle whatever the enables are. A write
-    in cycle c is seen by reads from cycle c + 1 on.
+    Timing. Reads take two cycles. There is a read in every cycle; the read enables are ignored. A
+    write in cycle c is seen by reads from cycle c + 1 on.
     """
 
     def _keep(self, m, name, port, values):

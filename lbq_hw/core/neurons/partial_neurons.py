@@ -1,4 +1,4 @@
-"""Neuron units of a core with external memory: many, all over the chip, and with partial sums."""
+"""Neuron units of a core with external memory: spread over the chip, and with partial sums."""
 
 from amaranth import Cat, Signal
 from amaranth.lib import data
@@ -17,10 +17,10 @@ __all__ = ["PartialNeurons"]
 
 
 class PartialNeurons(NeuronArray):
-    """As `NeuronArray`, with `PartialSums`, and copies of what all units look at.
+    """As `NeuronArray`, with `PartialSums`, and with copies of the signals that all units read.
 
-    The sums of a step begin with what the layer before has left, if ``layer.partial_in``; with
-    ``layer.partial_out`` they are left for the next one, and that is all that its steps do.
+    With ``layer.partial_in``, the sums of a step start from the partial sums of the previous pass.
+    With ``layer.partial_out``, a step only stores its sums for the next pass.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ class PartialNeurons(NeuronArray):
     rooms : out
         Copies of ``room``, one for each `SPREAD_LANES` lanes.
     i_step : stream of `StepInfo`
-        Valid in the cycle before its sums, too.
+        Valid already in the cycle before its sums.
     begin : in
-        A layer begins, whose steps have partial sums from the first word on. Not while `busy`.
+        A layer begins: its partial sums start at the first word. Not while `busy`.
     """
 
     UPDATES = PartialUpdates
@@ -88,17 +88,17 @@ class PartialNeurons(NeuronArray):
         return sent, write, partial.o
 
     def _parameters_at(self, sent, at):
-        """A cycle earlier, which the way to them takes."""
+        """As in `NeuronArray`, a cycle earlier: the path to the memories takes one cycle."""
         return sent[-2], at[self._positions.theta - 2]
 
     def _layers(self, m, units):
-        """Copies, a cycle late: the layer holds from before the first step on."""
+        """Copies of the layer, a cycle late; the layer is stable since before its first step."""
         copied = copies(m, self.layer, -(-units // SPREAD_UNITS), name="layer")
         layers = [data.View(self.layer.shape(), copy) for copy in copied]
         return [layers[unit // SPREAD_UNITS] for unit in range(units)]
 
     def _decays(self, m, at, units):
-        """Copies of the bits, which are looked up a cycle before they are used."""
+        """Copies of the decay's bits, selected a cycle before they are used."""
         groups, factors = -(-units // SPREAD_UNITS), []
         for bit in range(self._positions.decay_bits + 1):
             before = at[self._positions.decay(bit) - 1]

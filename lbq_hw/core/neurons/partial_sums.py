@@ -1,4 +1,4 @@
-"""Sums that one pass of a tape leaves for the next."""
+"""Memory of the sums that one pass of a tape stores for the next."""
 
 from itertools import pairwise
 
@@ -15,18 +15,18 @@ from lbq_hw.core.memory.spread import SpreadMemory
 __all__ = ["LATENCY", "PartialSums"]
 
 LATENCY = SpreadMemory.LATENCY + 1
-"""Cycles from a group to its sums: those of the memory, and one to add."""
+"""Cycles from a group to its sums: the memory read, and one cycle for the addition."""
 
 
 class PartialSums(wiring.Component):
-    """Adds to the sums of each group what the pass before has left, and leaves what they become.
+    """Adds the partial sums of the previous pass to the sums of each group, and stores the result.
 
-    Word ``step * groups + group`` has the sums of a group, with steps numbered from 0 in each pass.
-    What is left of a sum are its lowest `bits`.
+    Word ``step * groups + group`` holds the sums of a group, with steps numbered from 0 in each
+    pass. Only the lowest `bits` of a sum are stored.
 
-    Timing. Sums that are given in cycle c are in ``o`` in cycle c + `LATENCY`, and are left by
-    then, for groups given from the next cycle on. A group that is left must not be given again in
-    the same pass.
+    Timing. Sums given in cycle c are in ``o`` in cycle ``c + LATENCY``. They are stored by then,
+    and seen by groups given from the next cycle on. A group that is stored must not be given again
+    in the same pass.
 
     Parameters
     ----------
@@ -35,20 +35,20 @@ class PartialSums(wiring.Component):
     acc_bits : int
         Signed width of a sum.
     words, bits : int
-        Size of the memory, a multiple of `groups`, and signed width of what is left.
+        Words of the memory, a multiple of `groups`, and signed width of a stored sum.
 
     Members
     -------
     begin : in
         A pass begins: the next step is step 0.
     step : in
-        A step is taken: groups from the next cycle on are of it. At most ``words / groups`` of
-        them in a pass that adds or leaves.
+        A step is taken: groups from the next cycle on belong to it. At most ``words / groups``
+        steps in a pass that adds or stores.
     valid, group, sums : in
-        A group is given, its number in the tile, its sums.
+        A group is given: its number in the tile, its sums.
     add, leave : in
-        Begin with what the pass before has left; leave the sums for the next. Both hold from the
-        cycle before the first group of a pass until its last one is in ``o``.
+        Add the partial sums of the previous pass; store the sums for the next pass. Both are stable
+        from the cycle before the first group of a pass until its last group is in ``o``.
     o : out, ``units`` signed sums
     """
 
@@ -105,7 +105,7 @@ class PartialSums(wiring.Component):
         return m
 
     def _check(self, m, platform, leaves):
-        """A word is left once in a pass."""
+        """Check that a pass stores each word once at most."""
         most = self._words // self._groups
         steps, done = Signal(range(most + 1)), Signal(self._groups)
         used = self.add | self.leave

@@ -1,4 +1,4 @@
-"""Takes steps with their sums in a core with partial sums, whose lanes are all over the chip."""
+"""Takes steps with their sums in a core with partial sums, whose lanes are spread over the chip."""
 
 from amaranth import Cat, Mux, Signal
 from amaranth.lib.wiring import In, Out
@@ -12,12 +12,12 @@ __all__ = ["PartialUpdates"]
 
 
 class PartialUpdates(Updates):
-    """As `Updates`, where some lanes at a time have their own registers that move their sums.
+    """As `Updates`, where each group of lanes has its own copy of the control registers.
 
-    A layer that leaves its sums has neither levels nor logits, and its membranes start from 0 in
-    each step: so nothing waits for them.
+    A layer that stores partial sums has neither levels nor logits, and its membranes start from 0
+    in each step, so its steps never wait for them.
 
-    Timing. That of `Updates`. ``i_step`` must be valid in the cycle before its sums, too.
+    Timing. As in `Updates`. ``i_step`` must be valid already in the cycle before its sums.
 
     Members
     -------
@@ -47,13 +47,13 @@ class PartialUpdates(Updates):
         return leaves
 
     def _foresee(self, m, first_update, left):
-        """A register says that a group is sent. Returns whether one is sent after it, if no step is
-        taken; and whether a step that is taken has to wait.
+        """Compute ``o.valid`` a cycle ahead, in a register. Returns whether another group follows
+        if no step is taken, and whether a step that is taken has to wait.
         """
         group, layer, step, given = self.o, self.layer, self.step, self.i_step.payload
         takes, loop = self.i_sum.valid, self._loop
         longest = max(loop, self._positions.planes)
-        age = Signal(range(longest + 1), init=longest)  # of the update before
+        age = Signal(range(longest + 1), init=longest)  # cycles since the previous update began
         older, young, waits, follows = Signal.like(age), Signal(), Signal(), Signal()
         neurons = ~layer.readout & ~layer.partial_out
 
@@ -82,8 +82,8 @@ class PartialUpdates(Updates):
         return follows, young
 
     def _turn(self, m, sums, follows, young):
-        """The sums are taken, and turn from group to group, once more behind the last. Some lanes
-        at a time have registers of their own that let them, and others that choose.
+        """Take the sums, then rotate them from group to group, and once more after the last group.
+        Each group of lanes has its own copies of the enable and of the select.
         """
         lanes, units = len(sums), len(self.sums)
         parts = [range(lanes)[i : i + SPREAD_LANES] for i in range(0, lanes, SPREAD_LANES)]
@@ -101,8 +101,8 @@ class PartialUpdates(Updates):
                 )
 
     def _make_rooms(self, m, left):
-        """Copies of ``room``. Returns whether the sums leave; if there are groups enough, registers
-        say so.
+        """Make the copies of ``room``. Returns `leaves` as `Updates` has it; with enough groups, it
+        comes from a register.
         """
         group, count = self.o, len(self.rooms)
         leaving = group.valid & (left == 0) & (group.group == max(0, self._groups - 3))

@@ -1,8 +1,8 @@
 """The circuits of the rules by which neurons change their membranes: see `lbq_hw.network.neuron`.
 
-A circuit takes what a membrane becomes with a spike and without one, as the rules before it leave
-them, and returns the same two: whether there is a spike is known late, and chooses between them.
-`later` gives a value of a parameter memory a cycle later, when U is there.
+Each circuit takes two candidates for the new membrane, with and without a spike, from the rule
+before it, and returns the same two. Whether there is a spike is known late, and selects between
+them at the end. `later` delays a value of the parameter memory by a cycle, to the cycle of U.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ _CIRCUITS = {SUBTRACT: _subtract, TO_ZERO: _to_zero, FLOOR: _floor}
 
 
 def apply_rules(rules: Sequence[Rule], unit, later, u):
-    """What U becomes with a spike and without one, in a `NeuronUnit` whose members give the
-    parameters and flags of the rules by their names.
+    """The new membrane with and without a spike, in a `NeuronUnit` that has the parameters and
+    flags of the rules as members of the same names.
     """
     spiked = silent = u
     for rule in rules:

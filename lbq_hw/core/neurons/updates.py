@@ -19,9 +19,9 @@ class Group(data.StructLayout):
     -------
     valid : bit
     group : unsigned
-        Its number in the tile.
+        The group's number in the tile.
     param : unsigned
-        Its word of the parameter memory.
+        The group's word of the parameter memory.
     time : unsigned
         Timestep.
     restart : bit
@@ -29,11 +29,11 @@ class Group(data.StructLayout):
     fresh : bit
         The membranes start from 0.
     last : bit
-        The last of the update.
+        The last group of the update.
     pool_first : bit
         The first position of a max-pool window.
     emit, logits : bit
-        The levels leave; the membranes do, as logits.
+        The levels are sent on; the membranes are sent as logits.
     """
 
     def __init__(self, *, groups: int, timesteps: int, param_bits: int):
@@ -56,11 +56,11 @@ class Group(data.StructLayout):
 class Updates(wiring.Component):
     """Turns a step into its ``updates``, and each into the groups of a tile, one per cycle.
 
-    Timing. A step taken in cycle c has its first group in cycle c + 1, unless that must wait for
-    the update before. An update begins as many cycles after the one before as a tile has groups;
-    but at least ``positions.loop`` if it continues a membrane, and ``layer.planes`` if its levels
-    leave. The next step is taken with the last group of the last update, but a cycle later if there
-    is only one group.
+    Timing. A step taken in cycle c has its first group in cycle c + 1, unless it must wait for the
+    previous update. An update begins `groups` cycles after the previous one (the groups of a tile),
+    but at least ``positions.loop`` cycles if it continues a membrane, and at least ``layer.planes``
+    cycles if its levels are sent on. The next step is taken with the last group of the last update,
+    or a cycle later if there is only one group.
 
     Parameters
     ----------
@@ -69,20 +69,20 @@ class Updates(wiring.Component):
     acc_bits : int
         Signed width of a sum.
     timesteps : int
-        Most timesteps.
+        Largest number of timesteps.
     param_bits : int
         Address bits of the parameter memory.
     layer : `LayerInfo`
     step : `StepInfo`
     positions : `Positions`
-        Of the units.
+        The pipeline of the units.
 
     Members
     -------
     i_sum, room, i_step, layer : as in `NeuronArray`
     o : `Group`
     sums : ``units`` signed sums
-        Those of the group that ``o`` is, where it is valid.
+        The sums of the group in ``o``, if it is valid.
     step : `StepInfo`
         The step whose groups are sent.
     busy : bit
@@ -121,7 +121,7 @@ class Updates(wiring.Component):
         )
 
     def _copied(self, _lanes):
-        """Members that are copies of others."""
+        """Members that are copies of other members."""
         return {}
 
     def elaborate(self, platform):
@@ -132,7 +132,7 @@ class Updates(wiring.Component):
         first_update = Signal()
         free = Signal(init=1)
         fresh, neurons, readout = self._kind(step.first_t & first_update)
-        leaves = Signal()  # the sums are not needed after the next cycle
+        leaves = Signal()  # the next cycle is the last one that needs the sums
         m.d.comb += leaves.eq(self._send(m, sums, left, first_update))
         m.d.comb += [
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
@@ -167,16 +167,17 @@ class Updates(wiring.Component):
         return m
 
     def _kind(self, first):
-        """Whether membranes start from 0; whether levels leave; whether logits do."""
+        """Whether membranes start from 0, whether levels are sent, and whether logits are."""
         return first, ~self.layer.readout, self.layer.readout
 
     def _send(self, m, sums, left, _first_update):
-        """Send groups and turn the sums. Returns whether the sums leave."""
+        """Send groups and rotate the sums. Returns `leaves` of `elaborate`."""
         group, young = self.o, Signal()
         m.d.comb += group.valid.eq(self.busy & ~young)
         self._wait(m, young)
         with m.If(group.valid):
-            # The next group comes to the front; after the last one all are where they were.
+            # Rotate: the next group comes to the front. After the last group, all are back in
+            # place.
             m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
         with m.If(self.i_sum.valid):
             m.d.sync += sums.eq(self.i_sum.payload)
@@ -188,12 +189,12 @@ class Updates(wiring.Component):
         return self._positions.loop if self._timesteps > 1 else 1
 
     def _wait(self, m, young):
-        """`young`: an update would begin too soon after the one before."""
+        """Drive `young`: an update would begin too soon after the previous one."""
         group, loop = self.o, self._loop
         longest = max(loop, self._positions.planes)
         if self._groups >= longest:
             return
-        age = Signal(range(longest + 1), init=longest)  # of the update before
+        age = Signal(range(longest + 1), init=longest)  # cycles since the previous update began
         early = (~group.fresh & (age < loop)) | (group.emit & (age < self.layer.planes))
         m.d.comb += young.eq((group.group == 0) & early)
         with m.If(group.valid & (group.group == 0)):

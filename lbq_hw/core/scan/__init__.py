@@ -1,1 +1,1 @@
-"""The scanner: ranges of plane words become events, at the pace of the set bits."""
+"""The scanner: turns ranges of plane words into events, one event per set bit."""

@@ -1,4 +1,4 @@
-"""What a stage finds out about bits: the lowest, how many there are, and where one is."""
+"""Find the lowest set bit, count set bits, and encode a one-hot value as a number."""
 
 from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.utils import ceil_log2
@@ -7,7 +7,7 @@ __all__ = ["at_least", "count_byte", "encode", "take_lowest"]
 
 
 def take_lowest(bits: Value) -> tuple[Value, Value]:
-    """The lowest set bit alone, and the others: one carry chain for both."""
+    """Splits off the lowest set bit: returns it and the other bits, from one carry chain."""
     negative = (-bits)[: len(bits)]
     return bits & negative, bits & ~negative
 
@@ -15,8 +15,8 @@ def take_lowest(bits: Value) -> tuple[Value, Value]:
 def at_least(m: Module, count: int, bits: Value) -> Value:
     """Whether at least `count` bits are set, for a count of 1 to 3, by a tree of gates.
 
-    A tree is faster than the carry chain of `take_lowest`, so it works beside that. The number of
-    bits must be a power of two.
+    The tree is faster than the carry chain of `take_lowest`, and works in parallel with it. The
+    number of bits must be a power of two.
     """
     one, two, three = bits, Const(0, len(bits)), Const(0, len(bits))
     while len(one) > 1:
@@ -33,7 +33,7 @@ def at_least(m: Module, count: int, bits: Value) -> Value:
 
 
 def count_byte(bits: Value) -> Value:
-    """How many of 8 bits are set: one gate per bit of the count of each half, and one adder."""
+    """Number of set bits among 8: one gate per bit for the count of each half, and one adder."""
     halves = []
     for a, b, c, d in (bits[:4], bits[4:]):
         two = (a & b) | (c & d) | ((a | b) & (c | d))
@@ -43,7 +43,7 @@ def count_byte(bits: Value) -> Value:
 
 
 def encode(lowest: Value) -> Value:
-    """Number of the one bit that is set."""
+    """One-hot to binary: the index of the set bit."""
     width = len(lowest)
     return Cat(
         Cat(lowest[i] for i in range(width) if i >> j & 1).any() for j in range(ceil_log2(width))

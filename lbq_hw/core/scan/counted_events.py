@@ -1,4 +1,4 @@
-"""Words whose bits were counted become events."""
+"""Turns words into events, using a count of their bits."""
 
 from amaranth import Cat, Mux, Signal
 
@@ -9,9 +9,9 @@ __all__ = ["CountedEventMaker", "PairEventMaker"]
 
 
 class CountedEventMaker(EventMaker):
-    """As `EventMaker`, for a fast clock: the bits that are left of a word are counted down.
+    """As `EventMaker`, for a fast clock: a counter holds the number of bits left in the word.
 
-    That is faster than to look at all of them.
+    Testing a counter is faster than testing all bits of the word.
     """
 
     def _take(self, m, word, given, word_free):
@@ -28,7 +28,7 @@ class CountedEventMaker(EventMaker):
         )
 
     def _single(self, m, lowest, made_free, identity):
-        """The bits of an event; an identity has none there, so that its row needs no choice."""
+        """Store the bit of an event; none for an identity, so that its row needs no multiplexer."""
         single = Signal.like(lowest, reset_less=True)
         with m.If(made_free):
             m.d.sync += single.eq(lowest & ~identity.replicate(len(lowest)))
@@ -38,8 +38,8 @@ class CountedEventMaker(EventMaker):
 class PairEventMaker(CountedEventMaker):
     """As `CountedEventMaker`, with an event for the lowest even and the lowest odd bit of a word.
 
-    A word has as many events as it has even bits, or odd ones if these are more. An odd bit has an
-    odd weight row where that of bit 0 is even.
+    A word makes as many events as it has even set bits, or as many as it has odd set bits,
+    whichever is more. If bit 0 uses an even weight row, odd bits use odd rows, and the reverse.
     """
 
     def _take(self, m, word, given, word_free):
@@ -70,5 +70,5 @@ class PairEventMaker(CountedEventMaker):
 
 
 def _interleaved(halves):
-    """Even and odd bits in their places again."""
+    """Puts even and odd bits back into their places."""
     return Cat(*zip(*halves, strict=True))

@@ -1,4 +1,4 @@
-"""The last stage of the scanner: words become events."""
+"""The last stage of the scanner: turns words into events."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -15,11 +15,11 @@ __all__ = ["EventMaker"]
 class EventMaker(wiring.Component):
     """Turns words into events, one per cycle, with the doublings that lead to each exponent.
 
-    The last event of a step has ``end``. It is that of the last bit, if that has exponent 0; else
-    the last doubling, or an event for the end alone.
+    The last event of a step has ``end``. If the last bit has exponent 0, its event has ``end``;
+    otherwise ``end`` goes with the last doubling, or with an event of its own.
 
-    Timing. The first event of a word is offered two cycles after the word was taken. The next word
-    is taken as many cycles later as the word has events.
+    Timing. The first event of a word is offered two cycles after the word was taken. A word that
+    makes n events is followed by the next word n cycles later.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ class EventMaker(wiring.Component):
         made = Signal(layout)
         made_valid, made_free = Signal(), Signal()
         clear, double, null = Signal(), Signal(), Signal()
-        alone, next_alone = Signal(), Signal()  # an end without bits
+        alone, next_alone = Signal(), Signal()  # the word has no bits: it only ends the step
         next_exponent = Signal.like(word.exponent)
 
         doubling = due > 1
         last = ~doubling & ~word.many
         several = self._more_than(m, 1, word)
         identity = word.identity if layout.identities else Const(0)
-        # The doublings that end a step are due once no bit is left but the one of this event.
+        # The doublings down to exponent 0 follow the event of the step's last bit.
         tail = word.end & word.exponent.any()
         falls = tail & (identity | ~several)
         m.d.comb += [
@@ -94,7 +94,7 @@ class EventMaker(wiring.Component):
                 m.d.sync += word.many.eq(Mux(tail, several & ~identity, three))
                 with m.If(falls):
                     m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
-        # Whether there is a next word is known late: its bits are taken anyhow.
+        # Whether there is a next word is known late, so its bits are loaded without waiting for it.
         with m.If(~word_valid | (made_free & ~doubling)):
             self._take(m, word, given, word_free)
         with m.If(made_free):
@@ -112,16 +112,16 @@ class EventMaker(wiring.Component):
         return m
 
     def _take(self, m, word, given, word_free):
-        """The bits of the next word, or what is left of this one."""
+        """Load the bits of the next word, or keep the bits that are left of this word."""
         _, rest = take_lowest(word.bits)
         m.d.sync += word.bits.eq(Mux(word_free, given.bits, rest))
 
     def _more_than(self, m, events, word):
-        """Whether a word has more events than given."""
+        """Whether a word makes more than this many events."""
         return at_least(m, events + 1, word.bits)
 
     def _make(self, m, word, made, made_free, identity):
-        """The weight row of an event."""
+        """Compute the weight row of an event."""
         lowest, _ = take_lowest(word.bits)
         with m.If(made_free & ~identity):
             m.d.sync += made.bits.eq(lowest)
@@ -131,7 +131,7 @@ class EventMaker(wiring.Component):
                 m.d.comb += self.o.payload.row.eq(made.row)
 
     def _mask(self, m, made, null):
-        """The bits of an identity are its lanes."""
+        """Make the lane mask of an identity out of its bits."""
         event, unit = self.o.payload, ceil_log2(self._granule)
         place = Cat(made.lo[unit:])
         lanes = Signal.like(event.mask)

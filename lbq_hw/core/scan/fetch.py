@@ -1,8 +1,9 @@
-"""The stages of the scanner that read: flags, then words. `Scanner` puts queues behind them.
+"""The scanner's stages that read memory: first flags, then words. `Scanner` puts a queue behind
+each.
 
-Both leave what they read in the memory's output register until the next stage can take it. What is
-empty is dropped, but only while the queue behind has room: otherwise the enable of the memory would
-depend on all bits of a word, which are known late in the cycle.
+Both stages leave read data in the memory's output register until the next stage takes them. An
+empty word or request is dropped, but only while the queue behind has room. Otherwise the memory's
+read enable would depend on all bits of a word, which are known late in the cycle.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -20,13 +21,13 @@ __all__ = ["FlagFetch", "Word", "WordFetch"]
 class Word(data.StructLayout):
     """A word with events to make: set bits of a row, or the lanes of an identity.
 
-    With `end` it is the last of its step. `many` tells that there are several events to make, among
-    them the doublings from the exponent of a last word down to 0. So one with `end` and without
-    `many` has exponent 0: where the lowest bit of its exponent is set, it has no bits, and is an
-    end alone. `lo` and `identity` are there if there are `identities`.
+    `end` marks the last word of a step. `many` is set if the word makes several events; the
+    doublings from a last word's exponent down to 0 count as events. A word with `end` and without
+    `many` therefore has exponent 0, and exponent 1 is free to mark a word without bits, which only
+    ends the step. `lo` and `identity` exist only if there are `identities`.
 
-    `counts` names members that count set bits: ``("count",)`` all of them, `PAIRS` the even and the
-    odd ones, each apart, where one event is for an even and an odd bit.
+    `counts` names members that count set bits: ``("count",)`` counts all bits; `PAIRS` counts even
+    and odd bits separately, for cores where one event takes an even and an odd bit.
     """
 
     PAIRS = ("even", "odd")
@@ -54,17 +55,16 @@ class Word(data.StructLayout):
 class FlagFetch(wiring.Component):
     """Reads the summary word of each request, one per cycle, and drops requests without a flag.
 
-    Other requests are passed on, with ``want`` reduced to the words that are not zero. One that
-    ends its step becomes an END instead of being dropped.
+    Other requests are passed on, with ``want`` reduced to the words that are not zero. A request
+    without a flag that ends its step becomes an END instead.
 
-    Timing. A request is offered in the cycle after it was taken, and as many cycles later as there
-    are `registers`. One without a flag sets ``empty`` in that cycle, or later if ``o`` is not
-    ready.
+    Timing. A request is offered ``1 + registers`` cycles after it was taken. A request that is
+    dropped sets ``empty`` in that cycle, or later if ``o`` is not ready.
 
     Parameters
     ----------
     registers : int
-        That take the flags as they leave the memory.
+        Registers between the flag memory and this block's logic.
     """
 
     def __init__(
@@ -112,10 +112,10 @@ class FlagFetch(wiring.Component):
 
 
 class WordFetch(wiring.Component):
-    """Reads the wanted words of each request, one per cycle, and drops those with no bit in range.
+    """Reads the wanted words of each request, one per cycle, and drops words with no bit in range.
 
-    A request is taken in the cycle in which the last of its words is chosen. The last word of a
-    step is not dropped.
+    A request is taken in the cycle in which its last word is chosen. The last word of a step is
+    never dropped.
 
     Timing. A word is read in the cycle in which it is chosen, and offered two cycles later, as is
     an END.
@@ -134,7 +134,7 @@ class WordFetch(wiring.Component):
         )
 
     def _offered(self, entry: Word):
-        """The members that show words."""
+        """Members for the output of words."""
         return {"o": Out(stream.Signature(entry))}
 
     def elaborate(self, _platform):
@@ -156,7 +156,7 @@ class WordFetch(wiring.Component):
         ]
 
     def _choose(self, m):
-        """The next word of the request that is offered."""
+        """Choose the next word of the request at the input."""
         request = self.i.payload
         words = len(request.want)
         members = {name: field.shape for name, field in request.shape() if name != "want"}
@@ -179,7 +179,7 @@ class WordFetch(wiring.Component):
         return chosen
 
     def _cuts(self, asked):
-        """Whether bits of a word are wanted, and how many at its low and high end are not."""
+        """Whether bits of a word are wanted, and how many are cut off at its low and high end."""
         everywhere = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
         cut_low = everywhere | (asked.lo_en & (asked.lo_at == asked.index))
         cut_high = everywhere | (asked.hi_en & (asked.hi_at == asked.index))
@@ -187,13 +187,13 @@ class WordFetch(wiring.Component):
         return here, Mux(cut_low, asked.lo, 0), Mux(cut_high, ~asked.hi, 0)
 
     def _in_range(self, here, low, high):
-        """The bits of a word that are wanted."""
-        # Ones are shifted, since a comparison per bit would become a carry chain per bit.
+        """Mask of the wanted bits of a word."""
+        # Shifted ones are cheaper than a comparison per bit, which would need a carry chain each.
         ones = ~Const(0, len(self.word.data))
         return (ones << low)[: len(ones)] & (ones >> high) & here.replicate(len(ones))
 
     def _hold(self, m, read, in_range):
-        """What was read, held in a register; whether there is something in it."""
+        """Register behind the memory: the masked word, and whether it is valid."""
         asked, held, valid = read.payload, Signal(self.o.payload.shape()), Signal()
         identity = asked.kind == ScanKind.IDENTITY if self._identities else Const(0)
         offset = Signal.like(asked.row)
@@ -212,7 +212,7 @@ class WordFetch(wiring.Component):
         return held, valid
 
     def _make(self, m, held, any_bit, many_bits):
-        """The word to offer, and whether there is anything to do."""
+        """The word to offer, and whether it makes any event."""
         made = Signal.like(held, name="made")
         several = ~held.identity & many_bits if self._identities else many_bits
         m.d.comb += [

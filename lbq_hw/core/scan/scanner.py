@@ -1,4 +1,4 @@
-"""The scanner: from ranges of plane words to events, at the pace of the set bits."""
+"""The scanner: from ranges of plane words to events, one event per set bit."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -17,21 +17,22 @@ __all__ = ["Scanner"]
 
 
 class Scanner(wiring.Component):
-    """Turns requests into the events of a step, without a cycle for what is zero.
+    """Turns requests into the events of a step, and spends no cycle on zeros.
 
-    Set bits leave lowest first, words by ascending address, requests in order. Going down d
-    exponents, d - 1 null events (no lane) and the next event itself double; the first event of a
-    step clears; its last event has ``end``. That is the last one of the request with ``end``, if it
-    has exponent 0. If its exponent is higher, or the last word of the request has no set bit in
-    range, or no word of it a flag, null events double down to exponent 0, one of them at least, and
-    the last has ``end``. Other requests whose words are all zero, or have no set bit in range, make
-    no event.
+    Set bits leave lowest first, words by ascending address, requests in order. The first event of a
+    step clears, and its last event has ``end``. When the exponent falls by d, d - 1 null events (no
+    lane adds) double, and the next event doubles as well.
+
+    If the request with ``end`` has exponent 0 and its last word has a set bit in range, the event
+    of its last bit has ``end``. Otherwise null events double down to exponent 0, at least one of
+    them is made, and the last one has ``end``. A request without ``end`` makes no event if its
+    words have no set bit in range.
 
     Timing. One request, one plane word and one event per cycle. A queue behind each stage lets it
-    run ahead of the next: a word or request without events takes a cycle of the stage that drops
-    it, but delays no event as long as the queues are not empty. An event is offered `LATENCY`
-    cycles after its request was taken, if nothing is ahead of it. Of the outputs only the summary
-    port depends on ``i_request`` of the same cycle, and none on ``o_event.ready``.
+    run ahead of the next stage: a word or request without events takes one cycle of the stage that
+    drops it, but delays no event as long as the queues are not empty. An event is offered `LATENCY`
+    cycles after its request was taken, if nothing is ahead of it. Only the summary port depends on
+    ``i_request`` of the same cycle, and no output depends on ``o_event.ready``.
 
     A core whose plane memory fills a good part of the chip has a `SpreadScanner`; `scanner`
     chooses.
@@ -60,12 +61,12 @@ class Scanner(wiring.Component):
     o_event : stream of `Event`
     word, summary : the read ports of `PlaneMemory`, flipped
     word_read, span_empty : bit
-        A plane word is read; a request is dropped since no word of its span has a flag. For
-        counters.
+        For counters: a plane word is read; a request is dropped because no word of its span has a
+        flag.
     """
 
     LATENCY = TIMINGS[Profile.STANDARD].event
-    """Cycles from a request to the first event that it makes."""
+    """Cycles from a request to its first event."""
 
     def __init__(
         self,
@@ -154,7 +155,7 @@ class Scanner(wiring.Component):
         return m
 
     def _check(self, m, platform):
-        """What `ScanRequest` says of the requests of a step."""
+        """Check the rules that `ScanRequest` states for the requests of a step."""
         if not checked(platform):
             return
         request = self.i_request.payload
@@ -165,7 +166,7 @@ class Scanner(wiring.Component):
             m.d.sync += most.eq(Mux(request.end, -1, request.exponent))
 
     def _connect(self, m, flags, spans, fetch, words, events):
-        """What is connected in the same way in every scanner."""
+        """Connections that all scanners share."""
         connect(m, flags.o, spans.i)
         connect(m, spans.o, fetch.i)
         connect(m, words.o, events.i)

@@ -13,26 +13,26 @@ __all__ = ["SpreadWordFetch"]
 
 
 class SpreadWordFetch(WordFetch):
-    """As `WordFetch`, for a memory that takes several cycles, on whose way nothing waits.
+    """As `WordFetch`, for a memory whose reads take several cycles and cannot be stalled.
 
-    Words are chosen only while there is ``room`` for all that are on their way. The bits of each
-    are counted.
+    A word is chosen only while the receiver has ``room`` for it and for all words in flight. The
+    set bits of each word are counted.
 
-    Timing. The address comes from a register, so that a word is read a cycle after it was chosen,
-    and offered ``latency + 3`` cycles after that, as is an END.
+    Timing. The address comes from a register, so that a word is read a cycle after it was chosen.
+    A word, or an END, is offered ``latency + 3`` cycles after that.
 
     Parameters
     ----------
     latency : int
         Cycles of a read.
     room : int
-        Words that whoever takes them has room for.
+        Words that the receiver has room for.
 
     Members
     -------
     o : stream of `Word`, always ready
     left : in
-        One of the words that were taken leaves, and makes room from the next cycle but one on.
+        A word leaves the receiver: its room can be used again two cycles later.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SpreadWordFetch(WordFetch):
 
     def _count(self, m, bits):
         """Whether there is a bit, whether there are several events, and the counts, a cycle later:
-        of all bits, or of every second one from each of the first on.
+        of all bits, or of even and odd bits separately.
         """
         names = self.o.payload.shape().counts
         counted = [self._count_of(m, bits[i :: len(names)], name) for i, name in enumerate(names)]

@@ -20,9 +20,9 @@ _TIMING = TIMINGS[Profile.SPREAD]
 
 
 class SpreadScanner(Scanner):
-    """As `Scanner`, with registers on the way to flags and words; none of it takes a block RAM.
+    """As `Scanner`, with registers on the way to flags and words. Its queues use no block RAM.
 
-    Two requests wait for their words, whatever `span_queue` is.
+    Up to two requests wait for their words, whatever `span_queue` is.
     """
 
     LATENCY = _TIMING.event
@@ -33,7 +33,7 @@ class SpreadScanner(Scanner):
 
     def elaborate(self, platform):
         m = Module()
-        # The walker looks at a register, instead of all that may wait here.
+        # The walker sees a registered ``ready``, which does not depend on the stages behind it.
         m.submodules.requests = requests = RegisterSlice(self._request, far=True)
         m.submodules.flags = flags = FlagFetch(
             request=self._request, port=self._flag_port, registers=1
