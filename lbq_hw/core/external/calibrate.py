@@ -1,4 +1,4 @@
-"""Finds out when words are to be taken from the pins of an SDRAM."""
+"""Finds the timing at which words are read right from the pins of an SDRAM."""
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
@@ -15,35 +15,35 @@ __all__ = ["Calibrate"]
 class Calibrate(wiring.Component):
     """Tries every capture, and chooses the one nearest to the middle of a word.
 
-    After reset, and whenever it is asked to, it writes a pattern to the last `WORDS` words of the
-    memory and reads it back `TRIES` times with every capture in turn. A capture has passed if all
-    words of all tries were right. At most two pass, side by side: one at each edge of the clock.
-    The one at the edge that `lbq_hw.chips.eye` has for the chip and the clock is chosen, else
-    the first.
+    After reset, and after each ``again``, it writes a pattern to the last `WORDS` words of the
+    memory and reads it back `TRIES` times with every capture in turn. A capture passes if all words
+    of all tries are right. At most two neighbouring captures pass, one per edge of the clock. If
+    the capture at the edge that `lbq_hw.chips.eye` prefers for the chip and the clock has passed,
+    it is chosen, otherwise the first capture that passed.
 
-    Errors. Where no capture passes, ``failed`` is 1 from the end on.
+    Errors. If no capture passes, ``failed`` is 1 from the end of the calibration on.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
-        Of the domain ``sync``.
+        Clock of the domain ``sync``.
 
     Members
     -------
     port : `MemoryPort`
         Used until ``done`` or ``failed``.
     empty : in
-        Of the memory.
+        As in `Sdram`.
     again : in
-        Calibrate once more; not looked at while a calibration is under way. In the next cycle
-        ``done`` and ``failed`` are 0.
+        Calibrate once more; ignored while a calibration is in progress. In the next cycle ``done``
+        and ``failed`` are 0.
     capture : `Capture`, out
-        Changes while ``empty`` only; the chosen one once ``done``.
+        Changes only while ``empty``; the chosen capture once ``done``.
     passed : out, a bit for each capture
-        Of the last calibration, once it has ended.
+        Which captures passed in the last calibration, once it has ended.
     done, failed : out
-        At the end one of them becomes 1, and stays until ``again``.
+        At the end one of the two becomes 1, and stays until ``again``.
     """
 
     WORDS = CALIBRATION_WORDS
@@ -67,7 +67,7 @@ class Calibrate(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         port = self.port
-        number = Signal(range(self.WORDS))  # of a word, of the last ones
+        number = Signal(range(self.WORDS))  # index among the last `WORDS` words
         address = Cat(number, Const(-1, self._chip.address_bits - len(number)))
         expected = pattern(address, self._chip.data_bits)
         setting, chosen = Signal(Capture()), Signal(Capture())

@@ -1,4 +1,4 @@
-"""The CRC-32 of slices that lie side by side in external memory."""
+"""The CRC-32 of consecutive slices in external memory."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,32 +12,32 @@ from lbq_hw.isa.record import SLICE
 __all__ = ["COUNT_BITS", "Digest"]
 
 COUNT_BITS = SLICE_ADDRESS_BITS + 1
-"""Of a number of slices, up to all of them."""
+"""Bits of a number of slices, up to all slices of the memory."""
 _BYTE = 8
 
 
 class Digest(wiring.Component):
-    """Reads slices one by one and forms the CRC-32 of their bytes, lowest first, as zlib does.
+    """Reads slices one by one and computes the CRC-32 of their bytes, lowest first, as zlib does.
 
-    Slices past the last one that can be addressed are those from 0 on.
+    Addresses wrap around: slice 0 follows the last slice.
 
-    Timing. ``busy`` rises in the cycle after ``start``, and the first slice is asked for in it. If
-    a slice comes in cycle c, its bytes are worked on in cycles c + 1 to c + 4; the next one is
-    asked for in cycle c + 5, or else ``busy`` is 0 from then on. A digest of no slice is never
-    busy, and its CRC is 0.
+    Timing. ``busy`` rises in the cycle after ``start``, and the first slice is requested in that
+    cycle. If a slice comes in cycle c, its bytes are processed in cycles c + 1 to c + 4. The next
+    slice is requested in cycle c + 5, or ``busy`` falls there. A digest of 0 slices is never busy,
+    and its CRC is 0.
 
     Members
     -------
     start : in
         Begin, not while ``busy``.
     first, slices : in
-        Where, and how many; looked at with ``start``.
+        Address of the first slice, and number of slices; read with ``start``.
     busy : out
     crc : out
-        Once ``busy`` is 0, until the next start.
+        Valid from the fall of ``busy`` until the next start.
     request : stream of addresses of slices, out
     answer : stream of slices, in
-        Each after its request was taken; no other while ``busy``.
+        Each slice comes after its request was taken; no other slice comes while ``busy``.
     """
 
     start: In(1)

@@ -1,4 +1,4 @@
-"""The external memory as the core sees it."""
+"""The external memory, with the ports that the core uses."""
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
@@ -20,33 +20,34 @@ __all__ = ["ExternalMemory"]
 
 
 class ExternalMemory(wiring.Component):
-    """An SDRAM with its controller, calibrated after reset: gives the tape, and serves the host.
+    """An SDRAM with its controller, calibrated after reset. It streams the tape, and reads and
+    writes slices for the host.
 
-    The host may ask for another calibration. It waits until the words of the last run are
-    forgotten, and ``calibrated`` is 0 until its end. A calibration overwrites the last
-    `Calibrate.WORDS` words, a self-test all that it goes over.
+    The host may request another calibration. It begins when the last words of a run have been
+    drained, and ``calibrated`` is 0 until its end. A calibration overwrites the last
+    `Calibrate.WORDS` words; a self-test overwrites all words that it tests.
 
-    Blocks: `Calibrate`, `SelfTest`, `TapePages` and `Slices`, of which one at a time uses `Sdram`.
+    Blocks: `Calibrate`, `SelfTest`, `TapePages` and `Slices`; one of them at a time uses `Sdram`.
 
-    Timing. Of a run that starts in cycle 0, `WordStream` with `reader_timing` of chip and clock has
-    the cycle from which on each word is offered. ``aligned`` is 1 in one cycle of an interval
-    between refreshes, if nothing is under way or was in the cycle before.
+    Timing. For a run that starts in cycle 0, `WordStream` with `reader_timing` of chip and clock
+    has the cycle in which each word is first offered. ``aligned`` is 1 in one cycle per refresh
+    interval, if no access is in progress or was in the previous cycle.
 
-    Errors. Where calibration finds no capture that works, ``failed`` is 1, ``calibrated`` stays 0
-    and no request is taken until a later calibration finds one.
+    Errors. If calibration finds no capture that works, ``failed`` is 1, ``calibrated`` stays 0, and
+    no request is taken until a later calibration finds one.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
-        Of the domain ``sync``.
+        Clock of the domain ``sync``.
 
     Members
     -------
     tape : `TapePort`, flipped
     host : `HostMemoryPort`, flipped
     capture : `Capture`, out
-        The one in use.
+        The capture in use.
     bus : `PinBus`
     """
 
@@ -96,11 +97,12 @@ class ExternalMemory(wiring.Component):
             host.test_busy.eq(selftest.busy),
             host.test_differing.eq(selftest.differing),
         ]
-        # A cycle old, since what begins a run is far from here: the host, which asks for runs too,
-        # begins nothing else in the cycle before, and an access makes the memory busy at once.
+        # A cycle old, because the start of a run comes from far away. That is safe: the host starts
+        # runs, too, and begins nothing else in the cycle before, and an access makes the memory
+        # busy at once.
         m.d.sync += unused.eq(calibrate.done & sdram.empty & ~pages.active & ~selftest.busy)
         users = (
-            (pages.port, pages.active),  # until all of a run is forgotten
+            (pages.port, pages.active),  # until the words of a run are drained
             (calibrate.port, ~calibrate.done),
             (selftest.port, selftest.busy),
             (slices.port, 1),

@@ -1,4 +1,4 @@
-"""How the host reaches the external memory: slice by slice, and as a whole by a self-test."""
+"""The host's access to the external memory: slice by slice, and a self-test of the whole."""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -19,10 +19,10 @@ class SliceRequest(data.StructLayout):
     -------
     write : bit
     address : bits of a slice's address
-        A memory that is smaller does not look at the upper bits. With words of 16 bits, the lower
-        half of slice s is word 2 s, the upper half word 2 s + 1.
+        A smaller memory ignores the upper bits. With words of 16 bits, the lower half of slice s is
+        word 2 s, the upper half word 2 s + 1.
     data : 32 bits
-        Of a write.
+        Data of a write.
     """
 
     def __init__(self):
@@ -30,12 +30,12 @@ class SliceRequest(data.StructLayout):
 
 
 class Captures(data.StructLayout):
-    """What calibration found, as the register ``captures`` has it.
+    """The result of calibration, in the layout of the register ``captures``.
 
     Members
     -------
     passed : a bit for each capture
-        1 where it has passed.
+        1 if the capture passed.
     used : 4 bits
         Number of the capture in use.
     """
@@ -45,28 +45,28 @@ class Captures(data.StructLayout):
 
 
 class HostMemoryPort(wiring.Signature):
-    """What a core has for its host; the memory has it flipped.
+    """The core's port for the host's accesses to the memory; the memory has it flipped.
 
-    The core offers a request, or starts a test, only while no run is under way, and starts a run
-    only when the last one is over. The memory takes none before it is calibrated.
+    The core offers a request, or starts a test, only while no run is in progress, and starts a run
+    only when all of them are finished. The memory takes no request before it is calibrated.
 
     Members
     -------
     request : stream of `SliceRequest`, out
     answer : stream of 32 bits, in
-        Of each read, before the next request is taken.
+        The data of each read, before the next request is taken.
     failed : in
         Calibration has found no capture that works; stays until the next one.
     captures : `Captures`, in
-        Once ``calibrated`` of `TapePort` or ``failed`` is 1.
+        Valid once ``calibrated`` of `TapePort` or ``failed`` is 1.
     calibrate : out
-        One cycle: calibrate again, unless a calibration is under way. ``calibrated`` and ``failed``
-        are 0 from the next cycle on until its end.
+        One cycle: calibrate again, unless a calibration is in progress. ``calibrated`` and
+        ``failed`` are 0 from the next cycle until its end.
     test_start : out
         One cycle, only while ``calibrated`` of `TapePort` is 1 and ``test_busy`` is 0: begins the
-        self-test, which overwrites what it goes over.
+        self-test, which overwrites all words that it tests.
     test_last : out
-        Last slice of the test, from 0 on; stable while ``test_busy``.
+        The test covers slices 0 to this one; stable while ``test_busy``.
     test_busy : in
         From the cycle after ``test_start`` to the end of the test.
     test_differing : in

@@ -1,4 +1,4 @@
-"""The host's way into external memory: slices, digests, the self-test, calibration."""
+"""The host's access to external memory: slices, digests, the self-test, calibration."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -21,33 +21,32 @@ _REGISTER_BITS = max(one.address for one in regions.MEMORY_REGISTERS.values()).b
 
 
 class MemoryAccess(wiring.Component):
-    """Passes the host's requests on to the external memory, or those of a `Digest`.
+    """Passes requests of the host, or of a `Digest`, on to the external memory.
 
-    What is asked of it must not overlap: a slice only while neither ``pending`` nor ``in_use``, a
-    digest, a self-test and a calibration likewise, and all but the latter only while
-    ``calibrated``.
+    Operations must not overlap: a slice, a digest, a self-test or a calibration may begin only
+    while ``pending`` and ``in_use`` are 0, and all but a calibration only while ``calibrated``.
 
-    Timing. A request is offered to the memory in the cycle after ``read`` or ``write``; a slice
-    that the memory answers with in cycle c is in ``answer`` in cycle c + 1. A self-test is started
-    in the cycle after ``test_last`` is written, a calibration in the cycle after ``captures`` is.
-    ``in_use`` is 1 from the cycle after a register is written that starts a digest or a self-test.
+    Timing. A request is offered to the memory in the cycle after ``read`` or ``write``. If the
+    memory answers in cycle c, the slice is in ``answer`` in cycle c + 1. A self-test starts in the
+    cycle after a write of ``test_last``, a calibration in the cycle after a write of ``captures``.
+    ``in_use`` is 1 from the cycle after the write that starts a digest or a self-test.
 
     Members
     -------
     read, write : in
-        One slice is to be read, or written.
+        Read, or write, one slice.
     set : in
-        A register is written: ``digest_first``, ``digest_slices``, ``test_last`` and ``captures``
-        are of this block.
+        Write a register; ``digest_first``, ``digest_slices``, ``test_last`` and ``captures`` belong
+        to this block.
     addr, data : in
-        Of what is read or written.
+        Address of the slice or register, and the data of a write.
     calibrated : in
     pending : out
-        A write has not been taken by the memory, or a read not been answered before this cycle.
+        The memory has not taken a write, or not answered a read, before this cycle.
     answered, answer : out
         One cycle per read.
     in_use : out
-        A digest or a self-test is under way.
+        A digest or a self-test is in progress.
     values : out
         The registers ``memory``, ``digest_crc``, ``test_differing`` and ``captures``.
     memory : `HostMemoryPort`

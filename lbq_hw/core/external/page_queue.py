@@ -1,4 +1,4 @@
-"""The queue between an SDRAM and who takes its words."""
+"""The queue between an SDRAM and the consumer of its words."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -11,26 +11,27 @@ __all__ = ["PageQueue"]
 
 
 class PageQueue(wiring.Component):
-    """Words of two pages, first in, first out, each offered only when it is shown.
+    """A FIFO for the words of two pages. A word is offered only after ``show`` has released it.
 
-    A word may be stored long before: when words are offered does not depend on when they came.
+    Words are stored when they arrive, and released at times that do not depend on the capture. So
+    the consumer sees the same timing whenever the chip answers.
 
-    Timing. A word shown in cycle c is offered from cycle c + 3 on, one per cycle, by a register,
-    since the output of a block RAM is late. It must be stored in cycle c or before.
+    Timing. A word released in cycle c is offered from cycle c + 3 on, one per cycle, from a
+    register, because the output of a block RAM is late. It must be stored in cycle c or before.
 
     Parameters
     ----------
     bits : int
-        Of a word.
+        Bits of a word.
     words : int
-        Of a page, a power of two.
+        Words of a page, a power of two.
 
     Members
     -------
     store : in, with ``valid``, ``word`` and ``last``
-        A word, and whether it is the last one of its read.
+        A word, and whether it is the last word of its read.
     show : in
-        One more word may be offered. There must be no more of them than room for two pages.
+        Release one more word. At most the words of two pages may be stored or released.
     o : stream of words
     freed : out
         The last word of a read is taken.
@@ -54,7 +55,7 @@ class PageQueue(wiring.Component):
             shape=self._bits + 1, depth=2 * self._words, init=[], attrs=APART
         )
         write, read = pages.write_port(), pages.read_port()
-        shown = Signal(range(2 * self._words + 1))  # and not read yet
+        shown = Signal(range(2 * self._words + 1))  # words that are released and not read yet
         read_one, get, move, last = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             move.eq(read_one & (~self.o.valid | self.o.ready)),

@@ -1,4 +1,4 @@
-"""When passes of a tape begin, and how the run ends."""
+"""Decides when the passes of a tape begin, and when the run ends."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,16 +11,16 @@ __all__ = ["PassControl"]
 
 
 class PassControl(wiring.Component):
-    """Lets passes begin that the tape allows, and ends the run: with the last pass, or an error.
+    """Begins each pass when the tape allows it, and ends the run after the last pass or an error.
 
-    The run is over when the last pass is done, END has come and every pass that the tape allows has
-    begun. ORDER is an error of this block: the tape waits for a pass that it has not allowed, or
-    has ended before the last pass was allowed, or allows one after the last, or more than 65,535.
-    After an error, ``stop`` ends what runs.
+    The run is over when the last pass is done, END has been read, and every allowed pass has begun.
+    This block reports ORDER if the tape waits for a pass that it has not allowed, ends before the
+    last pass is allowed, allows a pass after the last one, or allows more than 65,535 passes. After
+    an error, ``stop`` ends the current pass.
 
-    Timing. ``begin`` is 1 in the first cycle after ``allow``, or in that in which the pass before
-    is done. ``finished`` is 1 in the first cycle in which the run is over. After an error, that is
-    one in which the walker is idle.
+    Timing. ``begin`` is 1 in the cycle after ``allow``, or, if that is later, in the cycle in which
+    the previous pass is done. ``finished`` is 1 in the first cycle in which the run is over; after
+    an error the walker is idle in that cycle.
 
     Members
     -------
@@ -29,26 +29,25 @@ class PassControl(wiring.Component):
     allow, waiting, ended, tape_error : in
         As `TapeReader` has them.
     paused : in
-        The pass that has begun is done, and there is another one.
+        The current pass is done, and is not the last one.
     over : in
-        It is done, and was the last one or had an error.
+        The current pass is done, and was the last one or had an error.
     idle : in
-        Nothing is on its way in walker, lanes, neurons and writer.
+        Nothing is in flight in walker, lanes, neurons and writer.
     stray : in
-        An event has a weight row that does not exist: an error, too.
+        An event has a weight row that does not exist, which is an error, too.
     walk_error : in
-        The walker's, valid with ``over``.
+        The walker's error, valid with ``over``.
     begin : out
         The next pass begins.
     begun, resting : out
         As `TapeReader` takes them.
     done : out
-        Passes that were done before the cycle before; after an error, before that in which it was
-        found.
+        Number of passes done, two cycles late; after an error, the number when it was found.
     waits : out
-        In the cycle before, no pass ran, because the next one was not allowed.
+        In the previous cycle no pass ran, because the next one was not allowed.
     stop : out
-        Level, from the cycle after an error on until the next start.
+        Level, from the cycle after an error until the next start.
     finished : out
     error : out
         An `ErrorCode`, valid with ``finished``; NONE if it is `stray`.
@@ -78,9 +77,9 @@ class PassControl(wiring.Component):
         active, running, last = Signal(), Signal(), Signal()
         allowed = Signal(PASS_BITS)
         order, ends, fails, permit = Signal(), Signal(), Signal(), Signal()
-        failure = Signal(ErrorCode)  # an error of the tape
+        failure = Signal(ErrorCode)  # the error of the tape
         going = active & ~self.stop
-        free = going & Mux(running, self.paused, ~last)  # for the next pass
+        free = going & Mux(running, self.paused, ~last)  # the next pass can begin
         m.d.comb += [
             permit.eq(allowed != self.begun),
             ends.eq(running & self.over),

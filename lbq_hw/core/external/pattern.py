@@ -8,7 +8,7 @@ _HALF = 16
 
 
 def _flips(bit: int) -> int:
-    """Bits of a half word that a bit of the address turns."""
+    """Bits of a half word that a bit of the address inverts."""
     if bit == 0:
         return (1 << _HALF) - 1
     return 1 << bit if bit < _HALF else 3 << (bit - _HALF)
@@ -17,9 +17,9 @@ def _flips(bit: int) -> int:
 def compute(address: int, bits: int) -> int:
     """The word of an address.
 
-    Each bit of an address turns bits of the word, the lowest one all of them: words at neighbouring
-    addresses differ nearly everywhere, and no two of an aligned block of 65,536 are the same. The
-    second half of 32 bits is the first, inverted.
+    Each address bit inverts some bits of the word; the lowest inverts all of them. So words at
+    neighbouring addresses differ in nearly all bits, and no two words of an aligned block of 65,536
+    are equal. The upper half of a 32-bit word is the lower half, inverted.
     """
     low = 0
     for bit in range(address.bit_length()):

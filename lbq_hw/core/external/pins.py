@@ -1,4 +1,4 @@
-"""Pins of an SDRAM: all registers at the pads, in IO cells, and the clock turned by 180 degrees."""
+"""Pins of an SDRAM: all registers are in IO cells, and the clock is shifted by 180 degrees."""
 
 from amaranth import Cat, ClockDomain, ClockSignal, Module, Signal
 from amaranth.lib import data, io, wiring
@@ -15,12 +15,12 @@ _ACTIVE_LOW = ("cs", "ras", "cas", "we")
 
 
 class PinBus(wiring.Signature):
-    """What a controller gives to the pins, and what it has from them.
+    """The signals between a controller and the pins.
 
     Members
     -------
     clk_en, cs, ras, cas, we, ba, a, dqm : out
-        1 where asserted, whatever the level of the pad.
+        1 means asserted, also if the pad is active low.
     dq_o, dq_oe : out
         Data, and whether the pads drive them.
     dq_i : array of two words, in
@@ -48,19 +48,19 @@ class PinBus(wiring.Signature):
 class SdramPins(wiring.Component):
     """The pins on a chip.
 
-    Every pin is a double data rate buffer of the platform, with the same data in both halves of a
-    cycle, so that all outputs have the registers, the latency and the delay of the clock's pin. The
-    clock falls where they change and rises half a cycle later. Data pins (`Fabric.data_pins`) are
-    read at both edges, and the controller chooses. They start released.
+    Every pin uses a DDR buffer of the platform, with the same data in both halves of a cycle, so
+    that all outputs have the same registers, latency and delay as the clock pin. The clock falls
+    when the outputs change and rises half a cycle later. Data pins (`Fabric.data_pins`) are sampled
+    at both edges, and the controller selects one sample. They are not driven after configuration.
 
-    Timing. Latencies are those of the platform's buffers, the same one for all outputs.
+    Timing. The latency of the platform's buffers, the same for all outputs.
 
     Parameters
     ----------
     chip : `Chip`
     port : platform's ``sdram`` resource, requested with ``dir="-"``
-        Address pins beyond those of the chip stay 0; a clock enable, a chip select or masks that
-        the resource does not have are fixed on the board.
+        Address pins that the chip does not use stay 0. If the resource has no clock enable, chip
+        select or masks, the board ties these pins of the chip.
 
     Members
     -------
@@ -86,7 +86,7 @@ class SdramPins(wiring.Component):
 
 
 class PadSignature(wiring.Signature):
-    """Pads as an SDRAM sees them, with both directions of the data apart.
+    """The pads as seen by an SDRAM, with separate signals for both directions of the data.
 
     Members
     -------
@@ -115,17 +115,17 @@ class PadSignature(wiring.Signature):
 
 
 class SimulatedPins(wiring.Component):
-    """The pins in simulation: what `SdramPins` does, with plain signals for pads.
+    """The pins in simulation: as `SdramPins`, with plain signals for pads.
 
-    Timing. A pad has what the bus has ``latency`` cycles later. The bus has what was on the pads at
-    a rising edge ``latency`` cycles after that edge begins, and what was there at the falling edge
-    half a cycle later in that same cycle.
+    Timing. An output reaches its pad after ``latency`` cycles. The value of a pad at a rising edge
+    is on the bus ``latency`` cycles after that edge, together with the value at the falling edge
+    half a cycle after it.
 
     Parameters
     ----------
     chip : `Chip`
     latency : int
-        Registers on the way out and on the way in; platforms differ.
+        Registers on outputs and on inputs; platforms differ.
 
     Members
     -------
@@ -140,7 +140,7 @@ class SimulatedPins(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        # Local: no other block has a use for the falling edge.
+        # Local: no other block uses the falling edge.
         m.domains.falling = ClockDomain(clk_edge="neg", reset_less=True, local=True)
         bus, pads = self.bus, self.pads
         out = {"cke": bus.clk_en, "dq_o": bus.dq_o, "dq_oe": bus.dq_oe}

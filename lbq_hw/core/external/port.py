@@ -1,6 +1,6 @@
-"""How a block uses the external memory: accesses, and words that come.
+"""The port of a block that uses the external memory: accesses, and the words of reads.
 
-A word in this room is a data word: what the data pins of the chip carry in a cycle.
+In this folder, a word is a data word: as many bits as the chip has data pins.
 """
 
 from amaranth.lib import data, stream, wiring
@@ -13,16 +13,16 @@ __all__ = ["Access", "Capture", "MemoryPort"]
 
 
 class Capture(data.StructLayout):
-    """When a word is taken from the data pins.
+    """When a word is sampled at the data pins.
 
-    As a number, it counts half cycles: the next one takes the word half a cycle later.
+    As a number, it counts half cycles: the next larger capture samples half a cycle later.
 
     Members
     -------
     falling : bit
         At the falling edge of the clock, half a cycle after the rising one.
     delay : 3 bits
-        Cycles, besides those that every read takes.
+        Cycles in addition to the fixed latency of a read.
     """
 
     SETTINGS = 2 * DELAYS
@@ -33,17 +33,17 @@ class Capture(data.StructLayout):
 
 
 class Access(data.StructLayout):
-    """A read of words side by side in one page, or a write of one word.
+    """A read of consecutive words in one page, or a write of one word.
 
     Members
     -------
     write : bit
     address : bits of an address
-        Of the first word.
+        Address of the first word.
     more : bits of a column
-        Words after the first that a read brings, none of them in the next page.
+        Number of words that a read returns after the first; it must not cross a page.
     data : bits of a word
-        Of a write.
+        Data of a write.
     """
 
     def __init__(self, chip: Chip):
@@ -58,14 +58,14 @@ class Access(data.StructLayout):
 
 
 class MemoryPort(wiring.Signature):
-    """What a block that uses a memory has; the memory has it flipped.
+    """The port of a block that uses a memory; the memory has it flipped.
 
     Members
     -------
     access : stream of `Access`, out
-        Carried out in their order: a read gives what the writes before it have left.
+        Executed in order: a read sees all earlier writes.
     words : stream of words, in
-        Those of all reads.
+        The words of all reads, in order.
     """
 
     def __init__(self, chip: Chip):

@@ -1,4 +1,4 @@
-"""When refreshes of an SDRAM are due."""
+"""Tells when refreshes of an SDRAM are due."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,28 +11,28 @@ __all__ = ["RefreshTimer"]
 
 
 class RefreshTimer(wiring.Component):
-    """Counts refreshes that are due: one more every ``interval`` cycles, whatever happens.
+    """Counts the refreshes that are due: one more every ``interval`` cycles.
 
-    Timing. Let ``tick`` be 1 in cycle t. Then ``due`` is 1 from cycle t + 1 on, until as many
-    refreshes were ``made`` as were due; and ``phase`` is 1 in cycle ``t + elapsed``.
+    Timing. If ``tick`` is 1 in cycle t, ``due`` is 1 from cycle t + 1 until all due refreshes were
+    ``made``, and ``phase`` is 1 in cycle ``t + elapsed``.
 
     Parameters
     ----------
     timing : `ReaderTiming`
-        Has ``interval``, ``elapsed``, and the time of a page: that long no refresh is made.
+        Has ``interval``, ``elapsed``, and the time of a page, during which no refresh can be made.
 
     Members
     -------
     counts : in
-        Ticks are counted; before, none is due.
+        Ticks are counted; until this is 1, no refresh is due.
     made : in
         A refresh is made; only while ``due``.
     tick : out
-        One cycle in ``interval``.
+        One cycle per ``interval``.
     due : out
-        Of the chip, a refresh is due.
+        A refresh is due.
     phase : out
-        A run may start now, as far as refreshes go.
+        The refresh timer allows a run to start in this cycle.
     """
 
     counts: In(1)
@@ -51,7 +51,7 @@ class RefreshTimer(wiring.Component):
         page = self._timing.first + self._timing.page_words + self._timing.rest
         most = 2 + 2 * page // (interval - self._timing.refresh)
         timer = Signal(range(-1, interval), init=interval - 2)  # its sign is the tick
-        pending = Signal(range(-1, most), init=-1)  # less one, so that its sign is none
+        pending = Signal(range(-1, most), init=-1)  # due refreshes minus 1: negative means none
         counted = Signal()
         m.d.comb += [
             self.tick.eq(timer[-1]),

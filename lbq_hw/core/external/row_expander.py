@@ -1,4 +1,4 @@
-"""Weights of few bits, made as wide as the weight memory has them."""
+"""Extends weights of fewer bits to the width of the weight memory."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -11,11 +11,11 @@ __all__ = ["RowExpander"]
 
 
 class RowExpander(wiring.Component):
-    """Extends the sign of every weight of a row that has fewer bits than the weight memory.
+    """Sign-extends the weights of a row that have fewer bits than the weight memory.
 
-    ``row`` holds the slices of a row as they came, the last of them in the highest bits. A row of
-    fewer bits has fewer slices: it begins above the bits that the missing ones would fill, and its
-    weights lie one behind the other. All outputs follow in the same cycle.
+    ``row`` holds the slices of a row in their order of arrival, the last one in the highest bits. A
+    row of narrow weights has fewer slices: they fill the upper part of ``row``, with the weights
+    packed without gaps. The outputs are combinational.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class RowExpander(wiring.Component):
     -------
     row : in
     narrow : in, a bit for each of the core's `narrow_bits`
-        The row has so many bits per weight; if no bit is set, as many as the weight memory.
+        The row has this many bits per weight; if no bit is set, as many as the weight memory.
     expanded : out
         The row that is stored.
     """

@@ -14,34 +14,34 @@ from lbq_hw.core.fabric.contracts import checked, must
 
 __all__ = ["Sdram"]
 
-_PAGES = 2  # of the queue
+_PAGES = 2  # pages that the queue holds
 
 
 class Sdram(wiring.Component):
-    """Reads up to a page at once, never paused, writes single words, refreshes in time.
+    """Reads up to a page in one uninterrupted burst, writes single words, and refreshes in time.
 
-    A read is taken when the queue has room for a page, and has that room until its last word is
-    taken. So words wait for their consumer as long as it likes.
+    A read is taken when the queue has room for a page, and keeps this room until its last word is
+    taken. So the consumer may take the words as slowly as it likes.
 
-    Timing. `lbq_hw.cycles.words.WordStream` has the cycles of pages that are read one after the
-    other: what it calls a decision in cycle c is made in cycle c + 1. In short, the first word of a
-    read taken in cycle c is offered in cycle ``c + first - 1``, whatever ``capture`` is, and the
-    others follow, one per cycle. `Sequencer` has the times of the chip. After reset, accesses wait
-    until the chip has come up.
+    Timing. The first word of a read taken in cycle c is offered in cycle ``c + first - 1``,
+    whatever ``capture`` is, and the other words follow, one per cycle.
+    `lbq_hw.cycles.words.WordStream` has the cycles of consecutive pages; its decision in cycle c is
+    made here in cycle c + 1. `Sequencer` has the times of the chip. After reset, accesses wait
+    until the chip is initialised.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
-        Of the domain ``sync``.
+        Clock of the domain ``sync``.
 
     Members
     -------
     port : `MemoryPort`, flipped
     capture : `Capture`, in
-        When words are taken from the pins. It must not change unless ``empty`` is 1.
+        When words are sampled at the pins. It must not change unless ``empty`` is 1.
     empty : out
-        No word is still to be given.
+        All words of all reads have been taken.
     idle, phase : out
         As in `Sequencer`.
     bus : `PinBus`
@@ -95,12 +95,12 @@ class Sdram(wiring.Component):
         return m
 
     def _collect(self, m, read, queue):
-        """Words from the pins: a token travels with every word that was asked for.
+        """Sample words at the pins: a token, delayed by the capture, marks every requested word.
 
-        Returns whether no word is on its way. Between the words of two reads there is a gap.
+        Returns whether no word is in flight. Between the words of two reads there is a gap.
         """
         cycles = self._chip.cycles(self._clock_hz)
-        least = CAS_LATENCY + 2  # cycles from the bus to the chip and back, at pins of one
+        least = CAS_LATENCY + 2  # cycles from the bus to the chip and back, at pins of latency 1
         show = self._timing.first - cycles.rcd - 5
         tokens = Signal(show + 1)
         quiet = Signal(init=1)

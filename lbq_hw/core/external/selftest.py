@@ -12,11 +12,11 @@ __all__ = ["SelfTest"]
 
 
 class SelfTest(wiring.Component):
-    """Writes words that depend on their addresses, reads them back and counts those that differ.
+    """Writes words that depend on their addresses, reads them back and counts the differences.
 
-    It goes over the memory twice, with the words of `pattern` and with their inverses, so that each
-    bit is 0 once and 1 once, and a word at a wrong address is not what is expected there. Words are
-    written one by one and read by whole pages, as a tape is.
+    It goes over the memory twice, with the words of `pattern` and with their inverses. So each bit
+    is 0 once and 1 once, and a word at a wrong address is detected. Words are written one by one
+    and read in whole pages, like a tape.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class SelfTest(wiring.Component):
     Members
     -------
     start : in
-        Begins a test where none is in progress.
+        Begins a test if none is in progress.
     last : in
-        Address of the last word that is tested, from 0 on. Stable while ``busy``.
+        Words 0 to this address are tested. Stable while ``busy``.
     busy : out
         From the cycle after ``start`` to the end of the test.
     differing : out
-        Words that differed, of both times over the memory; 0 after ``start``, stable after the end.
+        Number of words that differed, in both passes; 0 after ``start``, stable after the end.
     port : `MemoryPort`
         Used while ``busy``.
     """

@@ -11,9 +11,9 @@ from lbq_hw.core.external.refresh_timer import RefreshTimer
 
 __all__ = ["Command", "Sequencer"]
 
-_ALL_BANKS = 1 << 10  # of a precharge
+_ALL_BANKS = 1 << 10  # address bit of a precharge
 _FIRST_REFRESHES = 8
-_FULL_PAGE, _SINGLE_WRITES = 7, 1 << 9  # of the mode register
+_FULL_PAGE, _SINGLE_WRITES = 7, 1 << 9  # in the mode register
 
 
 class Command(enum.Enum, shape=3):
@@ -29,35 +29,35 @@ class Command(enum.Enum, shape=3):
 
 
 class Sequencer(wiring.Component):
-    """Brings an SDRAM up, refreshes it, and carries out one access after the other.
+    """Initialises an SDRAM, refreshes it, and executes one access after the other.
 
     After reset it waits for the power-up time, in whose second half the clock is enabled, then
     precharges all banks, refreshes eight times and sets the mode register: full-page sequential
     reads, single writes, the CAS latency. Data masks are asserted until then.
 
-    From then on it decides whenever all banks are closed: a refresh that is due comes first, then
+    From then on it makes a decision whenever all banks are closed: a due refresh comes first, then
     an access. An access opens its row, reads or writes, and closes the row.
 
-    Timing. Of a read taken in cycle c, ``read`` is 1 from cycle ``c + rcd`` on, once per word and
-    without a gap, and the next decision is in cycle ``c + rcd + words + rp``, or where that is
-    later in ``c + ras + rp``. The next decision after a refresh is ``rfc`` cycles later, after a
-    write ``max(rcd + wr, ras) + rp``. What is decided in a cycle is on the bus in the next. Data of
-    a write are on it from that cycle on to the one after the command.
+    Timing. For a read taken in cycle c, ``read`` is 1 from cycle ``c + rcd`` on, one cycle per word
+    without a gap. The next decision is in cycle ``c + max(rcd + words, ras) + rp``. After a refresh
+    it is ``rfc`` cycles later, after a write ``max(rcd + wr, ras) + rp`` cycles. A command is on
+    the bus in the cycle after its decision. The data of a write are on the bus from the cycle of
+    the first command to the cycle after the write command.
 
     Parameters
     ----------
     chip : `Chip`
     clock_hz : int
-        Of the domain ``sync``.
+        Clock of the domain ``sync``.
 
     Members
     -------
     access : stream of `Access`, in
     allowed : in
-        The access may be taken: a read, since its words have room; a write, since no word is on
-        its way from the chip.
+        The access may be taken: a read if its words have room, a write if no word is in flight from
+        the chip.
     read : out
-        A word is asked for.
+        A word is requested.
     idle : out
         All banks are closed, no refresh is due, and an access would be taken.
     phase : out
@@ -95,7 +95,7 @@ class Sequencer(wiring.Component):
         rest = Signal(range(max(cycles.rp, cycles.rcd, cycles.rfc, cycles.mrd)))
         hold = Signal(range(max(cycles.ras, cycles.wr)))  # cycles before the row may be closed
         column, writing = Signal(chip.column_bits), Signal()
-        more = Signal(chip.column_bits + 1)  # words to ask for, less one: none, by its sign
+        more = Signal(chip.column_bits + 1)  # words to request minus 1: negative means none
         wakes = -(-cycles.power_up // self._timing.interval)
         wake = Signal(range(wakes + 1), init=wakes)
         first = Signal(range(_FIRST_REFRESHES + 1), init=_FIRST_REFRESHES)

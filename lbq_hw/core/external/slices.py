@@ -1,4 +1,4 @@
-"""Slices of external memory for the host, one at a time."""
+"""Reads and writes slices of external memory for the host, one at a time."""
 
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
@@ -13,10 +13,10 @@ __all__ = ["Slices"]
 
 
 class Slices(wiring.Component):
-    """Reads and writes slices, each of them one word of 32 bits or two of 16.
+    """Reads and writes slices; a slice is one word of 32 bits or two words of 16.
 
-    Timing. A write is taken when the memory takes its last word, a read when the memory takes it.
-    It is answered in the cycle after its last word has come.
+    Timing. A write is taken when the memory takes its last word, a read when the memory takes it. A
+    read is answered in the cycle after its last word has come.
 
     Members
     -------

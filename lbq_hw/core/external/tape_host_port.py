@@ -1,4 +1,4 @@
-"""The host's view of a core with external memory."""
+"""The host port of a core with external memory."""
 
 from amaranth import Mux, Signal
 from amaranth.lib.wiring import Out, connect, flipped
@@ -15,20 +15,22 @@ __all__ = ["TapeHostPort"]
 
 
 class TapeHostPort(SpreadHostPort):
-    """As `SpreadHostPort`, in a core with external memory, to which `MemoryAccess` leads.
+    """As `SpreadHostPort`, for a core with external memory, which it reaches through
+    `MemoryAccess`.
 
-    What needs the external memory (its slices, a digest, a self-test) is refused with MEMORY while
-    it is not calibrated. While a digest or a self-test is under way, these, a calibration and a
-    start are refused with BUSY. Writes to regions that the tape writes are refused with ADDRESS.
+    Requests that need the external memory (its slices, a digest, a self-test) are refused with
+    MEMORY while it is not calibrated. While a digest or a self-test is in progress, requests for
+    these, for a calibration and for a start are refused with BUSY. Writes to regions that the tape
+    writes are refused with ADDRESS.
 
-    Timing. A slice of external memory is offered to the memory in the cycle after it was taken; if
-    it answers in cycle c, the read is answered in cycle c + 2. After a write, the next request is
-    taken in the cycle after the memory took it at the earliest.
+    Timing. A slice request is offered to the memory in the cycle after it was taken. If the memory
+    answers in cycle c, the read is answered in cycle c + 2. After a write, the next request is
+    taken at the earliest in the cycle after the memory took the write.
 
     Members
     -------
     plane_write : out
-        As in `HostPort`; there are no other writes.
+        As in `HostPort`; the host writes no other memory of the core.
     start : out
         The first cycle of `busy` with `aligned`.
     calibrated, aligned, passes, waits : in

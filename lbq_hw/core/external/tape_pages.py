@@ -1,4 +1,4 @@
-"""The tape in external memory, page after page."""
+"""Reads the tape from external memory, page by page."""
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,23 +12,23 @@ __all__ = ["TapePages"]
 
 
 class TapePages(wiring.Component):
-    """Asks for all pages from the first one on, from a start to a stop, and gives their words.
+    """Requests pages from the first one on, from a start to a stop, and passes on their words.
 
-    Timing. The first page is asked for in the cycle after ``start``. A page that is asked for when
-    the stop comes still comes, and no other.
+    Timing. The first page is requested in the cycle after ``start``. A page that has been requested
+    when the stop comes is still delivered, but no further page is requested.
 
     Members
     -------
     start : in
         One cycle, not while ``active``.
     stop : in
-        Level: no further page.
+        Level: request no further page.
     words : stream of words, out
-        Of the run; whoever stops it takes the rest of them.
+        The words of the run; the receiver must take the rest of them after a stop.
     active : out
-        From the cycle after ``start`` until all that was asked for is taken.
+        From the cycle after ``start`` until all requested words are taken.
     empty : in
-        The memory has no word that is still to be given.
+        As in `Sdram`.
     port : `MemoryPort`
         Used while ``active``.
     """

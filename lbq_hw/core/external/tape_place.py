@@ -1,4 +1,4 @@
-"""Where the slices of an item of the tape go."""
+"""The destination addresses of the slices in a tape item."""
 
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
@@ -14,28 +14,28 @@ from lbq_hw.isa.regions import Region
 __all__ = ["MixedPlace", "TapePlace"]
 
 _WHOLE = (Region.WEIGHTS, Region.PARAMS)
-"""Regions of which an item has whole entries."""
+"""Regions that an item writes by whole entries."""
 
 
 class TapePlace(wiring.Component):
-    """Holds the address of a slice, and goes on from the last slice of an entry to the next entry.
+    """Holds the address of a slice, and steps from the last slice of an entry to the next entry.
 
-    Timing. The address changes in the cycle after ``load`` or ``step``; all else follows from it in
-    the same cycle.
+    Timing. The address changes in the cycle after ``load`` or ``step``. The other outputs are
+    combinational functions of the address.
 
     Members
     -------
     load, given : in
-        Take this address.
+        Load this address.
     step : in
-        To the next slice.
+        Go to the next slice.
     address : out
     named : out, a bit for each `Region`
-        The region, if an item may write it.
+        The region of the address, if an item may write it.
     exists : out
         An item may write this slice.
     partway : out
-        This is not the first slice of its entry, in a region that is written by whole entries.
+        In a region that is written by whole entries, this is not the first slice of its entry.
     """
 
     def __init__(self, config: CoreConfig):
@@ -91,7 +91,7 @@ class TapePlace(wiring.Component):
 
 
 class MixedPlace(TapePlace):
-    """As `TapePlace`, in a core whose tape has weight rows of fewer bits too."""
+    """As `TapePlace`, for a core whose tape may also have weight rows of narrow weights."""
 
     def _names(self, kind: Region) -> Value:
         if kind != Region.WEIGHTS:
@@ -106,7 +106,7 @@ class MixedPlace(TapePlace):
 
 
 def is_last_of_row(config: CoreConfig, address: Value) -> Value:
-    """Whether an address of the tape names the last slice of a weight row, of whatever width."""
+    """Whether a tape address is the last slice of a weight row, of any weight width."""
     part, _ = place(config, address, Region.WEIGHTS)
     return Cat(
         (address[regions.SHIFT :] == number) & (part == regions.row_slices(config, bits) - 1)

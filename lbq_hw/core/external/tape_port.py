@@ -1,4 +1,4 @@
-"""Between the core and the memory that holds its tape."""
+"""The port between the core and the memory that holds its tape."""
 
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -7,7 +7,7 @@ __all__ = ["TapePort"]
 
 
 class TapePort(wiring.Signature):
-    """What a core with external memory has; the memory has it flipped.
+    """The tape port of a core; the memory has it flipped.
 
     Parameters
     ----------
@@ -17,16 +17,16 @@ class TapePort(wiring.Signature):
     Members
     -------
     calibrated : in
-        The memory works.
+        The memory is calibrated and works.
     aligned : in
-        A run may start in this cycle: nothing is under way, and a refresh is as far off as the
-        cycle model has it.
+        A run may start in this cycle: no access is in progress, and the next refresh is as many
+        cycles away as the cycle model assumes.
     start : out
         One cycle with ``aligned``: read from the first word on. It is cycle 0 of the run.
     stop : out
-        Level, from the cycle after the last word that a run takes to its start: ask for no more.
+        Level, from the cycle after the last word of a run until the next start: request no more.
     words : stream of words, in
-        Those that come during ``stop`` are taken at once, and forgotten.
+        Words that come during ``stop`` are taken at once and dropped.
     """
 
     def __init__(self, word_bits: int):

@@ -1,4 +1,4 @@
-"""Reads the tape: items are checked, wait for passes, and become writes."""
+"""Reads the tape: checks its items, lets them wait for passes, and makes writes of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,18 +25,19 @@ _HEAD_SLICES = _HEAD_PAYLOAD + tape.ITEM_SLICES
 
 
 class TapeReader(wiring.Component):
-    """Takes the words of a tape, as `lbq_hw.isa.tape` has it, and gives the slices to be written.
+    """Takes the words of a tape, in the format of `lbq_hw.isa.tape`, and gives slices to be
+    written.
 
-    Timing. Words are taken from the cycle after ``start`` on, one per cycle, with these gaps. If
-    the last word of an item's head is taken in cycle c, the next one is taken in cycle c + 2 or
-    later, and not before the cycle after one in which ``after`` passes are done. If the last word
-    of an item is taken in cycle d, the next one is taken in cycle d + 2 or later. ``allow`` is 1 in
-    cycle d + 1 of a PASS, ``ended`` from cycle d + 2 of END on. A slice of payload is given in the
-    cycle after its last word was taken.
+    Timing. Words are taken from the cycle after ``start`` on, one per cycle, with these gaps. After
+    the last word of an item's head in cycle c, the next word is taken in cycle c + 2 or later, and
+    only when ``after`` passes were done in an earlier cycle. After the last word of an item in
+    cycle d, the next word is taken in cycle d + 2 or later. ``allow`` is 1 in cycle d + 1 of a
+    PASS, ``ended`` from cycle d + 2 of END on. A slice of payload is given in the cycle after its
+    last word was taken.
 
-    Errors. TAPE and CRC as in docs/external-memory.md; slices of the wrong item may have been given
-    by then, to addresses that do not exist too. After an error, END or ``stop`` words are taken as
-    they come, and forgotten.
+    Errors. TAPE and CRC as in docs/external-memory.md. When an error is found, slices of the wrong
+    item may already have been given, even for addresses that do not exist. After an error, END or
+    ``stop``, all words are taken as they come and dropped.
 
     Parameters
     ----------
@@ -49,9 +50,9 @@ class TapeReader(wiring.Component):
     start, stop : in
         Begin with the first item, not while ``busy``; end at once.
     begun : in
-        Passes that have begun.
+        Number of passes that have begun.
     resting : in
-        All of them are done, in this cycle or before.
+        All passes that have begun are done, in this cycle or before.
     busy : out
         Words are read.
     waiting : out
@@ -93,10 +94,11 @@ class TapeReader(wiring.Component):
         m.submodules.place = place = kind(self._config)
         item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
         first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
-        chains = Signal()  # `data` has the CRC of an item, with which that of the next begins
-        # Why it failed, each known late in its cycle: one register of them all would be the latest.
+        chains = Signal()  # `data` is the CRC of an item, which seeds the CRC of the next item
+        # One register per cause of failure: each is known late in its cycle, and their OR would be
+        # even later.
         illegal, corrupt, unfinished, spoiled = Signal(), Signal(), Signal(), Signal()
-        reads = Signal()  # the word that comes is one to read
+        reads = Signal()  # the next word is read, not dropped
         given, complete = self._assemble(m, reads)
         spent, wrong = self._watch(m, place, first, payload, complete)
         with m.If(wrong):
@@ -183,7 +185,7 @@ class TapeReader(wiring.Component):
         return m
 
     def _assemble(self, m, reads):
-        """The slice whose last word this may be, and whether it is and is taken."""
+        """The slice that ends with this word, and whether this word completes one and is taken."""
         word, taken = self.i.payload, self.i.valid & reads
         if len(word) == SLICE:
             return word, taken
@@ -195,11 +197,11 @@ class TapeReader(wiring.Component):
         return Cat(low, word), taken & upper
 
     def _watch(self, m, place, first, payload, complete):
-        """Whether all slices that HEAD promises are taken; whether one is wrong, which is TAPE."""
-        left = Signal(SLICE)  # with those of HEAD, which have been taken when it is known
+        """Whether all slices that HEAD announces are taken, and whether one is wrong (TAPE)."""
+        left = Signal(SLICE)  # slices left, plus the slices of HEAD, which are already taken
         spent, bad, wrong = Signal(), Signal(), Signal()
         with m.If(payload & first):
-            # The last slice of payload stays.
+            # The last slice of payload wins: it is the number of slices.
             m.d.sync += [left.eq(self.data), spent.eq(self.data == _HEAD_SLICES)]
         with m.Elif(complete & ~first):
             m.d.sync += [left.eq(left - 1), spent.eq(left == _HEAD_SLICES + 1)]
@@ -213,7 +215,7 @@ class TapeReader(wiring.Component):
         return spent, wrong
 
     def _legal(self, place, first, item):
-        """Whether the head of an item is."""
+        """Whether the head of an item is legal."""
         marks = (place.address == tape.PASS) | (place.address == tape.END)
         writes = place.exists & ~place.partway
         head = (place.address == tape.HEAD) & (item == _HEAD_PAYLOAD)

@@ -1,4 +1,4 @@
-"""Runs a tape: its reader, what it writes, and the passes that it allows."""
+"""Runs a tape: reads it, executes its writes, and begins its passes."""
 
 from amaranth import Module, Mux
 from amaranth.lib import wiring
@@ -19,7 +19,7 @@ _TOLD = ("begin", "stop", "done", "waits", "finished", "error")
 
 
 class TapeRunner(wiring.Component):
-    """Reads a tape from its first word to END, stores what it writes, and begins its passes.
+    """Reads a tape from its first word to END, executes its writes, and begins its passes.
 
     Blocks: `TapeReader` -> `TapeWrites`; `PassControl`. `lbq_hw.cycles.schedule` has the cycle of
     each pass and of the end.
@@ -31,11 +31,11 @@ class TapeRunner(wiring.Component):
     paused, over, idle, stray, walk_error : in
         As in `PassControl`.
     walk_error_at : in
-        Where the walker's error is.
+        The place of the walker's error.
     begin, stop, done, waits, finished, error : out
         As in `PassControl`.
     error_at : out
-        The passes that were done, for an error that is no record's.
+        The walker's place for an error in a record; otherwise the number of passes done.
     reading : out
         Words are read.
     records, weights, params : out

@@ -1,4 +1,4 @@
-"""What the tape writes, on its way to the block that stores it."""
+"""Turns the slices of a tape into writes of the core's memories."""
 
 from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, memory, wiring
@@ -21,18 +21,18 @@ __all__ = ["MixedWrites", "TapeWrites"]
 
 
 class TapeWrites(wiring.Component):
-    """Turns slices into writes of the memories, of weights by the whole row.
+    """Turns slices into writes of the memories; weights are written by the whole row.
 
-    Timing. A slice of a record is stored in the cycle after it was given, and so is a parameter's
-    value with the last of its slices; a weight row is stored two cycles after its last slice was
-    given. Slices of a row and of a parameter must come in their order, from 0 on.
+    Timing. A slice of a record is stored in the cycle after it was given. A parameter's value is
+    stored in the cycle after its last slice was given, a weight row two cycles after its last
+    slice. Slices of a row and of a parameter must come in ascending order.
 
     Members
     -------
     written : in, a bit for each `Region`
         A slice is written there; at most one bit is set.
     addr, data : in
-        The slice and its value.
+        Address of the slice, and its value.
     records : stream of `RecordSlice`
     weights : write port of a row
     params : write port as in `NeuronArray`
@@ -85,12 +85,12 @@ class TapeWrites(wiring.Component):
         return m
 
     def _is_last(self, addr):
-        """Whether an address names the last slice of a row."""
+        """Whether an address is the last slice of a row."""
         part, _ = place(self._config, addr, Region.WEIGHTS)
         return part == regions.slices(self._config)[Region.WEIGHTS] - 1
 
     def _expanded(self, _m, row, _addr):
-        """The row that is stored, of the slices that were given; the last of them, to `addr`."""
+        """The row to be stored, made from its slices; the last slice went to `addr`."""
         return row
 
 

@@ -1,1 +1,1 @@
-"""What is done for the sake of a fabric or of its tools: primitives, copies, hints, states."""
+"""All that depends on an FPGA family or its tools: primitives, register copies, hints, states."""

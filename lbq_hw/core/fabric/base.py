@@ -1,5 +1,5 @@
-"""What differs between fabrics, in the portable form that is simulated; `fabric` finds a family's
-own form, with the same contract.
+"""The parts that differ between FPGA families, in the portable form that is simulated. `fabric`
+finds a family's own form, which has the same contract.
 """
 
 from amaranth import ClockDomain, ClockSignal, Module
@@ -22,8 +22,8 @@ class Fabric:
         )
 
     def start(self, m: Module, made, locked, *, hertz: int, large: bool):
-        """The domain ``sync``, which runs at ``hertz`` from the clock ``made`` of a PLL, and is in
-        reset until it is ``locked``. ``large``: the core fills the chip.
+        """Make the domain ``sync``, which runs at ``hertz`` from the PLL's clock ``made``, and is
+        in reset until the PLL is ``locked``. ``large``: the core fills the chip.
         """
         del large
         m.domains.sync = ClockDomain()
@@ -31,16 +31,16 @@ class Fabric:
         m.submodules.reset = ResetSynchronizer(~self.awake(m, made, locked, hertz), domain="sync")
 
     def awake(self, m: Module, made, locked, hertz: int):
-        """Rises once the registers and block RAMs can be used."""
+        """A signal that rises when registers and block RAMs can be used."""
         del m, made, hertz
         return locked
 
     def data_pins(self, port: io.SingleEndedPort):
-        """Pins of an SDRAM's data, with the members of `io.DDRBuffer`."""
+        """The data pins of an SDRAM, with the members of `io.DDRBuffer`."""
         return io.DDRBuffer("io", port)
 
     def row_memory(self, rows, device: str):
-        """The module of a `RowMemory` on a device, or None for the portable one."""
+        """The module for a `RowMemory` on a device, or None for the portable one."""
         del rows, device
         return None
 
@@ -54,6 +54,6 @@ def fabric(platform) -> Fabric:
 
 
 def clock_input(m: Module, pin):
-    """The clock behind its pin."""
+    """The clock signal of a pin."""
     m.submodules.clock_pin = buffer = io.Buffer("i", pin)
     return buffer.i

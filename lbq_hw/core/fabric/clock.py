@@ -15,7 +15,7 @@ class ClockGenerator(Elaboratable):
     ----------
     setting : `Setting`
     pin : port
-        Of the clock that comes in, as a platform gives it with ``dir="-"``.
+        The pin of the input clock, as a platform gives it with ``dir="-"``.
 
     Members
     -------

@@ -9,19 +9,19 @@ UNCHECKED = object()
 
 
 def checked(platform) -> bool:
-    """Whether contracts are checked: without a platform, and on one that says so by ``checks``.
+    """Whether contracts are checked: without a platform, or on one with the attribute ``checks``.
 
-    The platform of a board does not: there a contract takes no cell.
+    Platforms of boards do not have it, so a contract uses no cell in a bitstream.
     """
     return platform is None or getattr(platform, "checks", False)
 
 
 def must(m, platform, holds, said: str) -> None:
-    """Ends a simulation with what is said at the first clock edge at which something is not so."""
+    """Ends a simulation with the message `said` at the first clock edge at which `holds` is 0."""
     if checked(platform):
         m.d.sync += Assert(holds, said)
 
 
 def at_most_one(bits):
-    """Whether no two of them are set."""
+    """Whether at most one bit is set."""
     return (bits & (bits - 1)) == 0

@@ -1,4 +1,4 @@
-"""Primitives of the ECP5: its PLL, a gate for its clock, and pins that begin released."""
+"""Primitives of the ECP5: its PLL, a clock gate, and data pins that start as inputs."""
 
 from amaranth import ClockDomain, ClockSignal, Const, Instance, Module, Signal
 from amaranth.lib import data, io, wiring
@@ -21,8 +21,9 @@ _OUTPUT_STAGES = 2  # registers of an ODDRX1F before its last one
 
 
 class Ecp5(Fabric):
-    """A core that fills the chip has no reset, which would be its longest wire: its clock stands
-    still until the PLL is locked, and all registers begin with what configuration gave them.
+    """A core that fills the chip has no reset, because the reset would be its longest net. Its
+    clock is stopped until the PLL is locked instead, and all registers start with their initial
+    values.
     """
 
     def pll(self, m, setting, pin, clock, locked):
@@ -73,13 +74,13 @@ class Ecp5(Fabric):
 
 
 class EcpDataPins(wiring.Component):
-    """Data pins of an ECP5: as `io.DDRBuffer`, but released from configuration on.
+    """Data pins of an ECP5: as `io.DDRBuffer`, but not driven from configuration on.
 
-    The registers of that buffer's output enable start with "drive". The clock stands still until
-    the PLL is locked, and meanwhile a chip that was read when the board was configured anew would
-    drive against them.
+    The output enable registers of `io.DDRBuffer` start with "drive", and the clock is stopped until
+    the PLL is locked. If the board is configured again in the middle of a read, the SDRAM still
+    drives the pins meanwhile, and both would drive against each other.
 
-    Timing. That of `io.DDRBuffer` on an ECP5.
+    Timing. As `io.DDRBuffer` on an ECP5.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Primitives of the Gowin families: their PLL.
 
-The output enable of an SDRAM's data pins has no start value that the tools can set, but the clock
-runs from configuration on: pins are released at the first edge.
+The tools cannot set the initial value of the output enable of an SDRAM's data pins. But the clock
+runs from configuration on, so the pins are released at its first edge.
 """
 
 from amaranth import Instance

@@ -18,7 +18,7 @@ _SPRAMS = 4
 
 
 class Ice40(Fabric):
-    """On an UltraPlus, a `RowMemory` lies in the four single-port RAMs, if they hold all rows."""
+    """On an UltraPlus, a `RowMemory` uses the four single-port RAMs if they hold all rows."""
 
     def pll(self, m, setting, pin, clock, locked):
         if families.plls()[setting.pll].pad:
@@ -37,7 +37,7 @@ class Ice40(Fabric):
         )
 
     def awake(self, m, made, locked, hertz):
-        """Rises `WAKE_SECONDS` after the lock; counts up to a power of two of cycles."""
+        """Rises `WAKE_SECONDS` after the lock, rounded up to a power of two of cycles."""
         m.domains.wake = ClockDomain()
         cycles = ceil(WAKE_SECONDS * hertz)
         count = Signal((cycles - 1).bit_length() + 1)
@@ -58,7 +58,7 @@ class Ice40(Fabric):
 
 
 def _single_port(rows, single, columns, banks):
-    """`banks` of RAMs that share their rows, `columns` in each, a lane in whole nibbles."""
+    """Rows in `banks` of single-port RAMs, `columns` RAMs in each; a lane takes whole nibbles."""
     m = Module()
     bits, lane_bits = rows.weight_bits, single.lane_bits(rows.weight_bits)
     read, write, row_bits = rows.read, rows.write, ceil_log2(single.rows)
@@ -68,7 +68,7 @@ def _single_port(rows, single, columns, banks):
     data, mask = Signal(column_bits), Signal(column_bits // single.enable)
     banked = []
     m.d.comb += [
-        # The read chooses the address, since the host's writes are known late in their cycle.
+        # The read enable selects the address, because the host's writes come late in their cycle.
         addr.eq(Mux(read.en, read.addr, write.addr)),
         mask.eq(Cat(enable.replicate(lane_bits // single.enable) for enable in write.en)),
     ]

@@ -1,4 +1,4 @@
-"""Registers that are there for the way from one part of a chip to another."""
+"""Registers that split long wires across a chip."""
 
 from amaranth import Module, Signal, Value
 
@@ -6,10 +6,10 @@ __all__ = ["copies", "delayed", "delayed_while"]
 
 
 def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
-    """Registers that all have the value of the cycle before, each for a part of the chip.
+    """Copies of a register with the value of the previous cycle, each for a part of the chip.
 
-    Synthesis would merge them. So each is cleared by a bit of its own that is never set, which no
-    tool finds out: it depends on itself.
+    Synthesis would merge equal registers. So each copy has its own clear bit, which is never set.
+    The tools cannot prove that, because the bit depends on itself.
     """
     given = Value.cast(value)
     copied = []
@@ -25,7 +25,7 @@ def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
 
 
 def delayed(m: Module, value, cycles: int, *, name: str, reset_less: bool = False):
-    """A value as it was so many cycles ago: a chain of registers; with none, the value itself."""
+    """A value delayed by some cycles, through a chain of registers; by 0, the value itself."""
     for cycle in range(cycles):
         later = Signal(value.shape(), name=f"{name}_{cycle}", reset_less=reset_less)
         m.d.sync += later.eq(value)
@@ -34,7 +34,7 @@ def delayed(m: Module, value, cycles: int, *, name: str, reset_less: bool = Fals
 
 
 def delayed_while(m: Module, moves, value, cycles: int, *, name: str):
-    """As `delayed`, but only cycles in which it `moves` count: in others all stay as they are."""
+    """As `delayed`, but counting only cycles with `moves`; in other cycles the chain holds."""
     for cycle in range(cycles):
         later = Signal(value.shape(), name=f"{name}_{cycle}")
         with m.If(moves):

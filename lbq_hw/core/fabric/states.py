@@ -1,4 +1,4 @@
-"""A state machine with a register per state."""
+"""A state machine with one-hot states."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +11,20 @@ __all__ = ["States"]
 
 
 class States:
-    """As ``m.FSM()``, where every state is a bit of its own instead of a number.
+    """As ``m.FSM()``, but one-hot: each state is a register of its own.
 
-    Synthesis keeps the numbers of ``m.FSM()``, and an iCE40 has a register beside each of its
-    look-up tables: with many states, decoding the number costs more than the bits.
+    Synthesis keeps the state numbers of ``m.FSM()``, and an iCE40 has a register beside every
+    look-up table. With many states, decoding the number costs more cells than one-hot registers.
 
-    In a cycle at most one ``go`` may be reached: unlike ``m.next``, a later one does not replace
-    one before it.
+    At most one ``go`` may be reached in a cycle: unlike with ``m.next``, a later ``go`` does not
+    replace an earlier one.
 
     Parameters
     ----------
     m : Module
-        Where the states are; the other members are to be used while it is built.
+        The module of the state machine.
     platform
-        Of the design.
+        The platform of the design.
     first : str
         The state after a reset.
     """
@@ -42,7 +42,7 @@ class States:
 
     @contextmanager
     def state(self, name: str) -> Iterator[None]:
-        """What to do in a state; each is described once."""
+        """Context of the statements of a state; used once per state."""
         bit = Signal(name=f"at_{name.lower()}", init=name == self._first)
         self._leave = leave = Signal(name=f"leave_{name.lower()}")
         others = Cat(self._bits).any()
@@ -50,9 +50,10 @@ class States:
         self._bits.append(bit)
         with self._m.If(bit):
             yield
-        # As an expression: for an If, synthesis takes the register's reset, and a table for it.
+        # An expression, not an If: for an If, synthesis uses the register's reset input, and a
+        # look-up table in front of it.
         self._m.d.sync += bit.eq(self._entered(name) | (bit & ~leave))
 
     def go(self, name: str) -> None:
-        """Be in another state from the next cycle on."""
+        """Go to another state in the next cycle."""
         self._m.d.comb += [self._leave.eq(1), self._entered(name).eq(1)]

@@ -1,4 +1,4 @@
-"""What an address of the host port names, as logic; `lbq_hw.isa.regions` has the map."""
+"""Address decoding of the host port; `lbq_hw.isa.regions` has the map."""
 
 from amaranth import Cat, Value
 from amaranth.utils import ceil_log2
@@ -11,18 +11,18 @@ __all__ = ["exists", "place", "used_bits"]
 
 
 def place(config: CoreConfig, addr: Value, kind: Region) -> tuple[Value, Value]:
-    """Slice and entry that an address names in a region."""
+    """The slice and the entry of an address in a region."""
     part_bits = _part_bits(config, kind)
     return addr[:part_bits], addr[part_bits : regions.SHIFT]
 
 
 def used_bits(config: CoreConfig) -> int:
-    """Bits of an address, from the lowest on and below the region's, that anything needs."""
+    """Number of low address bits that select anything within a region."""
     return max(_bits(config, kind) for kind in regions.reached(config))
 
 
 def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
-    """Whether an address names something; `named` tells its region, one bit per region."""
+    """Whether an address exists; `named` is its region, one bit per region."""
     slices, entries, reached = (
         regions.slices(config),
         regions.entries(config),
@@ -45,7 +45,7 @@ def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
 
 
 def _bits(config: CoreConfig, kind: Region) -> int:
-    """Bits of an address in a region."""
+    """Number of address bits of a region."""
     return _part_bits(config, kind) + ceil_log2(regions.entries(config)[kind])
 
 

@@ -1,4 +1,4 @@
-"""Where a serial line's pixels come in, and its results go out."""
+"""Runs the core on pixels that the host sends over the serial line, and returns the results."""
 
 from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
@@ -19,20 +19,23 @@ from lbq_hw.isa.regions import REGISTERS, Region
 __all__ = ["Door"]
 
 _CLEAR = 1  # bit of the register `control`
-_INPUT_BITS = 3  # for one in each stage of the pixel input, and one that runs
+_INPUT_BITS = 3  # counts inputs: one in each stage of the pixel input, and the running one
 
 
 class Door(wiring.Component):
-    """Passes requests on to the core, but for those of `lbq_hw.isa.door`: words of pixels are
-    spread and run, and a result is read once it is there.
+    """Passes the host's requests on to the core, and handles the requests of `lbq_hw.isa.door`
+    itself: it turns words of pixels into plane words, runs the core on them, and answers reads of a
+    result when the run has ended.
 
-    A result stays until its last slice was read. Until then no further run begins, unless pixels
-    come that have no place: then the result is dropped, and the next one's number tells it. So no
-    request waits for another one, but only for runs and for pixels that are at work.
+    A result is kept until its last slice was read, and no further run begins until then. If pixels
+    come for which there is no room, the result is dropped; the host sees this in the number of the
+    next result. So a request never waits for another request, only for a run, or for pixels that
+    are being processed.
 
-    Timing. A request of the core takes a cycle more than there, and another one where the
-    `InputRunner` has its turn. A word of pixels is taken when the queue has room, or else when the
-    `PixelInput` takes it. The read of a result's cycles or number waits until its run has ended.
+    Timing. A request to the core takes one cycle more than at the core's own port, and another
+    cycle if the `InputRunner` has its turn. A word of pixels is taken when the queue has room, or
+    without a queue when the `PixelInput` takes it. A read of a result's cycles or number waits
+    until the run has ended.
 
     Parameters
     ----------
@@ -43,9 +46,9 @@ class Door(wiring.Component):
     link : `PortSignature`, flipped
     port : `PortSignature`
     busy : in
-        A run is under way.
+        A run is in progress.
     active : out
-        A run is under way, or begins without a further request.
+        A run is in progress, or will begin without a further request.
     """
 
     def __init__(self, opening: Opening):
@@ -85,18 +88,18 @@ class Door(wiring.Component):
         return m
 
     def _words(self, m, pixels, clear):
-        """Where words of pixels go, a queue or the pixel input itself, and whether any waits."""
+        """The sink of words of pixels, a queue or the pixel input itself, and whether any waits."""
         if not self._opening.queue:
             return pixels.words, pixels.working
         m.submodules.queue = queue = ResetInserter(clear)(Queue(SLICE, depth=self._opening.queue))
-        # Parts the queue's memory, which may be far away, from the states of the runner.
+        # Separates the queue's memory, which may be far away, from the runner's state machine.
         m.submodules.first = first = ResetInserter(clear)(RegisterSlice(SLICE))
         connect(m, queue.o, first.i)
         connect(m, first.o, pixels.words)
         return queue.i, queue.o.valid | first.o.valid | pixels.working
 
     def _take_pixels(self, m, w, words):
-        """Words of pixels. If there is no place for one, a result must give way."""
+        """Take words of pixels. If there is no room for one, drop the result that waits."""
         puts = self.link.valid & w.puts & ~w.asked_to_clear
         m.d.comb += [
             words.valid.eq(puts),
@@ -107,7 +110,7 @@ class Door(wiring.Component):
             m.d.sync += w.result.eq(0)
 
     def _pass_on(self, m, w, core):
-        """Requests of the core, and reads of a result from its memory and its counter."""
+        """Pass on requests to the core, and read a result from its memory and its counter."""
         link, asks = self.link, Signal()
         low, region = link.addr[: regions.SHIFT], link.addr[regions.SHIFT :]
         control = ~w.own & link.write & (link.addr == REGISTERS["control"].address)
@@ -116,7 +119,7 @@ class Door(wiring.Component):
             core.w_data.eq(link.w_data),
             w.passed.eq(asks & core.ready),
         ]
-        # Registers part the link's states from the core.
+        # Registers separate the link's state machine from the core.
         passes = ~w.puts & ~w.number & (w.may | ~w.cycles)
         m.d.sync += [
             asks.eq(link.valid & passes & ~link.ready),
@@ -136,21 +139,22 @@ class Door(wiring.Component):
         """Let a read wait until a run has ended, and answer requests."""
         link, waits, told = self.link, Signal(), Signal()
         m.d.comb += [
-            # A run that is under way ends, and pixels that came are taken, without the host.
+            # A run in progress ends, and pixels that came are taken, without the host.
             self.active.eq((w.inputs != 0) | w.dropped | self.busy),
             waits.eq(~w.result & (self.active | waiting)),
             link.ready.eq(Mux(w.puts, w.put, Mux(w.number, w.may, w.passed))),
             link.r_valid.eq(told | core.r_valid),
             link.r_data.eq(Mux(told, Cat(w.runs, failed), core.r_data)),
         ]
-        # What a read waits for comes through the link itself: once there is nothing, it stays so.
+        # New work comes only through the link itself: once there is nothing to wait for, it stays
+        # so while the read is at hand.
         m.d.sync += [
             w.may.eq(link.valid & (w.cycles | w.number) & ~waits & ~link.ready),
             told.eq(w.number & w.may),
         ]
 
     def _count(self, m, w, last, runner):
-        """Inputs whose runs have not ended, and runs. That of a dropped input does not count."""
+        """Count unfinished inputs, and runs. The run of a dropped input does not count."""
         ends = runner.done & ~w.dropped
         m.d.sync += w.inputs.eq(w.inputs + last - ends)
         with m.If(runner.done):
@@ -167,7 +171,7 @@ class Door(wiring.Component):
 
 
 class _Work:
-    """What the parts of a `Door` share: the request at hand, and what is under way."""
+    """Signals that the parts of a `Door` share: the current request, and work in progress."""
 
     def __init__(self, link):
         low, region = link.addr[:NUMBER_BITS], link.addr[regions.SHIFT :]
@@ -179,7 +183,7 @@ class _Work:
         self.put = Signal()
         self.passed = Signal()
         self.may = Signal()
-        # All that came is to be forgotten, and is, but for an input that runs.
+        # A clear is requested; all that came is dropped, except an input that runs.
         self.asked_to_clear = Signal()
         self.clear = Signal()
         self.dropped = Signal()

@@ -12,7 +12,7 @@ from lbq_hw.isa.link import CRC_BYTES, ESCAPE, ESCAPED, FLAG, FRAME_WORDS
 __all__ = ["HEAD_INDEX", "FrameByte", "FrameEscapes", "FrameReceiver", "SerialCrc"]
 
 HEAD_INDEX = 256 - 6 - CRC_BYTES
-"""Of a frame's first byte: such that the index after a frame is 256, and 4 more per data word."""
+"""Index of a frame's first byte, chosen so that a frame without data words ends at index 256."""
 _MOST = 256 + 4 * FRAME_WORDS
 
 
@@ -24,16 +24,16 @@ class SerialCrc(wiring.Component):
     clear : in
         Begin a frame.
     byte : in
-        Stays as it is while ``run``.
+        Stable while ``run``.
     run : in
-        Work on it.
+        Process ``byte``.
     drain : in
-        With ``run``: shift the CRC's next byte to its lowest bits, instead.
+        With ``run``: shift the CRC's next byte to its lowest bits instead.
     last : out
         The eighth cycle of ``run``.
     crc : out
     differs : out
-        The bit of ``byte`` that this cycle works on is not the lowest of ``crc``.
+        The bit of ``byte`` that is processed in this cycle differs from the lowest bit of ``crc``.
     """
 
     clear: In(1)
@@ -51,7 +51,7 @@ class SerialCrc(wiring.Component):
         place = Signal(3)
         bit = self.byte.bit_select(place, 1)
         m.d.comb += [
-            # While draining, the data bit equals the bit that leaves, so that nothing is fed back.
+            # While draining, the data bit equals the bit shifted out, so that nothing is fed back.
             unit.data.eq(Mux(self.drain, ~unit.crc[0], bit)),
             unit.valid.eq(self.run),
             self.last.eq(self.run & (place == 7)),
@@ -66,30 +66,30 @@ class SerialCrc(wiring.Component):
 
 
 class FrameReceiver(wiring.Component):
-    """Stores the frame that comes in, and holds the one before it for the reader.
+    """Receives a frame, and holds the previous frame for the reader: two buffers.
 
-    Frames that are broken, too short, too long, or of a length that no request has are dropped;
-    so is one that is complete while ``kept``. The reader looks at the CRC. Until it keeps a frame,
-    the next one that is complete takes its place.
+    A frame is dropped if it is broken, too short, too long, or of a length that no request has. A
+    frame that completes while ``kept`` is dropped, too. The reader checks the CRC. Until it keeps a
+    frame, the next complete frame replaces it.
 
     Timing. Takes a byte per cycle. ``full`` rises in the cycle after the flag that ends a frame.
-    ``byte`` is the frame's at ``index`` of the cycle before.
+    ``byte`` is the frame's byte at the ``index`` of the previous cycle.
 
     Members
     -------
     i : stream of `Received`
     full : out
-        A frame is there that the reader has not taken.
+        A frame has arrived that the reader has not taken.
     comes : out
-        A frame is there from the next cycle on.
+        A frame arrives: it can be read from the next cycle on.
     take : in
         The reader has read the CRC; ``full`` falls, unless ``comes``.
     kept : in
-        The reader needs the frame that it took.
+        The reader still needs the frame that it took.
     words : out
-        With ``comes``: data words of that frame.
+        With ``comes``: number of data words of that frame.
     index : in
-        Of the byte to be read, modulo 256; the first is at `HEAD_INDEX`.
+        Index of the byte to be read, modulo 256; the first byte is at `HEAD_INDEX`.
     byte : out
     """
 
@@ -104,7 +104,7 @@ class FrameReceiver(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        # The frame that comes in has one half, the frame that is there has the other.
+        # One half holds the frame that comes in, the other half the frame for the reader.
         m.submodules.store = store = memory.Memory(shape=8, depth=512, init=[], attrs=APART)
         write, read = store.write_port(), store.read_port()
         half = Signal()
@@ -148,7 +148,7 @@ class FrameByte(data.StructLayout):
     -------
     data : 8 bits
     flag : bit
-        It is no byte, but the frame's end.
+        Not a byte, but the flag at the frame's end.
     """
 
     def __init__(self):
@@ -156,10 +156,10 @@ class FrameByte(data.StructLayout):
 
 
 class FrameEscapes(wiring.Component):
-    """Puts an escape before each byte that could be taken for a flag or an escape.
+    """Puts an escape before each byte that looks like a flag or an escape.
 
-    Timing. A byte is offered in the cycle in which it is there, behind an escape in the cycle after
-    that has left. It is taken as it leaves.
+    Timing. A byte is passed on in the cycle in which it is offered; after an escape, in the cycle
+    after the escape was taken. It is taken from ``i`` when it is taken from ``o``.
 
     Members
     -------

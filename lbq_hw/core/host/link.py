@@ -24,38 +24,38 @@ _HEAD = data.StructLayout({"sequence": 8, "words": 6, "command": 2})
 class Link(wiring.Component):
     """Takes requests from a line of bytes, reads and writes through ``port``, and replies.
 
-    A request is executed only after its CRC was right, once, and in the order of the sequence
-    numbers; `lbq_hw.isa.link` has the rules. While a request is executed and answered the next one
-    may come in. One that is complete before the answer is, but for its CRC, is dropped; so is one
-    whose own CRC has not been looked at when the next is complete. The host repeats it.
+    A request is executed only if its CRC is right, exactly once, and in the order of the sequence
+    numbers; `lbq_hw.isa.link` has the rules. The next request may arrive while a reply is being
+    sent. It is dropped if it completes before the reply has reached its CRC, or if another frame
+    completes before its own CRC is checked. The host retries.
 
-    No state waits for the host: a request ends after as many cycles as its words take at ``port``
-    and its reply at ``o``, and a flag begins a new frame whatever came before it.
+    No state waits for the host. A request takes as many cycles as its words need at ``port`` and
+    its reply at ``o``, and a flag byte begins a new frame whatever came before it.
 
-    Timing. The CRC of a frame is looked at once the frame is complete, in 8 cycles per byte. At a
-    `HostPort`, a word then takes 7 cycles to write. A word takes 3 cycles to read, and each of its
-    4 bytes 8 cycles, in which the one before it leaves at ``o``.
+    Timing. The CRC of a frame is checked when the frame is complete, in 8 cycles per byte. At a
+    `HostPort`, writing a word then takes 7 cycles. Reading a word takes 3 cycles, and each of its
+    4 bytes 8 cycles, in which the previous byte leaves at ``o``.
 
     Parameters
     ----------
     divisor : int
         Clock cycles per bit after a reset or a break.
     tag : int
-        `regions.tag` of what the memories hold after configuration; 0: of nothing.
+        `regions.tag` of the memory image after configuration; 0: there is none.
     address_bits : int
-        Bits of an address, below its region's, that the core can tell apart. If any other bit
-        below the region's is 1, all of them are at ``port``.
+        Low bits of an address within a region that the core decodes. If any higher bit within the
+        region is 1, all of these higher bits are 1 at ``port``: no such address exists.
     registers : int
-        That are halfway from the state of a reply to its bytes.
+        Registers between the state machine of a reply and its bytes.
     door : bool
-        Whether there is a `Door` behind ``port``, through which pixels come.
+        Whether there is a `Door` behind ``port``, which takes pixels.
 
     Members
     -------
     i : stream of `Received`
     o : stream of bytes
     idle : in
-        The line has sent what ``o`` gave.
+        The line has sent all bytes from ``o``.
     divisor : out
         Clock cycles per bit.
     port : `PortSignature`
@@ -107,7 +107,7 @@ class Link(wiring.Component):
         return m
 
     def _move(self, m, w):
-        """Do what the states ask for: bytes into `word`, their index, the address, the port."""
+        """The datapath: shift bytes into `word`, count their index, drive address and port."""
         port = self.port
         alters = w.writes & (w.region != Region.REGISTERS) & (w.region != Region.PLANES)
         if self._door:
@@ -119,7 +119,7 @@ class Link(wiring.Component):
             port.w_data.eq(w.word),
             port.write.eq(w.writes),
         ]
-        # The byte at `index` is there one cycle later, and then goes into `word`.
+        # The byte at `index` arrives one cycle later, and then goes into `word`.
         m.d.sync += w.stepped.eq(w.fill)
         m.d.comb += w.check.run.eq(w.run & ~w.stepped)
         with m.If(w.rewind):
@@ -143,7 +143,7 @@ class Link(wiring.Component):
     def _offer(self, m, w):
         """Offer the next byte of a reply: the sequence number, the status, data, the CRC.
 
-        Returns whether another data word comes behind the one in `word`.
+        Returns whether another data word follows the one in `word`.
         """
         byte = w.escapes.i.payload
         blank, status = Signal(), Mux(w.accepted, Status.OK, Status.SEQUENCE)
@@ -156,11 +156,11 @@ class Link(wiring.Component):
         with m.If(w.second & ~w.tail):
             m.d.comb += byte.data[0].eq(status)
         continues = w.reads & w.accepted & ~w.at_end & ~w.tail
-        # Where that of a cycle before differs, no byte that could be the last is there.
+        # If the value of a cycle ago differs, the byte at hand cannot be the last one.
         return delayed(m, continues, self._registers, name="continues")
 
     def _check(self, m, w, states):
-        """Wait for a frame, and look at its CRC."""
+        """Wait for a frame, and check its CRC."""
         with states.state("REQUEST"):
             m.d.comb += [w.rewind.eq(1), w.check.clear.eq(1)]
             m.d.sync += [w.wrong.eq(0), w.gone.eq(0)]
@@ -219,7 +219,7 @@ class Link(wiring.Component):
                     states.go("REQUEST")
 
     def _execute(self, m, w, states):
-        """Take the address, and write the words of a write."""
+        """Take the address, and write the data words of a write request."""
         with states.state("ADDRESS"):
             m.d.comb += w.fill.eq(1)
             with m.If(w.ended):
@@ -240,7 +240,7 @@ class Link(wiring.Component):
             with m.If(w.ended):
                 states.go("WRITE")
         with states.state("WRITE"):
-            # Behind the last data word, it is the CRC that is in `word`.
+            # After the last data word, `word` holds the CRC.
             m.d.comb += self.port.valid.eq(~w.stepped & ~w.at_end)
             with m.If(w.at_end):
                 states.go("REPLY")
@@ -248,7 +248,7 @@ class Link(wiring.Component):
                 states.go("GATHER")
 
     def _reply(self, m, w, states, continues):
-        """Send the reply, with the words of a read."""
+        """Send the reply, with the data words of a read request."""
         with states.state("REPLY"):
             m.d.comb += [w.rewind.eq(1), w.check.clear.eq(1)]
             m.d.sync += w.first.eq(1)
@@ -297,20 +297,20 @@ class Link(wiring.Component):
 
 
 class _Work:
-    """What the states of a `Link` share: the request they work on, and what they ask for."""
+    """Registers and signals that the states of a `Link` share."""
 
     def __init__(self, receiver, check, escapes, *, low_bits):
         self.receiver, self.check, self.escapes = receiver, check, escapes
-        # Where it is: the last bytes, and the index of the next in the frame.
+        # The last bytes of the frame, and the index of the next byte.
         self.word = Signal(SLICE, reset_less=True)
         self.index = Signal(8, init=HEAD_INDEX)
-        # Of the address: its low bits, whether any is set between them and the region, the region.
+        # The address: its low bits, whether any bit between them and the region is set, the region.
         self.low = Signal(low_bits, reset_less=True)
         self.beyond = Signal(reset_less=True)
         self.region = Signal(SLICE - regions.SHIFT, reset_less=True)
         self.command = Signal(2, reset_less=True)
         self.words = Signal(6, reset_less=True)
-        # The last executed request's number, inverted, as a carry chain wants what it subtracts.
+        # The last executed request's number, stored inverted: ready to be subtracted.
         self.last = Signal(8, reset_less=True)
         self.synced = Signal()
         self.accepted = Signal(reset_less=True)
@@ -319,12 +319,12 @@ class _Work:
         self.wrong = Signal()
         self.gone = Signal()
         self.untouched = Signal(init=1, reset_less=True)  # a reset does not bring memories back
-        # Which byte of a reply is sent.
+        # Number of the reply's byte that is sent.
         self.first = Signal()
         self.second = Signal()
         self.tail = Signal()
         self.closing = Signal()
-        # What a state asks for.
+        # Commands of the state machine to the datapath.
         self.fill = Signal()
         self.stepped = Signal()
         self.run = Signal()

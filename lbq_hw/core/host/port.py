@@ -28,8 +28,8 @@ _READABLE = (Region.REGISTERS, Region.PLANES, Region.LOGITS, Region.MEMORY)
 
 
 class PortSignature(wiring.Signature):
-    """A request is taken in a cycle with ``valid`` and ``ready``, and stays until then. Every read
-    is answered by one cycle with ``r_valid``, before the next request is taken.
+    """A request is taken in a cycle with ``valid`` and ``ready``, and is stable until then. Every
+    read is answered by one cycle with ``r_valid``, before the next request is taken.
     """
 
     def __init__(self):
@@ -50,15 +50,16 @@ class HostPort(wiring.Component):
     """Decodes the addresses of `lbq_hw.isa.regions`, holds the registers, and starts the core.
 
     Blocks: `HostWrites` and `Registers`. The slices of a plane word and of a parameter must be
-    written in their order; those of a parameter are stored with the last. While the core runs only
-    registers can be read: anything else is refused with the error BUSY; what does not exist, with
-    ADDRESS. A refused read answers 0. Of several errors the first stays until it is cleared.
+    written in ascending order; a parameter is stored with its last slice. While the core runs, only
+    registers can be read: any other request is refused with the error BUSY. A request to an address
+    that does not exist is refused with ADDRESS. A refused read returns 0. The first error is kept
+    until it is cleared.
 
-    Timing. A request every other cycle, each taken in its second cycle; in its third where a run
-    ended in its first. A read is answered in the cycle after it is taken. A write is stored in the
-    cycle in which it is taken, or as many cycles later as `Timing` has registers on the way.
+    Timing. A request takes two cycles and is taken in the second one, or in the third if a run
+    ended in the first. A read is answered in the cycle after it is taken. A write is stored in the
+    cycle in which it is taken, plus the registers that `Timing` has on the path.
 
-    Spread cores have a `SpreadHostPort`, those with external memory a `TapeHostPort`; `host_port`
+    Spread cores have a `SpreadHostPort`, cores with external memory a `TapeHostPort`; `host_port`
     chooses.
 
     Members
@@ -71,18 +72,18 @@ class HostPort(wiring.Component):
         The first cycle of `busy`.
     busy : out
     finished : in
-        The program ended; `busy` falls. Not looked at in the cycle of `start`.
+        The program ended; `busy` falls. Ignored in the cycle of `start`.
     layer : in
     walk_error, walk_error_at : in
-        The walker's, valid with `finished`.
+        The walker's error, valid with `finished`.
     stray : in
         An event has a weight row that does not exist.
     ticks : in
-        What to count in this cycle, of a run; not in that of `start`.
+        Which counters count in this cycle of a run; ignored in the cycle of `start`.
     """
 
     RUN_IN = ("finished", "layer", "walk_error", "walk_error_at", "stray", "ticks")
-    """What the registers are told of a run."""
+    """Inputs of the registers that report a run."""
 
     def __init__(self, config: CoreConfig):
         self._config = c = config
@@ -125,8 +126,8 @@ class HostPort(wiring.Component):
         for name in self.RUN_IN:
             m.d.comb += getattr(kept, name).eq(getattr(self, name))
 
-        # A request is looked at, and taken in the cycle after: what follows from its address would
-        # be late for all the memories.
+        # A request is decoded in one cycle and taken in the next: without the register, its decoded
+        # address would reach the memories late.
         w = _Request(len(regions.reached(c)))
         named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(c)]
         settable = {
@@ -138,7 +139,8 @@ class HostPort(wiring.Component):
         writable = Cat(named[kind] for kind in host_regions(c)).any()
         writable |= named[Region.REGISTERS] & reduce(or_, settable.values())
         clear, ended = Signal(), Signal()
-        # An answer, from the cycle after its request to the one in which its plane word is there.
+        # The answer of a read, delayed from the cycle after its request until its plane word
+        # arrives.
         on_its_way = Signal(self._timing.host_ask + self._timing.plane_read)
         m.d.sync += [
             w.looked.eq(port.valid & ~port.ready),
@@ -174,7 +176,7 @@ class HostPort(wiring.Component):
         return Const(1)
 
     def _judge(self, m, w, _settable, _named):
-        """What is taken, what is refused, and why."""
+        """Decide whether the request is taken or refused, and with which error."""
         port, locked = self.port, Signal()
         m.d.comb += [
             locked.eq(self.busy & (port.write | ~w.here[Region.REGISTERS])),
@@ -188,11 +190,11 @@ class HostPort(wiring.Component):
             )
 
     def _number(self, addr):
-        """Of the register that an address names."""
+        """Number of the register at an address."""
         return addr[: (len(regions.registers(self._config)) - 1).bit_length()]
 
     def _answer(self, m, w, answer):
-        """What a read brings, as soon as it is there; 0 if it was refused."""
+        """Answer a read when its data arrive; 0 if it was refused."""
         c, ask = self._config, self._timing.host_ask
         addr = delayed(m, self.port.addr, ask, name="asked_addr")
         read = delayed(m, w.read, ask, name="asked_read")
@@ -204,7 +206,7 @@ class HostPort(wiring.Component):
                                           "unit": unit_bits}))  # fmt: skip
         word = Signal(SLICE * regions.slices(c)[Region.PLANES])
         total = Signal(signed(SLICE * regions.slices(c)[Region.LOGITS]))
-        with m.If(self._asks(m, w)):  # what is asked for stays until it is there
+        with m.If(self._asks(m, w)):  # the request is stored until its data arrive
             m.d.sync += [
                 source.eq(read),
                 asked.plane.eq(plane_part),
@@ -240,7 +242,7 @@ class HostPort(wiring.Component):
         return {name: kept.values[name] for name, _ in kept.values.shape()}
 
     def _asks(self, _m, _w):
-        """Whether what is asked for changes."""
+        """Whether a new read is requested."""
         return Const(1)
 
     def _logit(self, _m, unit):
@@ -257,15 +259,15 @@ class HostPort(wiring.Component):
 
 
 class _Request:
-    """What is known of the request that is looked at."""
+    """The decoded request."""
 
     def __init__(self, count: int):
         self.looked = Signal(name="looked")
-        self.known = Signal(name="known")  # its address names something
-        self.allowed = Signal(name="allowed")  # which can be read, or written, as it asks
+        self.known = Signal(name="known")  # its address exists
+        self.allowed = Signal(name="allowed")  # the address can be read or written, as requested
         self.request = Signal(name="request")  # it is taken, or refused
         self.taken = Signal(name="taken")
-        self.answers = Signal(name="answers")  # it is a read that is answered from here
+        self.answers = Signal(name="answers")  # it is a read that this block answers
         self.commands = Signal(name="commands")  # it is a write of the control register
         self.here = Signal(count, name="here")  # its region, one bit for each
         self.written = Signal(count, name="written")

@@ -1,4 +1,4 @@
-"""The registers that the host reads: the life of a run, its errors and counters."""
+"""The registers that the host reads: the state of a run, its errors and counters."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -20,7 +20,7 @@ _OF_RUNS = ("passes", "wait_cycles")
 
 
 def error_at_bits(config: CoreConfig) -> int:
-    """Bits that tell where an error is: an entry of a table, or with a tape a number of passes."""
+    """Bits of an error's place: an entry of a table or, with a tape, a number of passes."""
     tables = max(address_bits(getattr(config, name)) for name in isa.TABLES)
     return max(tables, _PASS_BITS) if config.external else tables
 
@@ -28,23 +28,23 @@ def error_at_bits(config: CoreConfig) -> int:
 class Registers(wiring.Component):
     """Starts a run, sees its end, keeps the first error, and counts.
 
-    Of `regions.COUNTERS` the first ``config.counters`` count; the registers of the others read 0,
-    as do the bits of a counter from ``config.counter_bits`` on.
+    The core has the first ``config.counters`` of `regions.COUNTERS`; the registers of the others
+    read 0, and so do the bits of a counter from ``config.counter_bits`` on.
 
-    Timing. ``busy`` and ``start`` rise in the cycle after ``begin``. What ends a run or goes wrong
-    in a cycle is in the registers in the next; what ticks, in the one after that.
+    Timing. ``busy`` and ``start`` rise in the cycle after ``begin``. The end of a run and an error
+    are in the registers one cycle later, a tick two cycles later.
 
     Members
     -------
     begin : in
         Start a run; never while busy.
     clear : in
-        Forget the error, that a run is done, and what was counted.
+        Clear the error, the flag of a finished run, and the counters.
     refused : in
         `ErrorCode` of a request that is refused in this cycle, or NONE.
     start, busy, finished, layer, walk_error, walk_error_at, stray, ticks : as in `HostPort`
     values : out
-        Each register by its name in `regions.registers`, without those of `MemoryAccess`.
+        Each register by its name in `regions.registers`, without the registers of `MemoryAccess`.
     """
 
     def __init__(self, config: CoreConfig):
@@ -88,14 +88,14 @@ class Registers(wiring.Component):
         return m
 
     def _begin(self, m):
-        """Returns whether a run begins and has not started, or starts; and whether it fails at
-        once.
+        """Returns whether a run waits for its start or starts in this cycle, and whether it fails
+        at once.
         """
         m.d.sync += self.start.eq(self.begin)
         return self.start, Const(0)
 
     def _live(self, m, starting, fails):
-        """From begin to end, and what went wrong: the registers that tell."""
+        """The registers of a run's state: busy, done, and the first error."""
         error, done, failure = Signal(ErrorCode), Signal(), Signal(ErrorCode)
         error_at = Signal.like(self.walk_error_at)
         ends = self.finished & ~starting
@@ -110,7 +110,7 @@ class Registers(wiring.Component):
         with m.If(self.clear):
             m.d.sync += [error.eq(ErrorCode.NONE), error_at.eq(0), done.eq(0)]
         with m.Elif(error == ErrorCode.NONE):
-            # The end of a run is known late in its cycle: it is no enable of these registers.
+            # The end of a run is known late in its cycle, so it does not enable these registers.
             where = Mux(fails, 0, self.layer)
             m.d.sync += error.eq(failure)
             m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, where))
@@ -130,7 +130,7 @@ class Registers(wiring.Component):
 
     def _count(self, m, running, ticks, clears):
         """The counters of a run."""
-        # Counted one cycle later, since what ticks come from is known late in its cycle.
+        # Counted one cycle later, because ticks are known late in their cycle.
         c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))
         ticking = Signal(ticks.shape())
         m.d.sync += ticking.eq(ticks.as_value() & running.replicate(len(COUNTERS)))
@@ -144,15 +144,15 @@ class Registers(wiring.Component):
 class TapeRegisters(Registers):
     """As `Registers`, in a core with external memory.
 
-    Timing. ``start`` is 1 in the first cycle from the one after ``begin`` on with ``aligned``. What
-    ticks is counted a cycle later than in `Registers`, and cleared a cycle later.
+    Timing. ``start`` is 1 in the first cycle after ``begin`` in which ``aligned`` is 1. Counters
+    count, and are cleared, a cycle later than in `Registers`.
 
     Members
     -------
     calibrated, aligned : in
-        The memory works, else a run ends with MEMORY as soon as it began; it can start.
+        The memory works, otherwise a run ends at once with MEMORY; a run can start in this cycle.
     passes, waits : in
-        Passes done; whether to count a cycle of waiting for one, as ``ticks``.
+        Number of passes done; a cycle of waiting for a pass, counted like ``ticks``.
     """
 
     def _names(self) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class TapeRegisters(Registers):
         return starting, starting & ~self.calibrated
 
     def _counters(self, m, running):
-        # What ticks is far away, and so are the counters, which lie near it.
+        # The sources of ticks are far away, and the counters are placed near them.
         before, ticks, waits, waiting = Signal(), Signal.like(self.ticks), Signal(), Signal()
         m.d.sync += [
             before.eq(running),
@@ -184,7 +184,7 @@ class TapeRegisters(Registers):
 
 
 def registers(config: CoreConfig) -> type[Registers]:
-    """The block that a core needs."""
+    """The class of `Registers` for a core."""
     return TapeRegisters if config.external else Registers
 
 

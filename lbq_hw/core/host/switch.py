@@ -1,4 +1,4 @@
-"""Two users of the core's port."""
+"""An arbiter between two users of the core's port."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -12,8 +12,8 @@ __all__ = ["PortSwitch"]
 class PortSwitch(wiring.Component):
     """Lets two users of a port take turns, request by request.
 
-    Timing. A user that goes on alone sees the port as it is. One that begins, or waits for the
-    other's request to end, waits for one cycle more.
+    Timing. A user that continues alone has no added latency. A user that begins, or that waited for
+    the other's request to end, waits one cycle more.
 
     Members
     -------

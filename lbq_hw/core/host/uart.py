@@ -28,17 +28,17 @@ class UartReceiver(wiring.Component):
     """Receives bytes; samples each bit once, in its middle.
 
     A falling edge of an idle line begins a byte; if the line is high again half a bit later, it
-    was a glitch. After a byte without a stop bit the next one begins only once the line has been
+    was a glitch. After a byte without a stop bit, the next byte begins only after the line has been
     high.
 
-    Timing. A byte is given ``9 * divisor + divisor // 2 + 2`` cycles after the first cycle of its
+    Timing. A byte is offered ``9 * divisor + divisor // 2 + 2`` cycles after the first cycle of its
     start bit.
 
     Members
     -------
     divisor : in
-        Clock cycles per bit, at least `link.LEAST_DIVISOR`. Less than that receives nothing right,
-        and still sees a break.
+        Clock cycles per bit, at least `link.LEAST_DIVISOR`. With a smaller divisor no byte is
+        received correctly, but a break is still detected.
     rx : in
         The line, asynchronous.
     o : stream of `Received`
@@ -51,9 +51,9 @@ class UartReceiver(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         line = Signal(init=1)
-        # Of half a bit: its second half is a cycle longer where a bit has an odd number of them.
+        # Cycles of half a bit; if a bit has an odd number of cycles, its second half is longer.
         timer, second = Signal(DIVISOR_BITS - 1), Signal()
-        bits = Signal(9)  # that have come, the last one highest; 1 where none has
+        bits = Signal(9)  # received bits, the latest highest; places not yet filled are 1
         over, sample = Signal(), Signal()
         m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
 
@@ -78,7 +78,7 @@ class UartReceiver(wiring.Component):
                 m.next = "BITS"
                 with m.If(line):
                     m.next = "IDLE"
-            with m.State("BITS"), m.If(sample & ~bits[0]):  # the start bit: this is the stop bit
+            with m.State("BITS"), m.If(sample & ~bits[0]):  # the start bit is last: a stop bit
                 m.d.comb += self.o.valid.eq(1)
                 m.next = "IDLE"
                 with m.If(~line):
@@ -111,7 +111,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         timer = Signal(DIVISOR_BITS)
-        bits = Signal(9)  # after the one on the line; the last of them is the highest 1
+        bits = Signal(9)  # bits after the one on the line; the highest 1 is the last of them
         over = Signal()
         m.d.comb += [
             over.eq(~self.busy | (timer == self.divisor)),

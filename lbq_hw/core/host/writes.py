@@ -1,4 +1,4 @@
-"""What the host writes, on its way to the block that stores it."""
+"""Turns the host's 32-bit writes into writes of the core's memories."""
 
 from amaranth import Cat, Module, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -28,7 +28,7 @@ _TABLES = {region: Table[region.name] for region in regions.TABLES}
 
 
 def host_regions(config: CoreConfig) -> tuple[Region, ...]:
-    """Regions that the host can write, but for the registers."""
+    """Regions that the host can write, except the registers."""
     if config.external:
         return (Region.PLANES, Region.MEMORY)
     return (*_TABLES, Region.WEIGHTS, Region.PARAMS, Region.PLANES)
@@ -37,15 +37,15 @@ def host_regions(config: CoreConfig) -> tuple[Region, ...]:
 class HostWrites(wiring.Component):
     """Turns writes of slices into writes of the memories.
 
-    Slices are stored at once, in the cycle in which they are given, but for those of a parameter:
-    each of its values is stored with its last slice.
+    A slice is stored in the cycle in which it is given. Parameters are the exception: each value is
+    stored with its last slice.
 
     Members
     -------
     written : in, one bit per region of the core
         A slice is written there; at most one bit is set.
     addr, data : in
-        The slice, which exists, and its value.
+        Address of the slice, which must exist, and its value.
     records, weights, params, plane_write : out
         As in `HostPort`.
     """
@@ -60,7 +60,7 @@ class HostWrites(wiring.Component):
         )
 
     def _program(self):
-        """The members that write a program."""
+        """Members that write a program."""
         c = self._config
         row = data.ArrayLayout(signed(c.weight_bits), c.lanes)
         param = data.ArrayLayout(signed(c.membrane_bits), len(isa.parameters(c)) * c.units)
@@ -86,7 +86,7 @@ class HostWrites(wiring.Component):
         store_params(m, self._config, self.params, **given)
 
     def _store_weights(self, m):
-        """Some lanes of a weight row."""
+        """Write some lanes of a weight row."""
         c, word = self._config, self.data
         part, entry = place(c, self.addr, Region.WEIGHTS)
         each = regions.weight_slice_lanes(c)
@@ -99,7 +99,7 @@ class HostWrites(wiring.Component):
             ]
 
     def _store_planes(self, m):
-        """A slice of a plane word."""
+        """Write a slice of a plane word."""
         c, word = self._config, self.data
         part, entry = place(c, self.addr, Region.PLANES)
         plane = self.plane_write.payload
@@ -115,9 +115,10 @@ class HostWrites(wiring.Component):
 
 
 class PlaneWrites(HostWrites):
-    """As `HostWrites`, in a core with external memory, whose tape writes all but planes.
+    """As `HostWrites`, for a core with external memory: the host writes only planes.
 
-    `MemoryAccess` leads to that memory, and `TapeWrites` writes what the tape brings.
+    `TapeWrites` writes everything else from the tape; `MemoryAccess` gives the host access to the
+    external memory.
     """
 
     def _program(self):
@@ -128,12 +129,12 @@ class PlaneWrites(HostWrites):
 
 
 def host_writes(config: CoreConfig) -> type[HostWrites]:
-    """The block that a core needs."""
+    """The class of `HostWrites` for a core."""
     return PlaneWrites if config.external else HostWrites
 
 
 def store_records(m, records, *, written, addr, value):
-    """A slice of a record: into a stream of `RecordSlice`."""
+    """Write a slice of a record into a stream of `RecordSlice`."""
     m.d.comb += [
         records.valid.eq(Cat(written[kind] for kind in _TABLES).any()),
         records.payload.address.eq(addr),
@@ -145,7 +146,7 @@ def store_records(m, records, *, written, addr, value):
 
 
 def store_params(m, config, params, *, written, addr, value):
-    """The values of a parameter, each with its last slice: into a write port of their memory."""
+    """Write the values of a parameter, each with its last slice, into their memory."""
     part, entry = place(config, addr, Region.PARAMS)
     slots, slices = isa.PARAM.slots(config), regions.slices(config)[Region.PARAMS]
     before = Signal((slices - 1) * SLICE)  # the slices before this one

@@ -1,1 +1,1 @@
-"""Parts that streams are made of: queues, a register slice, credits, pipeline stages."""
+"""Building blocks for streams: queues, a register slice, credits, pipeline stages."""

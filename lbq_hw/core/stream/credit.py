@@ -1,4 +1,4 @@
-"""Credits: no more is sent than there is room for."""
+"""Credits: a sender never sends more items than the receiver has room for."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -11,16 +11,16 @@ __all__ = ["Credit"]
 
 
 class Credit(wiring.Component):
-    """Counts what was sent and has not left, so that what is on its way never has to wait.
+    """Counts the items in flight, so that a pipeline without stalls never overflows its receiver.
 
-    Timing. Room that is given back in cycle c is there from cycle c + 1 on.
+    Timing. Room that is given back in cycle c can be used from cycle c + 1 on.
 
     Parameters
     ----------
     room : int
-        Items that there is room for.
+        Items that the receiver has room for.
     returns : int
-        Ways on which room comes back.
+        Number of sources that give room back.
 
     Members
     -------

@@ -12,22 +12,22 @@ __all__ = ["Queue", "ShortQueue"]
 
 
 class Queue(wiring.Component):
-    """First in, first out; what waits lies in a memory, whose output register offers the first.
+    """A FIFO in a memory, whose output register offers the first item.
 
-    It is `amaranth.lib.fifo.SyncFIFOBuffered` cycle by cycle, without the logic that defines what
-    is read where the memory is written: that never happens.
+    It behaves like `amaranth.lib.fifo.SyncFIFOBuffered` in every cycle, but has no logic for a read
+    and a write at the same address, which never happens.
 
     Timing. An item taken in cycle c is offered from cycle c + 2 on, one per cycle. No port depends
-    on another of the same cycle.
+    combinationally on another.
 
     Parameters
     ----------
     shape : shape of an item
     depth : int
-        Items that can wait, at least 3: with 2, one would pass every other cycle. Cheapest is one
-        more than a power of two.
+        Items that can wait, at least 3: with 2, only every other cycle would pass an item. One more
+        than a power of two is cheapest.
     spare : bool
-        Take no block RAM, see `spared`.
+        Use no block RAM, see `spared`.
 
     Members
     -------
@@ -56,7 +56,7 @@ class Queue(wiring.Component):
             attrs=spared(platform, size) if self._spare else APART,
         )
         write, read = store.write_port(), store.read_port()
-        stored = Signal(range(size + 1))  # and not offered yet
+        stored = Signal(range(size + 1))  # items that are stored and not offered yet
         put, get = Signal(), Signal()
 
         m.d.comb += [
@@ -82,10 +82,10 @@ class Queue(wiring.Component):
 
 
 class ShortQueue(wiring.Component):
-    """First in, first out; for few items, `amaranth.lib.fifo.SyncFIFO` as a stream.
+    """A FIFO for few items: `amaranth.lib.fifo.SyncFIFO` with streams.
 
     Timing. An item taken in cycle c is offered from cycle c + 1 on, one per cycle. No port depends
-    on another of the same cycle.
+    combinationally on another.
 
     Parameters
     ----------

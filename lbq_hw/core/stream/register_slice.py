@@ -1,4 +1,4 @@
-"""A register slice: it cuts both ways of a stream, and loses no cycle."""
+"""A register slice: registers for both directions of a stream, at full throughput."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -10,21 +10,22 @@ __all__ = ["RegisterSlice"]
 
 
 class RegisterSlice(wiring.Component):
-    """Cuts both ways of a stream: items go to two registers in turn, and stay there.
+    """Cuts the combinational paths of a stream in both directions, with two registers that take
+    items in turn.
 
-    It is `amaranth.lib.fifo.SyncFIFO` of depth 2 cycle by cycle, without the memory in front of
-    what that offers. Whether an item is taken from it or not is known late, and no place looks at
-    that: one that is free takes whatever comes.
+    It behaves like `amaranth.lib.fifo.SyncFIFO` of depth 2 in every cycle, without a memory read in
+    front of ``o``. ``o.ready`` is known late, so no data register depends on it: a free register
+    loads whatever is at ``i``.
 
     Timing. An item taken in cycle c is offered from cycle c + 1 on, one per cycle. No port depends
-    on another of the same cycle.
+    combinationally on another.
 
     Parameters
     ----------
     shape : shape of an item
     far : bool
-        Whether ``i.ready`` is a register of its own, which can be placed near a sender far away. It
-        is 0 in the cycle after a reset.
+        Whether ``i.ready`` comes from its own register, which can be placed near a distant sender.
+        It is 0 in the cycle after a reset.
 
     Members
     -------
@@ -39,7 +40,7 @@ class RegisterSlice(wiring.Component):
         m = Module()
         places = [Signal.like(self.i.payload, name=f"place_{i}", reset_less=True) for i in range(2)]
         free, free_next = Signal(2, init=0b11), Signal(2)
-        first, last = Signal(), Signal()  # where the next item leaves, and where the next one goes
+        first, last = Signal(), Signal()  # the register to read next, and the one to write next
         put, get = Signal(), Signal()
         m.d.comb += [
             self.i.ready.eq(free.any()),

@@ -6,13 +6,13 @@ __all__ = ["Stage"]
 
 
 class Stage:
-    """A place in a pipeline: what is there, and whether it moves on or there is nothing to move.
+    """A pipeline stage: ``valid`` and a payload, and ``free`` if the stage can take the next item.
 
     Parameters
     ----------
     name : str
-        Of its signals.
-    layout : shape of what is there
+        Prefix of the signals' names.
+    layout : shape of the payload
     """
 
     def __init__(self, name: str, layout):
@@ -21,7 +21,7 @@ class Stage:
         self.free = Signal(name=f"{name}_free")
 
     def later(self, m: Module, name: str) -> "Stage":
-        """The next place, behind a register."""
+        """The next stage, behind a register."""
         following = Stage(name, self.payload.shape())
         m.d.comb += self.free.eq(~following.valid | following.free)
         with m.If(self.free):
@@ -29,7 +29,7 @@ class Stage:
         return following
 
     def without_waiting(self, m: Module, cycles: int) -> "list[Stage]":
-        """The next places, each behind a register: all that moves on reaches one in each cycle."""
+        """The next stages, each behind a register and always free: items advance in every cycle."""
         places, moves, payload = [], self.valid & self.free, self.payload
         for cycle in range(cycles):
             place = Stage(f"on_its_way_{cycle}", payload.shape())
