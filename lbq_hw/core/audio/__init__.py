@@ -1,1 +1,1 @@
-"""From the samples of a microphone to the levels that a network takes."""
+"""Turns the samples of a microphone into the levels that a network takes."""

@@ -13,10 +13,11 @@ __all__ = ["FilterBank"]
 class FilterBank(wiring.Component):
     """Takes the samples of a microphone, and offers the levels of each frame, band by band.
 
-    They are those of `lbq_hw.audio.FilterBank`, bit for bit. There is no multiplier.
+    The levels equal those of `lbq_hw.audio.FilterBank`, bit for bit. There is no multiplier.
 
-    Timing. As in `Resonators` and `Loudness`: with 16 bands a sample takes 225 cycles, and the last
-    of a frame up to 650 more, so that a clock of 7 MHz keeps up with 8,000 samples per second.
+    Timing. As in `Resonators` and `Loudness`. With 16 bands a sample takes 225 cycles, and the last
+    sample of a frame up to 650 more, so that a clock of 7 MHz keeps up with 8,000 samples per
+    second.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Remembers the levels of some frames, and offers them beside those of a new one."""
+"""Stores the levels of earlier frames, and offers them together with the levels of a new frame."""
 
 from amaranth import Module, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -15,7 +15,7 @@ _EACH = len(BANDS)
 
 
 class PlacedLevel(data.StructLayout):
-    """A level at its place in what a network sees; the last of a step says that it is."""
+    """A level at its place in the network's input, with a mark on the last level of a step."""
 
     def __init__(self):
         super().__init__(
@@ -24,14 +24,14 @@ class PlacedLevel(data.StructLayout):
 
 
 class History(wiring.Component):
-    """Takes the levels of a frame, and then offers those of all rows, row by row.
+    """Takes the levels of a frame, and then offers the levels of all rows, row by row.
 
-    They are what `lbq_hw.audio.remembered` gives: row k is `GAP` * k frames old. Frames are kept in
-    a ring, whose number of frames and of bands are powers of two.
+    The result equals `lbq_hw.audio.remembered`: row k is `GAP` * k frames old. Frames are kept in a
+    ring buffer, whose number of frames and of bands are powers of two.
 
-    Timing. A level is taken per cycle, and one is offered per two cycles. After a reset it takes a
-    cycle per level to forget: a recording begins with a reset. No port depends on another of the
-    same cycle.
+    Timing. One level is taken per cycle, and one is offered per two cycles. A recording begins with
+    a reset, after which the ring buffer is cleared in one cycle per level. No port depends
+    combinationally on another.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""From energies to levels below a ceiling."""
+"""Turns energies into levels, relative to a ceiling that follows the loudest band."""
 
 from amaranth import Array, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -11,7 +11,7 @@ __all__ = ["BandLevel", "Loudness"]
 
 
 class BandLevel(data.StructLayout):
-    """The level of a band in a frame; the last band of the frame says that it is."""
+    """The level of a band in a frame, with a mark on the last band of the frame."""
 
     def __init__(self):
         super().__init__({"band": range(len(BANDS)), "level": range(LEVELS + 1), "last": 1})
@@ -20,11 +20,11 @@ class BandLevel(data.StructLayout):
 class Loudness(wiring.Component):
     """Takes the energies of a frame, and then offers its levels.
 
-    An energy is shifted to the right until one bit is left: first by the gain of its band, which
-    does not count, then by as many places as its highest bit is from the lowest.
+    The logarithm of an energy comes from shifts: the energy is shifted right by the gain of its
+    band, and then until one bit is left; only the latter shifts are counted.
 
-    Timing. An energy takes a cycle per bit, and two more. Levels are offered one per two cycles.
-    No port depends on another of the same cycle. A recording begins with a reset.
+    Timing. An energy takes one cycle per bit and two more. One level is offered per two cycles. No
+    port depends combinationally on another. A recording begins with a reset.
 
     Members
     -------

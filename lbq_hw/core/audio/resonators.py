@@ -1,4 +1,4 @@
-"""From samples to the energy of each band, without a multiplier."""
+"""Turns samples into the energy of each band, without a multiplier."""
 
 from amaranth import Array, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -14,7 +14,7 @@ _COEFFICIENT_BITS = FRACTION + 2  # c1 is signed and below 2, c2 below 1
 
 
 class BandEnergy(data.StructLayout):
-    """The sum of |y| of a band over a frame; the last band of the frame says that it is."""
+    """The sum of |y| of a band over a frame, with a mark on the last band of the frame."""
 
     def __init__(self):
         energy_bits = (FRAME * _LARGEST).bit_length()
@@ -24,12 +24,12 @@ class BandEnergy(data.StructLayout):
 class Resonators(wiring.Component):
     """Takes samples, and offers the energies of all bands, in order, when a frame is full.
 
-    One adder serves all bands. The two products of a band are made together, bit by bit from the
-    highest bits of `c1` and `c2` on, which are in two's complement.
+    One adder serves all bands. The two products of a band are computed together, bit by bit, from
+    the highest bits of `c1` and `c2` down; both are in two's complement.
 
-    Timing. A sample takes 14 cycles per band and one more, if the energies need not wait. After a
-    reset it takes a cycle per band to forget what it heard: a recording begins with a reset. No
-    port depends on another of the same cycle.
+    Timing. A sample takes 14 cycles per band and one more, if the energies need not wait. A
+    recording begins with a reset, after which the states are cleared in one cycle per band. No port
+    depends combinationally on another.
 
     Members
     -------
@@ -96,7 +96,7 @@ class Resonators(wiring.Component):
         return m
 
     def _take(self, m, drive):
-        """The difference of two differences: of the sample to that before it, and two earlier."""
+        """Compute `drive`: the rise from the previous sample, minus the rise two samples ago."""
         before = Signal.like(self.i.payload)
         rise, rise_before, rise_earlier = (
             Signal(signed(SAMPLE_BITS + 1), name=name)

@@ -1,1 +1,1 @@
-"""The core in a design of one's own: a bus, pixels from a stream, a tape from any memory."""
+"""The core in a user's design: a bus slave, pixels from a stream, a tape from any memory."""

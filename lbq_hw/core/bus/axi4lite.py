@@ -15,7 +15,7 @@ _RESP_BITS = 2
 
 
 def axi4lite_members(address_bits: int):
-    """The members of a slave's bus, with addresses of 32-bit words and two bits for bytes."""
+    """The bus members of a slave; an address has two bits for the byte below the 32-bit word."""
     bits, prot = address_bits + BYTE_BITS, 3
     return {
         "awaddr": In(bits),
@@ -41,23 +41,23 @@ def axi4lite_members(address_bits: int):
 
 
 class Axi4LiteSlave(wiring.Component):
-    """A slave of AXI4-Lite, 32 bits: one transfer at a time, reads and writes in turns.
+    """A slave of AXI4-Lite, 32 bits: one transfer at a time, reads and writes in turn.
 
-    An address and the data of a write are taken independently, each into a register. SLVERR answers
-    what is refused: a write of fewer than 32 bits, or what `Entrance` refuses.
+    The address and the data of a write are taken independently, each into a register. A write of
+    fewer than 32 bits, or a request that `Entrance` refuses, is answered with SLVERR.
 
     Timing. All outputs are registers. A read takes three cycles more than its request, a write two.
 
     Parameters
     ----------
     address_bits : int
-        Of an address of 32-bit words; the bus has two more, for bytes, which are not looked at.
+        Bits of a word address; the bus has two more bits for the byte, which are ignored.
 
     Members
     -------
     awaddr, awprot, awvalid, wdata, wstrb, wvalid, bready, araddr, arprot, arvalid, rready : in
     awready, wready, bresp, bvalid, arready, rdata, rresp, rvalid : out
-        As in the specification; ``awprot`` and ``arprot`` are not looked at.
+        As in the specification; ``awprot`` and ``arprot`` are ignored.
     request : `RequestSignature`
     """
 
@@ -76,7 +76,7 @@ class Axi4LiteSlave(wiring.Component):
         writes, reads, writing, wrote = Signal(), Signal(), Signal(), Signal()
         resp = Cat(Const(0, 1), whole.i.refused)  # OKAY or SLVERR
         m.d.comb += [
-            # What was taken waits in its registers, while nothing else is taken.
+            # A request that was taken waits in its registers; meanwhile no other is taken.
             writes.eq(~self.awready & ~self.wready & ~self.bvalid),
             reads.eq(~self.arready & ~self.rvalid),
             whole.i.write.eq(writing),

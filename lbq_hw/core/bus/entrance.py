@@ -1,4 +1,4 @@
-"""A bus's way to the core, and the registers of the bus side."""
+"""Between a bus and the core: passes requests on, and holds the registers of the bus side."""
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import stream, wiring
@@ -16,27 +16,28 @@ __all__ = ["Entrance"]
 class Entrance(wiring.Component):
     """Passes requests on to the core's port, and holds the registers of `lbq_hw.isa.bus`.
 
-    What the core refuses is in its own register ``error``. A write of ``pixels`` is refused here,
-    with ``refused``, as is anything else that does not exist in the region of the bus side.
+    If the core refuses a request, its own register ``error`` tells so. In the region of the bus
+    side, requests to addresses that do not exist and writes of ``pixels`` that cannot be taken are
+    answered with ``refused``.
 
-    Timing. A request of the bus side's registers is answered in the cycle after it came, but one of
-    ``pixels`` when the word is taken. One of the core is answered in the cycle after the core took
-    it, or answered the read.
+    Timing. A request to the registers of the bus side is answered in the next cycle; a write of
+    ``pixels``, when the word is taken. A request to the core is answered in the cycle after the
+    core took the write, or answered the read.
 
     Members
     -------
     request : `RequestSignature`, flipped
     port : `PortSignature`
     busy : in
-        A run is under way.
+        A run is in progress.
     feeding : in
         As in `Feeder`.
     input_done : in
-        One cycle: an input that came as pixels was run to its end.
+        One cycle: the run of an input that came as pixels has ended.
     by_words, clear : out
         As in `PixelInput`.
     words : stream of 32 bits
-        What was written to ``pixels``.
+        Words written to ``pixels``.
     irq : out
         Level; see the register ``interrupt``.
     """

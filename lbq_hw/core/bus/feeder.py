@@ -14,14 +14,14 @@ __all__ = ["Feeder", "LogitSlice"]
 
 
 class LogitSlice(data.StructLayout):
-    """A logit, or 32 bits of one.
+    """A logit, or 32 bits of a wider logit.
 
     Members
     -------
     data : 32 bits
-        Lowest bits first, where a logit has more than 32; the highest are its sign's.
+        Lowest bits first if a logit has more than 32; sign-extended.
     last : bit
-        It is the last one of a run.
+        The last slice of a run.
     """
 
     def __init__(self):
@@ -29,12 +29,12 @@ class LogitSlice(data.StructLayout):
 
 
 class Feeder(InputRunner):
-    """As `InputRunner`, and gives the logits of each run.
+    """As `InputRunner`, and sends the logits of each run.
 
-    There are none after a run that ended with an error. Where a host brings the pixels, it reads
-    the logits too, and none are given.
+    After a run that ended with an error, no logits are sent. If a host writes the pixels, it also
+    reads the logits, and none are sent.
 
-    Timing. The next input's slices are taken once all logits were.
+    Timing. The slices of the next input are taken after all logits have been taken.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Feeder(InputRunner):
     -------
     o : stream of `LogitSlice`
     by_host : in
-        Give no logits.
+        Send no logits.
     """
 
     def __init__(self, config: CoreConfig, *, logits):

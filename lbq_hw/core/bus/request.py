@@ -1,4 +1,4 @@
-"""A request and its answer: what all buses become."""
+"""A request and its answer: the common form of all buses."""
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
@@ -12,8 +12,8 @@ __all__ = ["RequestSignature", "WholeWords"]
 class RequestSignature(wiring.Signature):
     """One request at a time, each ended by one cycle with ``ack``.
 
-    ``valid`` and the request stay as they are until the cycle with ``ack``; in the cycle after it,
-    the next request may be there.
+    ``valid`` and the request are stable until the cycle with ``ack``. The next request may come in
+    the cycle after it.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RequestSignature(wiring.Signature):
         ``addr`` counts words of 32 bits.
     ack : in
     r_data : in
-        Of a read, with ``ack``.
+        Data of a read, valid with ``ack``.
     refused : in
         With ``ack``: the request had no effect.
     """
@@ -45,15 +45,15 @@ class RequestSignature(wiring.Signature):
 
 
 class WholeWords(wiring.Component):
-    """Refuses writes of some bytes of a word, which the core does not know.
+    """Refuses writes of only some bytes of a word, which the core does not support.
 
-    Timing. No cycle is added, but a write that is refused is answered in the cycle after it came.
+    Timing. Adds no cycle. A refused write is answered in the cycle after it came.
 
     Members
     -------
     i : `RequestSignature`, flipped
     partial : in
-        Not all bytes of the word are written; looked at with ``i.valid``.
+        Not all bytes of the word are written; read with ``i.valid``.
     o : `RequestSignature`
     """
 

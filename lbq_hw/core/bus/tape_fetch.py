@@ -1,4 +1,4 @@
-"""The tape from a memory whose controller the user brings."""
+"""Reads the tape through a memory controller of the user's design."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,14 +12,14 @@ __all__ = ["TapeFetch"]
 
 
 class TapeFetch(wiring.Component):
-    """Asks a memory for the words of the tape, from its first one on, from a start to a stop.
+    """Requests the words of the tape from a memory, from the first word on, from a start to a stop.
 
-    The memory may take any time, and gives the words in the order in which they were asked for.
-    Never are more words asked for than there is room for. After a stop, no more are asked for, and
-    the core takes those that still come. The host does not reach the memory through the core: what
-    `HostMemoryPort` asks for is answered with 0 at once.
+    The memory may take any time, and returns the words in the order of the requests. No more words
+    are requested than there is room for. After a stop no more words are requested, and the core
+    takes the words that are still in flight. The host cannot reach the memory through the core: its
+    requests on `HostMemoryPort` are answered with 0 at once.
 
-    Timing. A word is asked for in every cycle in which there is room, from the cycle after the
+    Timing. A word is requested in every cycle in which there is room, from the cycle after the
     start on.
 
     Parameters
@@ -27,7 +27,7 @@ class TapeFetch(wiring.Component):
     word_bits : int
         Bits of a word, as in `TapePort`.
     depth : int
-        Words that can be under way or wait.
+        Words that can be in flight or wait.
 
     Members
     -------
@@ -40,7 +40,7 @@ class TapeFetch(wiring.Component):
     """
 
     ADDRESS_BITS = 25
-    """Of an address of a word: 64 MB in words of 16 bits."""
+    """Bits of a word address: 64 MB in words of 16 bits."""
 
     def __init__(self, *, word_bits: int, depth: int = 64):
         self._word_bits = word_bits
@@ -60,7 +60,7 @@ class TapeFetch(wiring.Component):
         tape, host, address = self.tape, self.host, self.address
         m.submodules.queue = queue = Queue(self._word_bits, depth=self._depth)
         running, asked, taken = Signal(), Signal(), Signal()
-        waiting = Signal(range(self._depth + 1))  # asked for, and not taken by the core
+        waiting = Signal(range(self._depth + 1))  # words requested and not yet taken by the core
         connect(m, queue.o, flipped(tape.words))
         m.d.comb += [
             asked.eq(address.valid & address.ready),

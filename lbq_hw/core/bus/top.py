@@ -1,4 +1,4 @@
-"""The core as one module for a design of one's own."""
+"""The core as one module for a user's design."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -28,21 +28,21 @@ _BYTE = 8
 
 
 class _OnChip:
-    """A core that has its program in its own memories: nothing more is connected."""
+    """A core with its program in its own memories: it needs no further ports."""
 
     def __init__(self, config: CoreConfig):
         self._config = config
 
     def members(self):
-        """Ports of the module."""
+        """Further ports of the module."""
         return {}
 
     def connect(self, m, top, core):
-        """Connect them with the core."""
+        """Connect these ports to the core."""
 
 
 class _OnTape(_OnChip):
-    """A core that reads its program through a stream of addresses and one of words."""
+    """A core that reads its program through a stream of addresses and a stream of words."""
 
     def members(self):
         bits = -(-TapeFetch.ADDRESS_BITS // _BYTE) * _BYTE
@@ -74,14 +74,14 @@ class BusCore(wiring.Component):
     """`Accelerator` behind a bus, with its pixel input, its logits as a stream, and an interrupt.
 
     An input that comes as pixels, from the stream or through the bus, is run as soon as its last
-    pixel has come. Without a bus master, pixels from the stream go to logits in the other one, if
-    the core holds its program after configuration.
+    pixel has come. If the core holds its program after configuration, it needs no bus master:
+    pixels come in one stream, and logits leave in the other.
 
     Parameters
     ----------
     config : `CoreConfig`
     layout : `PixelLayout`
-        Of the program's input.
+        Layout of the program's input.
     logits : sequence of int
         As in `Feeder`.
     image : entries by region, or None
@@ -96,9 +96,9 @@ class BusCore(wiring.Component):
         32 bits of a logit per transfer, ``tlast`` with the last of a run. It must be taken, unless
         the pixels come through the bus.
     irq : out
-        A run has ended, if the register ``interrupt`` allows it.
+        A run has ended, if the register ``interrupt`` enables it.
     busy, failed : out
-        A run is under way; the last input that came as pixels ended with an error.
+        A run is in progress; the run of the last input that came as pixels ended with an error.
     tape_works, m_axis_tape_address_*, s_axis_tape_word_* : with external memory
         As in `TapeFetch`.
     """
@@ -130,7 +130,7 @@ class BusCore(wiring.Component):
         raise NotImplementedError
 
     def _connect_bus(self, m, entrance):
-        """Connect them."""
+        """Connect the bus."""
         raise NotImplementedError
 
     def elaborate(self, _platform):
@@ -202,7 +202,7 @@ class WishboneCore(BusCore):
             "err": "wb_err",
         }
     )
-    """Ports by the names that the slave has for them."""
+    """Ports of the module, by the slave's names for them."""
 
     def _bus_members(self, address_bits):
         members = wishbone_members(address_bits)
@@ -231,7 +231,7 @@ class Axi4LiteCore(BusCore):
 
 
 BUSES = {"plain": PlainCore, "wishbone": WishboneCore, "axi4lite": Axi4LiteCore}
-"""The kinds of a `BusCore` by the names of their buses."""
+"""The classes of `BusCore` by the name of the bus."""
 
 
 def _axis(name, flow, bits, *more):
@@ -246,7 +246,7 @@ def _axis(name, flow, bits, *more):
 
 
 def _join(m, slave, name, port):
-    """Connect a port of the module with one of a slave inside it."""
+    """Connect a port of the module to a port of the slave inside it."""
     inner = getattr(slave, name)
     if slave.signature.members[name].flow is In:
         m.d.comb += inner.eq(port)

@@ -13,7 +13,7 @@ _LANES = SLICE // 8
 
 
 def wishbone_members(address_bits: int):
-    """The members of a slave's bus, with addresses of 32-bit words."""
+    """The bus members of a slave, with addresses of 32-bit words."""
     return {
         "cyc": In(1),
         "stb": In(1),
@@ -30,13 +30,13 @@ def wishbone_members(address_bits: int):
 class WishboneSlave(wiring.Component):
     """A slave of Wishbone B4, classic cycles, 32 bits; writes of fewer than 32 bits are refused.
 
-    Timing. ``ack`` or ``err`` come when the request is answered, which is a cycle after the strobe
-    at the earliest.
+    Timing. ``ack`` or ``err`` comes when the request is answered, at the earliest one cycle after
+    the strobe.
 
     Parameters
     ----------
     address_bits : int
-        Of an address of 32-bit words.
+        Bits of an address of 32-bit words.
 
     Members
     -------

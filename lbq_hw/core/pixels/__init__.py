@@ -1,1 +1,1 @@
-"""The pixel input: pixels at their bit width become the bit planes that the first layer reads."""
+"""The pixel input: turns packed pixels into the bit planes that the first layer reads."""

@@ -1,4 +1,4 @@
-"""From words to pixels."""
+"""A gearbox: converts words of one width into words of another."""
 
 from math import gcd
 
@@ -14,17 +14,17 @@ __all__ = ["Gearbox"]
 class Gearbox(wiring.Component):
     """Turns words into narrower or wider words, lowest bits first, by granules.
 
-    A granule is the greatest common divisor of both widths, so that no bit is shifted by a number
-    that is not known before: 32-bit words of a bus become pixels of 24 bits in granules of 8.
+    A granule has as many bits as the greatest common divisor of both widths, so that all shifts are
+    by a constant: 32-bit words of a bus become pixels of 24 bits in granules of 8.
 
-    Timing. One granule per cycle. A word is taken in the cycle after the last granule of the one
-    before was moved, or later. An output word is offered from the cycle after its last granule was
-    moved until it is taken; no granule is moved meanwhile.
+    Timing. One granule per cycle. A word is taken in the cycle after the last granule of the
+    previous word was moved, or later. An output word is offered from the cycle after its last
+    granule was moved until it is taken; no granule is moved meanwhile.
 
     Parameters
     ----------
     i_bits, o_bits : int
-        Bits of a word, before and behind.
+        Bits of an input word and of an output word.
 
     Members
     -------

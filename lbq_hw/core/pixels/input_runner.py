@@ -26,24 +26,23 @@ _AFTER = (
 class InputRunner(wiring.Component):
     """Writes slices of an input to the core, starts it, and waits for its end.
 
-    A slice waits while the core runs, whoever has started it, and stays while it is written.
-    ``failed`` is 1 from the end of a run
-    with an error to that of the next.
+    A slice waits while the core runs, whoever started the run, and is stable while it is written.
+    ``failed`` is 1 from the end of a run with an error to the end of the next run.
 
     Members
     -------
     i : stream of `PlaneSlice`
     port : `PortSignature`
     busy : in
-        A run is under way.
+        A run is in progress.
     feeding : out
-        Slices are taken: no run is under way.
+        Slices are taken: no run is in progress.
     writing : out
         The slice that is offered is being written.
     active : out
         From the last slice of an input to the end of its run.
     done : out
-        One cycle: an input was run to its end.
+        One cycle: the run of an input has ended.
     failed : out
     """
 
@@ -111,14 +110,14 @@ class InputRunner(wiring.Component):
         return m
 
     def _end(self, _m):
-        """The state that follows a run's."""
+        """The state after the end of a run."""
         return "SLICE"
 
     def _more(self, m):
         """Further states."""
 
     def _ask(self, m, address, word=None):
-        """A write of a word, or a read."""
+        """Request a write of a word, or a read."""
         m.d.comb += [self.port.valid.eq(1), self.port.addr.eq(address)]
         if word is not None:
             m.d.comb += [self.port.write.eq(1), self.port.w_data.eq(word)]

@@ -1,4 +1,4 @@
-"""The one input block: pixels from a stream or in words, and slices of plane words."""
+"""The input block: pixels from a stream or packed in words become slices of plane words."""
 
 from amaranth import Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
@@ -13,34 +13,35 @@ __all__ = ["PixelInput"]
 
 
 class PixelInput(wiring.Component):
-    """Spreads pixels, each of which comes once, to where the first layer reads them.
+    """Takes each pixel once, and copies it to all places in the planes where the first layer reads
+    it.
 
-    Pixels come as a stream (a camera's), or packed in words (a bus's, or bytes of a serial line).
+    Pixels come as a stream, as from a camera, or packed in words, from a bus or a serial line.
 
     Blocks: `Gearbox` -> `PixelWindows` -> `PixelPlanes`.
 
-    Timing. That of its blocks. ``o`` may be empty for as long as the kernel's first rows take.
+    Timing. As in its blocks. ``o`` stays empty until the first rows of the kernel have come.
 
     Parameters
     ----------
     layout : `PixelLayout`
     word_bits : int
-        Bits of a word of ``words``.
+        Bits of an item of ``words``.
 
     Members
     -------
     by_words : in
         Pixels come from ``words``, not from ``pixels``; changes only with ``clear``.
     clear : in
-        Begin anew with the first pixel of a run: what came before is dropped, also from ``o``.
+        Start again with the first pixel of a run: all earlier pixels are dropped, also from ``o``.
     last : out
         The last pixel of a run is taken in this cycle.
     working : out
-        A pixel of a word that was taken is not taken yet.
+        A word was taken whose pixels are not all processed yet.
     pixels : stream of `Pixel`
     words : stream of words
-        Pixels packed without gaps, lowest bits first. The first pixel of a run begins a word: of a
-        run's last word, bits behind its last pixel are dropped.
+        Pixels packed without gaps, lowest bits first. The first pixel of a run begins a new word;
+        the bits after the last pixel of a run's last word are dropped.
     o : stream of `PlaneSlice`
     """
 

@@ -1,4 +1,4 @@
-"""Bit planes out of fields of view."""
+"""Turns fields of view into bit planes."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -18,10 +18,10 @@ class PlaneSlice(data.StructLayout):
     Members
     -------
     address : 28 bits
-        Of the slice, in the region PLANES.
+        Address of the slice, in the region PLANES.
     data : 32 bits
     last : bit
-        It is the last slice of a run's input.
+        The last slice of a run's input.
     """
 
     def __init__(self):
@@ -29,14 +29,14 @@ class PlaneSlice(data.StructLayout):
 
 
 class PixelPlanes(wiring.Component):
-    """Gathers the bits of fields of view, plane by plane, and gives whole slices of plane words.
+    """Collects the bits of fields of view by plane, and offers complete slices of plane words.
 
-    The planes of a field of view are shifted into one register per plane, all of them at once, by
-    `PixelLayout.granule` bits per cycle. Once a slice is full, the slices of all planes are given.
-    Behind the last field of view of a row, zeros fill its last word.
+    All planes of a field of view are shifted in parallel, each into its own register, by
+    `PixelLayout.granule` bits per cycle. When a slice is full, the slices of all planes are
+    offered. After the last field of view of a row, zeros fill the rest of its last word.
 
-    Timing. ``pitch / granule`` cycles for a field of view, which is taken in the first of them, and
-    one per plane and slice, if the slices are taken at once.
+    Timing. A field of view takes ``pitch / granule`` cycles, and is taken from ``i`` in the first
+    of them. A slice takes one cycle per plane, if it is taken at once.
 
     Members
     -------
@@ -68,7 +68,7 @@ class PixelPlanes(wiring.Component):
         ]
 
         def shift(planes):
-            """Move a granule of each plane; what is left of them remains."""
+            """Shift a granule of each plane."""
             for bits, remains, kept in zip(planes, rest, full, strict=True):
                 m.d.sync += [
                     remains.eq(bits[granule:]),
@@ -117,13 +117,13 @@ class PixelPlanes(wiring.Component):
 
 
 class _Place:
-    """Where a slice lies: those of all planes of a word follow each other, word by word, row by row
-    and frame by frame.
+    """The address of a slice. Slices are written word by word, row by row and frame by frame; for
+    each word, the slices of all planes.
     """
 
     def __init__(self, m, layout: PixelLayout):
         planes, rows, base = layout.bits, layout.outputs[0], layout.base * layout.parts
-        self._of_plane = rows * layout.row_slices  # slices
+        self._of_plane = rows * layout.row_slices  # slices of a plane
         self._back = 1 - (planes - 1) * self._of_plane  # to the first plane of the next word
         self._base = base
         end = base + layout.frames * planes * self._of_plane

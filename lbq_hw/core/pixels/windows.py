@@ -1,4 +1,4 @@
-"""Fields of view of the first layer, out of a stream of pixels."""
+"""Line buffer: makes the fields of view of the first layer out of a stream of pixels."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -17,7 +17,7 @@ class Pixel(data.StructLayout):
     data : bits of a pixel
         Its channels side by side, the first one lowest.
     first : bit
-        It is the first pixel of a run; where another was expected, what came before is dropped.
+        The first pixel of a run. If it comes early, the pixels of the unfinished run are dropped.
     """
 
     def __init__(self, layout: PixelLayout):
@@ -32,7 +32,7 @@ class Window(data.StructLayout):
     taps : an array of pixels
         Row by row, the topmost and leftmost first.
     row_end : bit
-        It is the last one of its row.
+        The last field of view of its row.
     """
 
     def __init__(self, layout: PixelLayout):
@@ -40,16 +40,16 @@ class Window(data.StructLayout):
 
 
 class PixelWindows(wiring.Component):
-    """Walks over a picture with its border and padding, and gives every field of view.
+    """Walks over a picture with its border and padding, and offers every field of view.
 
-    Pixels come row by row, from the top left, all frames of a run after each other. A memory keeps
-    the last rows, one fewer than the kernel has; registers keep the field of view. A pixel with
-    ``first`` that is not expected there is not taken while ``restart``, with which the block must
-    be reset, is 1.
+    Pixels come row by row, from the top left, all frames of a run one after the other. A memory
+    keeps the last rows, one fewer than the kernel has; registers keep the field of view. If a pixel
+    has ``first`` where another pixel was expected, ``restart`` is 1 and the pixel is not taken; the
+    block must then be reset.
 
-    Timing. One position of the padded picture per cycle, while there is a pixel for it, if it needs
-    one; the first position of a run waits for the first pixel. A field of view is offered from the
-    cycle after its last position on, and the walk waits until it is taken.
+    Timing. One position of the padded picture per cycle, as long as pixels come for the positions
+    that need one. The first position of a run waits for the first pixel. A field of view is offered
+    from the cycle after its last position on, and the walk waits until it is taken.
 
     Members
     -------
@@ -84,7 +84,7 @@ class PixelWindows(wiring.Component):
             inside.eq(y.inside & x.inside),
             free.eq(~self.o.valid | self.o.ready),
             self.restart.eq(self.i.valid & self.i.payload.first & begun),
-            # What lies before the first pixel is walked over once that has come.
+            # The walk over the padding before the first pixel begins when this pixel has come.
             step.eq(free & (self.i.valid | ~(inside | starts)) & ~self.restart),
             self.i.ready.eq(free & inside & ~self.restart),
             takes.eq(self.i.valid & self.i.ready),
@@ -125,7 +125,7 @@ class PixelWindows(wiring.Component):
                         m.d.sync += tap.eq(taps[row * columns + place + 1])
 
     def _above(self, m, x, step, pixel):
-        """The pixels above the one at hand, topmost first."""
+        """The pixels above the current one, topmost first."""
         layout, bits, rows = self._layout, self._layout.pixel_bits, self._layout.kernel[0]
         if rows == 1:
             return []
@@ -138,7 +138,7 @@ class PixelWindows(wiring.Component):
         else:
             m.submodules.rows = kept = memory.Memory(shape=len(above), depth=width, init=[])
             write, read = kept.write_port(), kept.read_port()
-            # What is read at the first position was never above a field of view.
+            # The data read at the first position are never part of a field of view.
             m.d.comb += [
                 write.addr.eq(x.at),
                 write.data.eq(below),
@@ -151,7 +151,7 @@ class PixelWindows(wiring.Component):
 
 
 class _Walk:
-    """Where a walk over a padded picture is, in one direction."""
+    """The position of the walk over a padded picture, in one direction."""
 
     def __init__(self, m, layout: PixelLayout, side: int, name: str):
         size = layout.padded[side]
@@ -165,7 +165,7 @@ class _Walk:
         # Steps until the next field of view ends here.
         self._wait = Signal(range(max(kernel, stride)), init=kernel - 1, name=f"{name}_wait")
         self.last = self.at == size - 1
-        # Registers, since much depends on them in their cycle.
+        # Registers, because many signals depend on them in the same cycle.
         self.inside = Signal(init=low == 0, name=f"{name}_inside")
         self.last_inside = Signal(init=high == 0, name=f"{name}_last_inside")
         self.framed = (self.at >= layout.padding[side]) & (self.at < size - layout.padding[side])

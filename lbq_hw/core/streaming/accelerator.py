@@ -26,19 +26,19 @@ from lbq_hw.streaming.records import StreamRegion, depths, widths
 __all__ = ["MARKS", "PLACES", "WORDS", "StreamAccelerator"]
 
 PLACES, MARKS, WORDS = 4, 8, 4
-"""Items that wait before the row fetch, before the neurons, and before the scanner."""
+"""Depths of the queues in front of the row fetch, the neurons and the scanner."""
 
 
 class StreamAccelerator(wiring.Component):
-    """Executes a `StreamProgram` one step at a time; membranes stay from one step to the next.
+    """Executes a `StreamProgram` step by step, and keeps its membranes from one step to the next.
 
-    The host writes the program, and before each step its events, starts the step, waits for
-    ``busy`` to fall, and reads the logits out of the membranes.
+    The host writes the program once. For each step it writes the step's events, starts the step,
+    waits for ``busy`` to fall, and reads the logits from the membranes of the readout.
 
     Stages: `VisitFinder` (positions) -> `RowFetch` (rows of windows) -> `TapFetch` (level words) ->
     `WordScanner` (events) -> `StreamLanes` (sums) -> `NeuronSequencer` (groups) -> `NeuronPipe`
-    (membranes) -> `MapCollector` (levels, maps). Queues let each run ahead of the next. A layer
-    begins when the one before has written all.
+    (membranes) -> `MapCollector` (levels, maps). Queues let each stage run ahead of the next stage.
+    A layer begins when the previous layer has written all its results.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ class StreamAccelerator(wiring.Component):
         return m
 
     def _fork(self, m, visits, places, marks):
-        """Each mark goes to the neurons, and with a visit its place to the row fetch: both at once.
-        A queue that has room keeps it until something comes.
+        """Send each mark to the neurons and, if it is a visit, its place to the row fetch, in the
+        same cycle. A queue's ``ready`` stays 1 until an item comes, so no ``valid`` is withdrawn.
         """
         visit, mark = visits.payload, visits.payload.mark
         m.d.comb += [
@@ -138,7 +138,7 @@ class StreamAccelerator(wiring.Component):
         ]
 
     def _time(self, m, host, finder, sequencer):
-        """The step's number, and where its patrol is."""
+        """Count the steps, and derive the position of the patrol."""
         bits = self._config.patrol_bits
         before = host.steps - 1
         m.d.comb += [
@@ -148,7 +148,7 @@ class StreamAccelerator(wiring.Component):
         ]
 
     def _reset(self, m, host, loader):
-        """One word of each memory is cleared per cycle, as long as the longest takes."""
+        """Clear one word of each memory per cycle, until the longest memory is done."""
         c = self._config
         last = max(c.membrane_words, c.positions, c.map_rows) - 1
         clearing, place = Signal(), Signal(range(last + 1))
@@ -165,7 +165,7 @@ class StreamAccelerator(wiring.Component):
         return memory.Memory(shape=shape, depth=depths(c)[region], init=[], attrs=APART)
 
     def _tables(self, m, host, loader, row_fetch, tap_fetch, events):
-        """What only the host writes."""
+        """Memories that only the host writes."""
         m.submodules.record_store = record_store = self._memory(StreamRegion.RECORDS)
         m.submodules.tap_store = tap_store = self._memory(StreamRegion.TAPS)
         m.submodules.row_store = row_store = self._memory(StreamRegion.ROWS)
@@ -217,7 +217,7 @@ class StreamAccelerator(wiring.Component):
 
 
 def _shared(m, port, *users):
-    """One read port for several blocks, of which one reads at a time."""
+    """Share a read port between several blocks, only one of which reads at a time."""
     addr, en = 0, 0
     for user in users:
         addr = Mux(user.en, user.addr, addr)

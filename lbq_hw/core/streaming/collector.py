@@ -1,4 +1,4 @@
-"""Collects what neurons emit: level words, rows of the map, rows of the hot map."""
+"""Collects the output of the neurons: level words, rows of the map, rows of the hot map."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -16,9 +16,9 @@ class MapCollector(wiring.Component):
     """Writes the planes of each tile, one per cycle, and each row of the map and of the hot map
     once, at its end. A readout writes nothing.
 
-    Timing. The planes of a tile are written from the cycle after its last beat on, a row in the
-    cycle after its last beat. ``done`` is 1 in that cycle, if the layer ends there. Two tiles must
-    end at least as many cycles apart as they have planes.
+    Timing. The planes of a tile are written from the cycle after the tile's last beat on, a row in
+    the cycle after the row's last beat. If the layer ends there, ``done`` is 1 in that cycle. The
+    ends of two tiles must be at least as many cycles apart as a level has planes.
 
     Members
     -------
@@ -27,10 +27,10 @@ class MapCollector(wiring.Component):
     layer : in
     i : stream of `Beat`, always ready
     levels, hot : in
-        Of the beat's group.
+        Levels of the beat's group, and which of its neurons are hot.
     o_levels : write port of level words
     o_maps : write port of rows
-        Map and hot map have rows of the same number; ``hot_row`` is the second's.
+        Map and hot map are written at the same address; ``hot_row`` is the data of the hot map.
     done : out
     """
 

@@ -1,4 +1,4 @@
-"""Takes the events of a step into the input's levels and its map."""
+"""Writes the events of a step into the input's levels and its map."""
 
 from amaranth import Module
 from amaranth.lib import memory, stream, wiring
@@ -15,10 +15,10 @@ __all__ = ["EventInput"]
 class EventInput(wiring.Component):
     """Writes one plane of one pixel, a bit per channel, and sets the pixel's bit of the map.
 
-    An event beyond the input is dropped by the memories' sizes or lands in another tensor's row;
-    the host sends none.
+    Events are not checked: an event beyond the input is lost or lands in a row of another tensor.
+    The host must not send such an event.
 
-    Timing. An event every third cycle; its rows are read in the first, written in the third.
+    Timing. One event per three cycles: its rows are read in the first and written in the third.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Finds the positions of a layer that have something to do."""
+"""Finds the output positions of a layer that must be computed in this step."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -19,13 +19,14 @@ def lowest(bits):
 class VisitFinder(wiring.Component):
     """Walks over the rows of a layer's output and offers the columns to visit.
 
-    For each path it joins the map rows that the windows of an output row can see, and spreads them
-    over the columns of a window. A column is visited if its window has a bit, if it was left hot,
-    or if the patrol is there; all are in a layer that is visited `always`. A path whose map rows
-    are empty is not spread. A row without one gives a mark that is not real.
+    For each path it ORs the map rows under the windows of an output row, and dilates the result by
+    the width of a window. A column is visited if its window has a set bit, if it is hot, or if the
+    patrol is there; with `always`, all columns of the layer are visited. Empty map rows are not
+    dilated. A row without a visit gives a mark that is not ``real``.
 
-    Timing. A row takes 1 cycle; for each path a cycle per row of its window, 1 to look, and, if a
-    bit is set, max(`left`, `right`) to spread and 1 to pick; and a cycle per visit that is taken.
+    Timing. A row takes 1 cycle. For each path it takes a cycle per row of the window, 1 to test
+    the result, and, if a bit is set, max(`left`, `right`) to dilate and 1 to pick the columns. Each
+    visit takes one cycle when it is taken.
 
     Members
     -------
@@ -90,7 +91,7 @@ class VisitFinder(wiring.Component):
         inside = Cat(layer.columns_last >= x for x in range(c.columns))
 
         def next_path(bits):
-            """To the next path, or to the visits, once the bits of one are known."""
+            """Go to the next path, or to the visits, when the bits of a path are known."""
             with m.If(last_path):
                 m.d.sync += found.eq((found | bits | extra) & inside)
                 m.next = "Emit"
@@ -162,7 +163,7 @@ class VisitFinder(wiring.Component):
 
 
 class _Spread:
-    """Bits of a map row, spread to the right and to the left, one column per cycle."""
+    """Bits of a map row, dilated to the right and to the left by one column per cycle."""
 
     def __init__(self, config: StreamConfig):
         width = max(config.reach, config.columns)
@@ -195,7 +196,7 @@ class _Spread:
         ]
 
     def picked(self, m, path):
-        """The bit of each output column."""
+        """The bit for each output column."""
         bits = Signal(self._columns)
         for step in self._steps:
             with m.If(path.column_step == step):

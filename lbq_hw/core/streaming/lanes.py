@@ -13,18 +13,18 @@ __all__ = ["StreamLanes"]
 
 
 class StreamLanes(wiring.Component):
-    """Adds the weights of an event to its lanes' sums; sums that are complete leave, and the next
-    begin at 0.
+    """Adds the weights of an event to the sums of its lanes. Complete sums are offered, and the
+    next sums begin at 0.
 
-    Timing. An event is added in the cycle after it is taken. With the last one of a tile, the sums
-    are offered in that cycle, and events wait until they are taken.
+    Timing. An event is added in the cycle after it is taken. After the last event of a tile the
+    sums are offered in that cycle, and events wait until the sums are taken.
 
     Members
     -------
     i : stream of `StreamEvent`
     o : stream of an array of sums
     weights : write port
-        Not while there are events.
+        Not written while there are events.
     """
 
     def __init__(self, config: StreamConfig):

@@ -1,4 +1,4 @@
-"""What the blocks of the streaming core send each other."""
+"""Layouts of the streams between the blocks of the streaming core."""
 
 from amaranth import signed
 from amaranth.lib import data
@@ -44,15 +44,15 @@ class Place(data.StructLayout):
 
 
 class Mark(data.StructLayout):
-    """What the neurons must know of a visit.
+    """A visit, as the neurons need it.
 
     Members
     -------
     column : unsigned
     real : bit
-        A position is visited; else the row has none.
+        A position is visited; otherwise the row has no visit.
     row_end, layer_end : bit
-        Nothing follows in this row; in this layer.
+        The last mark of the row; of the layer.
     """
 
     def __init__(self, config: StreamConfig):
@@ -60,7 +60,7 @@ class Mark(data.StructLayout):
 
 
 class Visit(data.StructLayout):
-    """A `Mark`, and the row that it is in."""
+    """A `Mark` and its row."""
 
     def __init__(self, config: StreamConfig):
         super().__init__({"row": config.side_bits, "mark": Mark(config)})
@@ -72,7 +72,7 @@ class RowItem(data.StructLayout):
     Members
     -------
     bits : a bit per column of the window
-        Pixels that are not empty.
+        Pixels with any event.
     base : unsigned
         Level word of the source row's first pixel.
     left : signed
@@ -81,7 +81,7 @@ class RowItem(data.StructLayout):
         Tap of the first bit.
     path, tile : unsigned
     tile_row : unsigned
-        Weight rows of the tiles before.
+        Number of weight rows of all earlier tiles.
     end : bit
         The last row of the tile.
     """
@@ -111,9 +111,9 @@ class WordItem(data.StructLayout):
     row : unsigned
         Weight row of its first channel.
     shift : unsigned
-        Its weights count ``2**shift``.
+        The weights count ``2**shift`` times.
     identity : bit
-        The word is the lanes' mask of the one weight row.
+        The word is the lane mask of a single weight row.
     end : bit
         The last word of the tile.
     """
@@ -137,7 +137,7 @@ class StreamEvent(data.StructLayout):
     Members
     -------
     row, shift : unsigned
-        Weight row and what its weights are shifted by.
+        Weight row, and the left shift of its weights.
     mask : a bit per lane, or one for all
         Lanes that add.
     end : bit
@@ -163,9 +163,9 @@ class Beat(data.StructLayout):
     -------
     group : unsigned
     valid : bit
-        There is a group; else the cycle only passes.
+        There is a group; otherwise the beat only passes time.
     owed : unsigned
-        Leaks up to this step.
+        Number of leaks since the last visit, up to this step.
     membrane, level : unsigned
         Words of the group's membranes and of the tile's first level plane.
     column : unsigned

@@ -1,4 +1,4 @@
-"""Goes through the layers of a program: loads the records of each, and waits until it is done."""
+"""Runs the layers of a program: loads a layer's records, starts it, and waits for its end."""
 
 from amaranth import Module, Signal
 from amaranth.lib import memory, wiring
@@ -17,9 +17,9 @@ class RecordLoader(wiring.Component):
     """Loads the LAYER record and the PATH records of a layer, starts it, and goes on to the next
     when it is done. After the last one it clears the rows of the input's map.
 
-    Timing. A layer starts 2 cycles after the last of its record words was asked for, of which one
-    is in each cycle, beginning with the one after ``start`` or ``done``. A row of the input is
-    cleared in each cycle after the last ``done``; ``finished`` is 1 with the last.
+    Timing. From the cycle after ``start`` or ``done`` on, one record word is requested per cycle. A
+    layer starts 2 cycles after its last word was requested. After the last ``done``, one row of the
+    input's map is cleared per cycle; ``finished`` is 1 with the last row.
 
     Members
     -------
@@ -31,7 +31,7 @@ class RecordLoader(wiring.Component):
     starts : out
         The layer begins.
     number : out
-        Of the layer.
+        Number of the layer.
     clear, clear_addr : out
         A row of the input's map becomes 0.
     finished : out

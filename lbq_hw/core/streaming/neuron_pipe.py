@@ -1,4 +1,4 @@
-"""Membranes, parameters, and the neurons that are updated at once."""
+"""The membrane and parameter memories, and the pipeline that updates a group of neurons."""
 
 from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -15,29 +15,31 @@ __all__ = ["NeuronPipe"]
 class NeuronPipe(wiring.Component):
     """Reads the membranes of a beat, leaks and updates them, and writes them back.
 
-    ``U = leaks(V) + bias + sum * 2**F``; S counts the thresholds that U reaches, up to the
-    capacity: the largest multiple of theta is taken away first if it fits, then half of that, and
-    so on. A readout keeps U; its floor must be the least number.
+    ``U = leaks(V) + bias + sum * 2**F``. The level S is the number of thresholds that U reaches, up
+    to the capacity, found by a division: the largest multiple theta * 2**k is subtracted if it
+    fits, then the next smaller one, and so on. A readout keeps U; its floor must be the smallest
+    number.
 
-    Timing. Membranes are there in the cycle after a beat was taken; in the next they leak. A beat
-    stays there for as many cycles as it owes leaks, at least one, but no longer than leaks change
-    any of its membranes; others wait before it. After that nothing waits: the beat leaves at ``o``
-    ``planes + 4`` cycles later, and its membranes are written in the same cycle.
+    Timing. Membranes are read in the cycle after a beat was taken, and leak from the next cycle on.
+    A beat stays in the leak stage for one cycle per leak that it owes, at least one, but it leaves
+    early when no leak changes its membranes any more; later beats wait. After the leak nothing
+    stalls: the beat leaves at ``o`` ``planes + 4`` cycles later, and its membranes are written in
+    the same cycle.
 
     Members
     -------
     layer : in
     i : stream of `Beat`
     sums, param : in
-        Of the beat at ``i``.
+        Sums and parameter word of the beat at ``i``.
     clear, clear_addr : in
-        A word of membranes becomes 0, while nothing runs.
+        Clear a word of membranes, while nothing runs.
     o : stream of `Beat`, always ready
-        Its groups are updated.
+        Beats whose groups have been updated.
     levels, hot : out
         Levels of the group at ``o``; whether any of its membranes still reaches its threshold.
     overflow : out
-        A membrane left its width.
+        A membrane overflowed its width.
     membranes : read port
         For the host, while nothing runs.
     params : write port
@@ -151,7 +153,7 @@ class NeuronPipe(wiring.Component):
         return own[0], own[1], reset, own[-1] if c.floors else None
 
     def _shift(self, m, valid, payload, *, stages):
-        """A beat on its way through all stages."""
+        """Shift a beat through all stages."""
         for stage in range(stages):
             later = _Passing(payload.shape(), stage)
             m.d.sync += [later.valid.eq(valid), later.payload.eq(payload)]
@@ -224,14 +226,14 @@ class _Passing:
 
 
 class _Kept:
-    """The parameters that stages still need, beside their neuron."""
+    """The parameters that later stages of a neuron still need."""
 
     def __init__(self, m, theta, reset, floor, bits: int):
         self.theta, self.reset, self.floor, self._bits = theta, reset, floor, bits
         self.later(m)
 
     def later(self, m):
-        """To the next stage."""
+        """Pass them to the next stage."""
         for name in ("theta", "reset", "floor"):
             value = getattr(self, name)
             if value is not None:

@@ -1,4 +1,4 @@
-"""Takes the sums of each tile to the neuron units, group by group."""
+"""Sends the sums of each tile to the neuron units, group by group."""
 
 from amaranth import Module, Mux, Signal, signed
 from amaranth.lib import data, memory, stream, wiring
@@ -13,15 +13,16 @@ __all__ = ["NeuronSequencer"]
 
 
 class NeuronSequencer(wiring.Component):
-    """Makes the beats of every visit: groups of a tile one after the other, then empty beats up to
-    the number that its layer asks for, so that there is time to write its planes.
+    """Makes the beats of every visit: the groups of each tile one after the other, then empty beats
+    until the tile has as many beats as the layer requires, so that there is time to write its
+    planes.
 
-    It knows the addresses of a position's membranes, levels and stamp, since rows come in their
-    order. The stamp is read before the first tile, and written after the last.
+    Rows come in ascending order, so it computes the addresses of a position's membranes, levels and
+    stamp by additions. The stamp is read before the first tile, and written after the last.
 
-    Timing. Sums are taken in a cycle of their own; from the next on a beat is offered in each
-    cycle. A mark without a visit is one beat, offered in the cycle in which the mark is. A mark is
-    taken with its last beat.
+    Timing. Taking the sums of a tile takes one cycle; from the next cycle on, one beat is offered
+    per cycle. A mark without a visit makes one beat, offered in the cycle in which the mark comes.
+    A mark is taken with its last beat.
 
     Members
     -------
@@ -29,9 +30,9 @@ class NeuronSequencer(wiring.Component):
         A layer begins.
     layer : in
     now : in
-        Number of the step, as stamps have it.
+        Number of the step, in the format of stamps.
     clear, clear_addr : in
-        A stamp becomes 0, while nothing runs.
+        Clear a stamp, while nothing runs.
     i_mark : stream of `Mark`
     i_sums : stream of an array of sums
     o : stream of `Beat`
@@ -127,7 +128,7 @@ class NeuronSequencer(wiring.Component):
         return m
 
     def _stamps(self, m, taken):
-        """When each position was visited last."""
+        """The memory of stamps: the step in which each position was visited last."""
         c, layer, beat = self._config, self.layer, self.o.payload
         m.submodules.stamps = store = memory.Memory(
             shape=c.stamp_bits, depth=c.positions, init=[], attrs=APART

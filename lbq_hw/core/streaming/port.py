@@ -1,4 +1,4 @@
-"""The host's view of a streaming core: registers and memories behind 32-bit addresses."""
+"""The host port of a streaming core: registers and memories behind 32-bit addresses."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
@@ -22,14 +22,15 @@ class StreamPort(wiring.Component):
     """Decodes the addresses of `records.StreamRegion`, holds the registers, starts steps and
     resets.
 
-    The slices of an entry are written in their order, and stored with the last. While a step or a
-    reset runs, only registers can be read: anything else is refused with BUSY. What does not exist,
-    or cannot be read or written, is refused with ADDRESS; of the registers only ``control`` is
-    written. A refused read answers 0. Of several errors the first stays until it is cleared.
+    The slices of an entry are written in ascending order, and stored with the last slice. While a
+    step or a reset runs, only registers can be read: any other request is refused with BUSY. A
+    request to an address that does not exist, or that cannot be read or written as requested, is
+    refused with ADDRESS; the only register that can be written is ``control``. A refused read
+    returns 0. The first error is kept until it is cleared.
 
-    Timing. A request is looked at in one cycle and taken in the next, an event once it is taken
-    from ``events``, the one after a read not before the answer. A read is answered 2 cycles after
-    it was taken.
+    Timing. A request is decoded in one cycle and taken in the next. An event is taken when the
+    stream ``events`` takes it, and the request after a read not before the read's answer. A read is
+    answered 2 cycles after it was taken.
 
     Members
     -------
@@ -43,7 +44,7 @@ class StreamPort(wiring.Component):
         The last cycle of either.
     busy : out
     overflow : in
-        A membrane left its width.
+        A membrane overflowed its width.
     layer : in
     steps : out
         Steps since the last reset, the one that runs included.
@@ -117,7 +118,7 @@ class StreamPort(wiring.Component):
         return there & (addr[:bits] < parts) if bits else there
 
     def _control(self, m, commands, refuses, refused):
-        """Registers, and the start and end of what runs."""
+        """The registers, and the start and end of a step or reset."""
         data = self.port.w_data
         self._error, self._done = Signal(8), Signal()
         self._cycles, self._epoch = Signal(SLICE), Signal(SLICE)
@@ -146,7 +147,7 @@ class StreamPort(wiring.Component):
             m.d.sync += [self.steps.eq(0), self._epoch.eq(self._epoch + 1)]
 
     def _write(self, m, writes, named):
-        """Slices are kept until the last one of their entry comes."""
+        """Collect the slices of an entry, and write it with the last one."""
         c, port = self._config, self.port
         widths = records.widths(c)
         most = max(records.slices(c, StreamRegion[name]) for name in _WRITTEN)
@@ -166,7 +167,7 @@ class StreamPort(wiring.Component):
                     m.d.sync += kept[i].eq(port.w_data)
 
     def _read(self, m, reads, answers, named):
-        """Answers two cycles later; ``answers`` is 1 in the cycle before."""
+        """Answer a read two cycles later; ``answers`` is 1 in the cycle before."""
         c, port = self._config, self.port
         values = {
             "id": records.MAGIC,

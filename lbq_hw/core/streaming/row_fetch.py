@@ -12,10 +12,10 @@ __all__ = ["RowFetch"]
 
 
 class RowFetch(wiring.Component):
-    """For each place: for each tile, for each path, for each row of its window, one `RowItem`.
+    """Makes a `RowItem` for every tile, path and row of the window, in this order of loops.
 
-    Timing. A row is asked for in each cycle, and offered in the next. A place is taken with the
-    last of its rows.
+    Timing. One row is requested per cycle, and offered in the next. A place is taken with its last
+    row.
 
     Members
     -------
@@ -87,7 +87,7 @@ class RowFetch(wiring.Component):
         return m
 
     def _offer(self, m, asks, within, given):
-        """What was asked for a cycle ago."""
+        """Offer the row that was requested in the previous cycle."""
         c, item = self._config, self.o.payload
         found = Signal()
         with m.If(asks):

@@ -1,4 +1,4 @@
-"""Makes an event of every set bit of a level word."""
+"""Makes an event for every set bit of a level word."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -12,13 +12,13 @@ __all__ = ["WordScanner"]
 
 
 class WordScanner(wiring.Component):
-    """An event for each set bit, the lowest first; of an identity, one for the whole word.
+    """Makes an event for each set bit, the lowest first; for an identity, one for the whole word.
 
-    The event of the last bit of a tile ends it. If the tile's last word is 0, an event without
-    lanes does.
+    The event of a tile's last bit ends the tile. If the tile's last word is 0, an event without
+    lanes ends it.
 
-    Timing. A word is taken into a register and stays there for a cycle per event, at least one;
-    events are offered from there.
+    Timing. A word is taken into a register, and stays there for one cycle per event, at least one;
+    events are offered from the register.
 
     Members
     -------

@@ -22,9 +22,9 @@ class StreamSystem(wiring.Component):
     Parameters
     ----------
     clock_hz : int
-        Of the domain sync.
+        Clock of the domain sync.
     baud : int
-        Of the line after a reset; within 2 % of what the clock can divide to.
+        Rate of the line after a reset; within 2 % of a rate that the clock can be divided to.
 
     Members
     -------
@@ -65,7 +65,7 @@ class StreamSystem(wiring.Component):
         return m
 
     def _address_bits(self) -> int:
-        """Bits of an address below its region that the core tells apart."""
+        """Low bits of an address within a region that the core decodes."""
         c = self._config
         return max(
             address_bits(records.depths(c)[region]) + (records.slices(c, region) - 1).bit_length()

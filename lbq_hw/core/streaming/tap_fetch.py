@@ -13,13 +13,13 @@ __all__ = ["TapFetch"]
 
 
 class TapFetch(wiring.Component):
-    """For each set bit of a row, from the left, the pixel's words: all planes of each.
+    """Reads all plane words of the pixel behind each set bit of a row, from the left.
 
-    An identity needs the word of the tile alone. The last row of a tile gives a word of 0 if it has
-    no bit. A pixel without a tap gives words of 0.
+    For an identity it reads only the word of the tile. If the last row of a tile has no set bit, it
+    gives a word of 0. A pixel without a tap gives words of 0.
 
-    Timing. A row is taken into a register and stays there for a cycle per word, at least one. A
-    word is offered in the cycle after.
+    Timing. A row is taken into a register, and stays there for one cycle per word, at least one. A
+    word is offered one cycle after its read.
 
     Members
     -------
@@ -99,7 +99,7 @@ class TapFetch(wiring.Component):
         return m
 
     def _offer(self, m, asks, given):
-        """What was asked for a cycle ago."""
+        """Offer the word that was requested in the previous cycle."""
         item = self.o.payload
         with m.If(asks):
             m.d.sync += self.o.valid.eq(1)
