@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 from lbq_hw import families
 from lbq_hw.families.base import MHZ
@@ -27,7 +28,8 @@ class Setting:
 
 
 def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
-    """The fastest clock that is at most `target_hz`; None where that is the input itself.
+    """The fastest clock of at most `target_hz`, in whole Hz; None where that is the input itself.
+    A clock that was found before is found again, also if it was rounded down.
 
     Of settings that make it, the one whose oscillator is nearest the middle of its range; of
     those, the one with the fastest phase detector, which has the least jitter. Some clocks leave
@@ -43,8 +45,9 @@ def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
         raise ClockError(f"the input of a PLL must be {low} to {high} MHz, not {_mhz(input_hz)}")
     middle = Fraction(sum(made.limits.oscillator) * MHZ) / 2
     best: tuple[Fraction, Fraction, Fraction, dict[str, int]] | None = None
-    for detector, oscillator, output, parameters in made.search(input_hz, target_hz, made.limits):
-        if output > target_hz or not made.limits.allow(detector, oscillator, output):
+    tried = (made.search(input_hz, aim, made.limits) for aim in (target_hz, target_hz + 1))
+    for detector, oscillator, output, parameters in chain.from_iterable(tried):
+        if round(output) > target_hz or not made.limits.allow(detector, oscillator, output):
             continue
         found = (output, -abs(oscillator - middle), detector)
         if best is None or found > best[:3]:
