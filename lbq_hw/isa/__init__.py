@@ -1,8 +1,8 @@
-"""What the core reads, in ONE table: the records of a program, and why the core stops.
+"""The records of a program and the error codes of the core, in ONE table.
 
-Encoders, decoders, the RTL's layouts and the documentation (``python -m lbq_hw.isa``) come from it.
-Beside it: `record`, how fields are packed; `regions`, what the host port reaches; `link`, the
-frames between host and core.
+Encoders, decoders, the RTL's layouts and the documentation (``python -m lbq_hw.isa``) come from
+this table. See also `record` for the packing of fields, `regions` for the address map of the host
+port, and `link` for the frames between host and core.
 
 A program is a list of LAYER records, executed from 0 to the one marked `last`. A record is packed
 into one word, first field in the lowest bits. The loops of a layer, outermost first, where every
@@ -28,15 +28,15 @@ x0, x``, the pixel before max-pooling. With y, x stepping by 1 where row, col st
     output column  row = row0               col = col0 += column_step  frame = 0  tile = 0
     output row     row = row0 += row_step   col = col0 = column_init   frame = 0  tile = 0
 
-"Window" is always that of the max-pool. A window position is skipped unless ``0 <= y <=
-conv_rows_last and 0 <= x <= conv_columns_last``; every window has one that is not. Where the core's
-`window` is 1, every position is one pixel, and there is no y or x. A layer that is `static` runs
-the steps of its first timestep only; the neuron units then update T times with one sum.
+"Window" always means the max-pool window. A window position is skipped unless ``0 <= y <=
+conv_rows_last and 0 <= x <= conv_columns_last``; every window has a position that is not skipped.
+If the core's `window` is 1, every position is one pixel, and there is no y or x. A `static` layer
+runs only the steps of its first timestep; the neuron units then update T times with one sum.
 
-A field that only max-pools need (those of y, x and the window), or only several timesteps, is 0 and
-has no bits in a core that has none.
+In a core without max-pools, the fields that only max-pools need (y, x and the window) are 0 and
+have no bits. The same holds for fields that only several timesteps need.
 
-*Runs.* Of a run, in words and bits of the plane, all bounds inclusive::
+*Runs.* A run selects these bits, in words and bits of the plane, all bounds inclusive::
 
     top    = row + run.row                     first word of the run's row, may lie outside
     left   = col + run.column                  first bit of the run, may lie outside
@@ -57,12 +57,13 @@ row, as a chunk of ``2**out_chunk`` bits that is aligned to its size. Plane k of
 the word ``out_base + t * out_frame + k * out_plane + row * out_row + b // W``. The readout writes
 P logits per tile instead, in the order of the steps.
 
-*Legality.* A field above its largest legal value (a reserved bit that is set, too) and a `first`
-above its `last` are errors. So are a layer with more paths than `layer_paths`, a last table entry
-that is not `last`, a layer of neurons and of several timesteps whose `out_frame` is not its planes
-times `out_plane`, a segment of a path that its layer does not have, a segment with a larger
-exponent than the one before it in its layer (sums are doubled on the way down and cannot be
-halved). The core stops and says which record.
+*Legality.* The core stops at an illegal record and reports its index. A record is illegal if a
+field is above its largest legal value (a set reserved bit counts), or a `first` is above its
+`last`. A layer is also illegal if it has more paths than `layer_paths`, if it is the last entry of
+the table and not marked `last`, or if it has neurons and several timesteps and its `out_frame` is
+not the number of its planes times `out_plane`. A segment is illegal if its layer does not have its
+path, or if its exponent is larger than the previous segment's (sums are doubled on the way down and
+cannot be halved).
 """
 
 from __future__ import annotations
@@ -86,12 +87,12 @@ def _flag(name: str, meaning: str) -> Field:
 
 
 def _pools(number: Number) -> Number:
-    """A number that a core without max-pools has no use for: 0 there."""
+    """A number that is 0 in a core without max-pools."""
     return lambda c: number_of(number, c) if c.window > 1 else 0
 
 
 def _times(number: Number) -> Number:
-    """A number that a core for one timestep has no use for: 0 there."""
+    """A number that is 0 in a core for one timestep."""
     return lambda c: number_of(number, c) if c.timesteps > 1 else 0
 
 
@@ -189,12 +190,12 @@ LAYER = Record(
         _below("segment_last", "its last", "segments"),
         _upto(
             "partial_in",
-            "the sums begin with those that the pass before has left",
+            "the sums start from the partial sums of the previous pass",
             lambda c: int(c.external > 0),
         ),
         _upto(
             "partial_out",
-            "the sums are left for the next pass: no levels, no logits",
+            "the sums are stored as partial sums for the next pass: no levels, no logits",
             lambda c: int(c.external > 0),
         ),
         *(_upto(rule.name, rule.meaning, _ability(rule)) for rule in FLAGS),
@@ -280,7 +281,7 @@ def parameters(config: CoreConfig) -> tuple[str, ...]:
 
 
 TABLES = {"layers": LAYER, "paths": PATH, "segments": SEGMENT, "runs": RUN}
-"""The tables of a program, each by the name of the `CoreConfig` field that sizes it."""
+"""The tables of a program, by the name of the `CoreConfig` field that sizes each."""
 
 
 class Error(Code):

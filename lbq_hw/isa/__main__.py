@@ -26,8 +26,8 @@ def _lines(config: CoreConfig) -> Iterator[str]:
     yield "# Records, addresses, frames"
     yield ""
     yield (
-        "What compiler, core and host agree on. `python -m lbq_hw.isa` prints this page from "
-        "the tables that all three are made of; `python -m lbq_hw.compiler --model mnist` prints "
+        "The interface of compiler, core and host. `python -m lbq_hw.isa` prints this page from "
+        "the tables that all three use; `python -m lbq_hw.compiler --model mnist` prints "
         "the records of a network. Bits and ranges below are those of a default `CoreConfig`: a "
         "field has the bits that its largest legal value needs. The [glossary](glossary.md) "
         "explains the words, [architecture.md](architecture.md) the blocks."
@@ -130,8 +130,8 @@ def _addresses(config: CoreConfig) -> Iterator[str]:
         "then the entry, then the slice of the entry, in as many bits as the number of its slices "
         "needs. The slices of a plane word and of a parameter are written in order; a parameter "
         "is stored with its last slice. While a program runs the host may only read registers. "
-        "Cores with external memory alone have the region MEMORY; there the host writes planes and "
-        "that memory, and a tape writes the rest."
+        "Only cores with external memory have the region MEMORY; in such a core the host writes "
+        "planes and this memory, and a tape writes the rest."
     )
     yield ""
     large = config.with_external(SLICE)

@@ -1,9 +1,10 @@
-"""The core on a bus: what `lbq_hw.isa.regions` has, in an address space of a few hundred kilobytes.
+"""The address map of a core on a bus: the regions of `lbq_hw.isa.regions`, packed into a few
+hundred kilobytes.
 
-A bus address counts bytes. Its upper four bits are the region; below them lies the address of the
-host port without its region, which has as many bits as the largest region of the core needs, and
-below that two bits, which are 0. External memory is not reached so: it is the memory of whoever
-uses the core. The last region has registers of the bus side.
+A bus address counts bytes. From the top, it has four bits for the region, the address within the
+region (as many bits as the core's largest region needs), and two bits for the byte, which are 0.
+External memory is not in this map, because it belongs to the user's design. The last region has the
+registers of the bus side.
 """
 
 from __future__ import annotations

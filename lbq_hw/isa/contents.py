@@ -1,4 +1,4 @@
-"""What the memories of a core hold while a tape is executed, and the records of each pass."""
+"""The contents of a core's memories while a tape is executed, and the records of each pass."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Contents:
         """Entries of each region up to the last one that was written."""
 
     def write(self, item: TapeItem) -> None:
-        """Execute an item that `tape.decode` has given."""
+        """Execute an item from `tape.decode`."""
         region, first, part = tape.entry(self.config, item)
         payload = np.array(item.payload, np.uint32)
         bits = tape.row_bits(self.config).get(item.address >> regions.SHIFT)
@@ -115,7 +115,7 @@ class Contents:
 
 
 def _widened(config: CoreConfig, payload: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    """Slices of rows of `bits` per weight as those of rows of the core's own width."""
+    """Slices of rows with `bits` per weight, widened to the weight bits of the core."""
     used, lanes = regions.weight_slice_bits(config), config.lanes
     ones = np.unpackbits(payload.astype("<u4").view(np.uint8), bitorder="little")
     ones = ones.reshape(-1, regions.row_slices(config, bits), SLICE)[..., :used]
@@ -127,7 +127,7 @@ def _widened(config: CoreConfig, payload: NDArray[np.uint32], bits: int) -> NDAr
 
 
 def written(config: CoreConfig, data: bytes) -> Contents:
-    """What a tape leaves, whatever its passes have read before it was overwritten; else 0."""
+    """The memories after all writes of a tape, whatever its passes read in between; 0 elsewhere."""
     contents = Contents(config)
     for item in tape.decode(config, data):
         if item.address != tape.PASS:
@@ -149,9 +149,9 @@ def _range(values: Values, kind: str) -> range:
 def replay(data: bytes, contents: Contents) -> Iterator[LayerRecords]:
     """Execute a tape: the records of every pass, each when the pass may begin.
 
-    A pass is done when the next one is asked for. An item is written as early as its `after` and
-    the items before it allow, so that a pass meets wrong contents if `after` is too small.
-    TapeError for what the core refuses.
+    A pass is done when the caller asks for the next one. An item is written as early as its `after`
+    and the items before it allow, so that a pass reads wrong contents if `after` is too small.
+    TapeError if the core would refuse the tape.
     """
     done = allowed = 0
     last = False

@@ -1,18 +1,18 @@
 """The door: pixels in, results out, for a host behind the link.
 
-A WRITE to `DOOR` appends its words to the pixels of the inputs that are to be run; the address
-below the region means nothing. Words hold pixels without gaps, lowest bits first, row by row, the
-channels of a pixel side by side; every input begins a word. Once its last pixel has come, the core
-runs, and the input after it may come meanwhile.
+A WRITE to `DOOR` appends its words to the pixels of the inputs to be run; the address within the
+region is ignored. Words hold pixels without gaps, lowest bits first, row by row, the channels of a
+pixel side by side. Every input begins with a new word. The core runs as soon as the last pixel of
+an input has come, and the next input may come meanwhile.
 
-A READ that begins at ``DOOR + CYCLES`` waits until a run has ended, if one is under way or is about
-to begin. It gives the low half of the register `cycles`; then, at `NUMBER`, the number of runs
-since the last clear, modulo 2**`NUMBER_BITS`, with bit `NUMBER_BITS` set if the last one ended with
-an error; and then the slices of the logits, from address `DOOR` on, since a READ counts up in its
-lowest 8 bits alone. The result is kept until its last slice was read, or until pixels come that
-have no place.
+A READ that begins at ``DOOR + CYCLES`` waits for the end of a run, if a run is in progress or about
+to begin. It returns the low half of the register `cycles`. The next word, at `NUMBER`, is the
+number of runs since the last clear, modulo 2**`NUMBER_BITS`, with bit `NUMBER_BITS` set if the last
+run ended with an error. Then come the slices of the logits, from address `DOOR` on, because a READ
+counts up only in its lowest 8 bits. The result is kept until its last slice was read, or until
+pixels come for which there is no room.
 
-Bit 1 of the register `control` drops pixels and results, and begins anew with number 0.
+Bit 1 of the register `control` drops pixels and results, and restarts the number at 0.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MOST_QUEUED = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Opening:
-    """What a core's door is made for: the pixels of an input, the slices of a result, and how many
-    words of pixels can wait while a run is under way.
+    """The parameters of a core's door: the pixels of an input, the slices of a result, and the
+    number of words of pixels that can wait during a run.
     """
 
     pixels: PixelLayout

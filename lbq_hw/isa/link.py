@@ -1,16 +1,19 @@
 """The link: frames between host and core, over a UART.
 
 A frame is a REQUEST or a REPLY and its data words, followed by the CRC-32 (ISO-HDLC, as in
-zlib) of both, all in bytes, lowest first. On the wire, as in RFC 1662, every 0x7E and 0x7D in it
-becomes 0x7D and the byte with bit 5 flipped, and 0x7E ends it; empty frames mean nothing. The core
-takes any byte of a request escaped in this way, and the host escapes 0x18 too: with Ctrl-X, Ctrl-C
-and Enter the USB bridge of a Tang Nano 20K leaves the line and opens a shell of its own. A frame
-that was cut off, is too long, or has a wrong CRC is dropped. Each other request gets one reply
-with its sequence number. Requests are executed once and in order: one whose number follows the
-last executed one's is executed; the same number again is answered again (a READ with the data of
-now); any other is answered with SEQUENCE and does nothing. SYNC makes its own number the last
-executed one, and comes first after a reset. A new divisor holds once the reply has left. A break
-(the line low for longer than a byte) brings back the divisor of the reset.
+zlib) of both, all in bytes, lowest first. Bytes are escaped as in RFC 1662: on the wire every 0x7E
+and 0x7D of a frame becomes 0x7D and the byte with bit 5 flipped, and 0x7E ends the frame. Empty
+frames are ignored. The core accepts any byte of a request in its escaped form. The host also
+escapes 0x18 (Ctrl-X), because the USB bridge of a Tang Nano 20K opens a shell of its own at Ctrl-X,
+Ctrl-C and Enter.
+
+A frame that was cut off, is too long, or has a wrong CRC is dropped. Every other request gets one
+reply with its sequence number. Requests are executed once and in order. A request is executed if
+its number follows the number of the last executed request. A request with the same number as the
+last one is answered again (a READ with the data as they are now). Any other number is answered with
+SEQUENCE, and nothing is executed. SYNC makes its own number the last executed number, and comes
+first after a reset. A new divisor is used after its reply has been sent. A break (the line low for
+longer than a byte) restores the divisor of the reset.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from lbq_hw.isa.record import SLICE, Field, Record
 
 
 class Command(Code):
-    """What a frame asks the link to do."""
+    """The command of a request."""
 
     READ = 0, "reply with `words` words from `address` on"
     WRITE = 1, "write the `words` data words from `address` on"
@@ -30,28 +33,28 @@ class Command(Code):
 
 
 class Status(Code):
-    """How a frame was taken."""
+    """The status of a reply."""
 
     OK = 0, "executed, now or before"
     SEQUENCE = 1, "not executed: its number does not follow the last one's"
 
 
 BYTE_BITS = 10
-"""Of a byte on the line: a start bit, eight data bits, a stop bit."""
+"""Bits of a byte on the line: a start bit, eight data bits, a stop bit."""
 FLAG, ESCAPE, ESCAPED = 0x7E, 0x7D, 0x20
 CANCEL = 0x18
 """Ctrl-X, which opens the shell of a bridge: no request has it on the wire."""
 CRC_BYTES = 4
 FRAME_WORDS = 60
 BAKED = 15 << regions.SHIFT
-"""Read by the link itself: `regions.tag` of what the bitstream put into the memories, 0 once any of
-their tables, weights or parameters has been written."""
+"""Answered by the link itself: `regions.tag` of the memory image in the bitstream, or 0 after any
+table, weight or parameter has been written."""
 DIVISOR_BITS = 12
 LEAST_DIVISOR = 4
 
 
 def divisor(*, clock_hz: int, baud: int) -> int:
-    """Clock cycles per bit of the link; ValueError where the rate would be off by 2 % or more."""
+    """Clock cycles per bit of the link; ValueError if the rate would be off by 2 % or more."""
     for name, value in (("clock_hz", clock_hz), ("baud", baud)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"{name} must be an integer, not {value!r}")

@@ -1,4 +1,4 @@
-"""Which pixels come, and where their bits lie in the plane memory."""
+"""The layout of the input's pixels, on their way in and in the plane memory."""
 
 from dataclasses import dataclass
 from math import ceil, gcd

@@ -17,7 +17,7 @@ SLICE = 32  # bits that one read or write of the host port carries
 
 
 def number_of(number: Number, config: CoreConfig) -> int:
-    """A number that a `CoreConfig` may give."""
+    """A number, computed from the `CoreConfig` if it is a function."""
     return number if isinstance(number, int) else number(config)
 
 
@@ -25,8 +25,8 @@ def number_of(number: Number, config: CoreConfig) -> int:
 class Field:
     """One field: unsigned 0..`most`, or any signed number of `signed_bits` bits.
 
-    An unsigned field has the bits that `most` needs, and no fewer than `bits`. One that can only be
-    0 has none, so that a core without an ability has no registers for it.
+    An unsigned field has the bits that `most` needs, and at least `bits`. A field that can only be
+    0 has no bits, so that a core without an ability has no registers for it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Slot:
 
     @property
     def last_slice(self) -> int:
-        """The slice of the record that brings its last bit."""
+        """The slice of the record that has the field's last bit."""
         return (self.offset + self.width - 1) // SLICE
 
 
@@ -84,11 +84,11 @@ class Record:
         return sum(slot.width for slot in self.slots(config).values())
 
     def slices(self, config: CoreConfig) -> int:
-        """32-bit writes that bring one record."""
+        """Number of 32-bit writes per record."""
         return -(-self.width(config) // SLICE)
 
     def encode(self, config: CoreConfig, values: Mapping[str, int]) -> int:
-        """Pack every field; ValueError for what the field cannot hold."""
+        """Pack every field; ValueError for a value that its field cannot hold."""
         slots = self.slots(config)
         if set(values) != set(slots):
             odd = ", ".join(sorted(set(values) ^ set(slots)))
@@ -113,7 +113,7 @@ class Record:
         return values
 
     def violations(self, config: CoreConfig, values: Mapping[str, int]) -> list[str]:
-        """What makes these values illegal; the core refuses the same."""
+        """One sentence per rule that these values break; the core applies the same rules."""
         found = [
             f"{self.name}.{name} must be at most {slot.field.largest(config)}, not {values[name]}"
             for name, slot in self.slots(config).items()

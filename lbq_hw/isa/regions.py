@@ -1,4 +1,4 @@
-"""What the host port reaches: registers, and the memories of a core, in 32-bit slices."""
+"""The address map of the host port: registers, and the memories of a core in 32-bit slices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lbq_hw.isa.record import SLICE
 
 
 class Region(IntEnum):
-    """What the host port reaches: address bits 28 and up. Below them: entry, then slice."""
+    """The regions of the host port: address bits 28 and up. Below them: entry, then slice."""
 
     REGISTERS = 0
     LAYERS = 1
@@ -41,8 +41,9 @@ ACCESS = {
     Region.LOGITS: "r",
     Region.MEMORY: "rw",
 }
-"""What the host may do while no program runs. While one runs, it may read registers. With external
-memory, a tape writes tables, weights and parameters, and the host cannot."""
+"""The host's access rights while no program runs. While a program runs, the host may only read
+registers. With external memory, a tape writes tables, weights and parameters, and the host cannot.
+"""
 MEMORY_SLICES = 1 << 24
 """Slices of external memory that can be addressed: 64 MB."""
 CAPTURES = 16
@@ -66,8 +67,8 @@ def _counter(meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Counters:
-    """What a core counts from start to done, in the order of the registers; None for what it has no
-    counter of.
+    """What a core counts from start to done, in the order of the registers; None if the core lacks
+    the counter.
     """
 
     cycles: int = field(metadata={"meaning": "cycles from start to done"})
@@ -129,7 +130,7 @@ def _numbered(rows: Sequence[tuple[str, str, str]], first: int) -> dict[str, Reg
 REGISTERS = _numbered(_REGISTERS, 0)
 """Of every core."""
 MEMORY_REGISTERS = _numbered(_MEMORY_REGISTERS, len(REGISTERS))
-"""Of cores with external memory, after the others."""
+"""Registers that only cores with external memory have, after the others."""
 
 
 def registers(config: CoreConfig) -> Mapping[str, Register]:
@@ -154,7 +155,7 @@ def weight_slice_bits(config: CoreConfig) -> int:
 
 
 def row_slices(config: CoreConfig, bits: int) -> int:
-    """32-bit slices of a weight row of so many bits per weight, one behind the other."""
+    """32-bit slices of a weight row with `bits` per weight, packed without gaps."""
     return -(-config.lanes * bits // weight_slice_bits(config))
 
 
@@ -162,9 +163,9 @@ def row_slices(config: CoreConfig, bits: int) -> int:
 def slices(config: CoreConfig) -> Mapping[Region, int]:
     """32-bit slices of one entry, by region.
 
-    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, but
-    those of a parameter are stored together with its last one. Slices of a parameter and of a plane
-    word are written in order.
+    An entry takes ``2**ceil(log2(slices))`` addresses. A slice is stored at once, except that a
+    parameter is stored with its last slice. Slices of a parameter and of a plane word are written
+    in order.
     """
     return {
         Region.REGISTERS: 1,
@@ -200,9 +201,9 @@ def address(config: CoreConfig, region: Region, entry: int, part: int = 0) -> in
 
 
 def tag(image: Mapping[Region, Sequence[int]]) -> int:
-    """Names what memories hold, entries by region: 32 bits of a SHA-256, and never 0.
+    """The tag of a memory image (entries by region): 32 bits of a SHA-256, and never 0.
 
-    Entries of 0 at the end of a region do not count, since the core decides how long a memory is.
+    Zeros at the end of a region are ignored, because the core decides how long a memory is.
     """
     lines = []
     for region in sorted(image):

@@ -1,20 +1,21 @@
 """The tape as bytes: a program as items, in the order in which a core takes them.
 
-A core with external memory reads the tape there, once per inference. Other cores get what it writes
-from the host, once, and then all of its passes may begin.
+A core with external memory reads the tape from there, once per inference. For other cores the host
+executes the writes of the tape once, and then all passes may begin.
 
 An item is 32-bit slices, lowest byte first: an address, a count with a pass, the payload, a CRC::
 
     address   region in bits 31:28, below it entry and slice, as in the host port
     count     slices of payload in bits 15:0; `after` in bits 31:16: the item waits until this many
               passes are done
-    payload   slices, each for the address after the one before; behind the last slice of an entry
-              comes the first of the next
-    CRC-32    as in zlib, of the CRC-32 of the item before, as many of its lowest bytes as a word of
-              the memory has, and of all slices before it in the item
+    payload   slices for consecutive addresses; the last slice of an entry is followed by the first
+              slice of the next entry
+    CRC-32    as in zlib, of the previous item's CRC-32 (as many of its lowest bytes as a word of
+              the memory has), followed by all slices of the item before its CRC
 
-So an item is right in its place alone: one that changed places, or is left from another tape, is
-corrupt. HEAD comes first, END last; PASS lets one more pass begin. Behind END zeros fill the page.
+Each item's CRC is seeded with the previous item's CRC, so reordered items, and items of another
+tape, are rejected. HEAD comes first, END last; PASS lets one more pass begin. Zeros after END fill
+the page.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ from lbq_hw.isa.regions import Region
 
 MAGIC = 0x3254514C  # "LQT2"
 NARROW = (10, 11, 12)
-"""Regions of the addresses of items that write weight rows of fewer bits than the core has: of the
-most of its `narrow_bits` first."""
+"""Address regions of items with rows of narrow weights, one per entry of the core's `narrow_bits`,
+the widest first."""
 HEAD, PASS, END = (number << regions.SHIFT for number in (13, 14, 15))
 """Addresses of the items that write no memory."""
 WRITTEN = (*regions.TABLES, Region.WEIGHTS, Region.PARAMS)
 """Regions that an item may write."""
 ITEM_SLICES = 3
-"""Slices of an item beside its payload: address, count, CRC."""
+"""Slices of an item in addition to its payload: address, count, CRC."""
 MOST_SLICES = MOST_PASSES = (1 << 16) - 1
 
 
 class TapeError(ValueError):
-    """Bytes that are no tape, or not one for this core."""
+    """Bytes that are not a tape, or not a tape for this core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ class TapeItem:
     after: int = 0
 
     def encode(self, before: bytes = b"") -> bytes:
-        """Its bytes, behind an item whose CRC begins with `before`; nothing is before HEAD."""
+        """The item's bytes; `before` are the bytes of the previous CRC, none for HEAD."""
         if len(self.payload) > MOST_SLICES:
             raise ValueError(
                 f"an item must have at most {MOST_SLICES} slices, not {len(self.payload)}"
@@ -82,9 +83,9 @@ def writes(
     after: int = 0,
     bits: int | None = None,
 ) -> Iterator[TapeItem]:
-    """Whole entries of a region from `first` on: one item, or several if there are many slices.
+    """Writes of whole entries of a region from `first` on: one item, or several for many slices.
 
-    `bits` per weight, of rows that have fewer than the core.
+    `bits` per weight, for rows of narrow weights.
     """
     size, number = regions.slices(config)[region], int(region)
     if bits is not None:
@@ -114,7 +115,7 @@ def encode(config: CoreConfig, items: Iterable[TapeItem], *, page_bytes: int = 1
 
 
 def joined(config: CoreConfig, items: Iterable[TapeItem]) -> bytes:
-    """Items in a row from the beginning of a tape on, each with the CRC of its place."""
+    """The first items of a tape as bytes, with chained CRCs."""
     data = bytearray()
     for item in items:
         data += item.encode(_before(config, data, len(data)))
@@ -122,14 +123,14 @@ def joined(config: CoreConfig, items: Iterable[TapeItem]) -> bytes:
 
 
 def _before(config: CoreConfig, data: bytes | bytearray, place: int) -> bytes:
-    """The bytes that the CRC of the item at `place` begins with: of the CRC before it."""
+    """The bytes of the previous CRC, with which the CRC of the item at `place` is seeded."""
     return bytes(data[place - 4 : place][: config.external // 8]) if place else b""
 
 
 def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
-    """The items between HEAD and END, each checked as the core does; TapeError for what it refuses.
+    """The items between HEAD and END, with the checks of the core; TapeError where it would refuse.
 
-    What comes before an error has been given: the core, too, has executed it by then.
+    Items before an error are still returned, because the core, too, has executed them by then.
     """
     place = slices = passes = 0
     while True:
@@ -162,10 +163,8 @@ def decode(config: CoreConfig, data: bytes) -> Iterator[TapeItem]:
 
 
 def check_ends(config: CoreConfig, data: bytes) -> None:
-    """Refuse what has no HEAD of this core at its beginning, no END where HEAD says, or anything
-    but whole slices of zeros behind it.
-
-    TapeError, without a look at what lies between.
+    """TapeError unless the tape begins with HEAD for this core, has END where HEAD says, and has
+    only whole slices of zeros after it. The items in between are not checked.
     """
     item, _ = _item(data, 0, b"")
     if item.address != HEAD:
@@ -180,7 +179,7 @@ def check_ends(config: CoreConfig, data: bytes) -> None:
 
 
 def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:
-    """Region, entry and slice of an entry that the payload of an item begins with."""
+    """Region, entry and slice where the payload of an item begins."""
     number = item.address >> regions.SHIFT
     region = Region.WEIGHTS if number in row_bits(config) else Region(number)
     bits = (regions.slices(config)[region] - 1).bit_length()
@@ -197,7 +196,7 @@ def entry_slices(config: CoreConfig, item: TapeItem) -> int:
 
 
 def _check_place(config: CoreConfig, item: TapeItem) -> None:
-    """Refuse a payload that leaves its region, or has a part of a weight row or parameter."""
+    """Refuse a payload that leaves its region, or has only part of a weight row or parameter."""
     region, first, part = entry(config, item)
     size = entry_slices(config, item)
     end = first * size + part + len(item.payload)
