@@ -16,8 +16,8 @@ from lbq_hw.streaming.program import StreamProgram, Tensor
 from lbq_hw.streaming.records import StreamRegion
 
 HORIZON, MAX_HORIZON = 1 << 12, 1 << 16
-"""Steps for which membranes of layers without a leak are proven, if no others are asked for, and
-the most that may be."""
+"""Number of steps for which membranes without a leak are proven to fit: the default, and the
+maximum."""
 
 
 class StreamCompileError(ValueError):
@@ -32,10 +32,11 @@ def compile_stream(
     horizon: int = HORIZON,
     config: StreamConfig | None = None,
 ) -> StreamProgram:
-    """The program of a network and the smallest core for it, or one for a given core.
+    """The program of a network for the smallest core that can execute it, or for a given core.
 
-    `horizon`: steps for which membranes that do not leak are proven to stay in their width; the
-    core reports the first that leaves it. StreamCompileError for what the core cannot do.
+    `horizon`: number of steps for which membranes without a leak are proven to stay in their width;
+    after that, the core reports the first membrane that overflows. StreamCompileError if the core
+    cannot execute the network.
     """
     if not 1 <= horizon <= MAX_HORIZON:
         raise StreamCompileError(f"horizon must be 1..{MAX_HORIZON}, not {horizon!r}")
@@ -82,7 +83,7 @@ def _refuse(network: Network, lanes: int) -> None:
 
 
 def _tensors(network: Network, lanes: int, input_planes: int) -> dict[str, Tensor]:
-    """Where levels lie; the input has as many words per pixel as the core has planes for it."""
+    """Places of all tensors; the input has as many words per pixel as the core has input planes."""
     tensors: dict[str, Tensor] = {}
     base = row = 0
     shapes = {INPUT: (network.input.tensor_shape, network.input.bits)} | {
@@ -103,7 +104,7 @@ def _leaks(layer: Layer) -> bool:
 
 
 def _membrane_bits(network: Network, layer: Layer, horizon: int) -> tuple[int, bool]:
-    """Bits that hold every membrane of `horizon` steps, and whether they hold those of any."""
+    """Bits that hold every membrane for `horizon` steps, and whether they are enough for ever."""
     capacities = [network.source_capacity(path) for path in layer.paths]
     bits = prove(layer, capacities, horizon).membrane_bits
     endless = bits == prove(layer, capacities, 2 * horizon).membrane_bits
@@ -190,7 +191,9 @@ def _config(
 
 
 def _with_records(config: StreamConfig, pieces: dict[str, list[Piece]]) -> StreamConfig:
-    """The same core with room for the records of these layers, whose size depends on it."""
+    """The same core with room for the records of these layers; the size of records depends on the
+    core.
+    """
     words = sum(
         records.words_of(records.layer_fields(config))
         + records.words_of(records.path_fields(config)) * len(found)
@@ -267,7 +270,7 @@ def _image(
 def _layer_values(
     layer: Layer, tensors: dict[str, Tensor], c: StreamConfig, paths: int
 ) -> dict[str, int]:
-    """The fields that follow from the layer alone."""
+    """The fields that depend only on the layer."""
     channels, height, width = layer.shape
     tiles = -(-channels // c.lanes)
     groups = -(-(channels - (tiles - 1) * c.lanes) // c.units)
@@ -344,7 +347,7 @@ def _taps(piece: Piece, row: int) -> list[int]:
 
 
 def _weight_rows(piece: Piece, tile: int, c: StreamConfig) -> list[int]:
-    """One tile's rows: tap by tap, a row per channel of the source."""
+    """Weight rows of one tile: tap by tap, one row per channel of the source."""
     own = piece.weight[tile * c.lanes : (tile + 1) * c.lanes]
     rows = own[None] if piece.identity else own.transpose(2, 3, 1, 0).reshape(-1, len(own))
     return [_packed(row.tolist(), c.weight_bits) for row in rows]

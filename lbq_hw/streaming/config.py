@@ -1,4 +1,4 @@
-"""What one streaming core is built for: lanes, widths, memory sizes."""
+"""The configuration of a streaming core: lanes, widths, memory sizes."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _RANGES = {
 class StreamConfig:
     """The parameters of a streaming core.
 
-    Shape: `lanes` P, a power of two, accumulators that work at once and bits of a level word;
-    `units` L, a divisor of P, neurons that are updated at once.
+    Shape: `lanes` P, a power of two, is the number of parallel accumulators and of bits in a level
+    word; `units` L, a divisor of P, is the number of neurons updated in parallel.
 
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level that neurons emit, `input_planes` of the input; `input_channels`; `shifts`, the
-    largest shift of a weight, which is a plane and an exponent; `decay_bits` B of every leak
-    m / 2**B; `fraction_low` and `fraction_high`, the least and the largest F.
+    largest shift of a weight, the sum of a plane number and an exponent; `decay_bits` B of every
+    leak m / 2**B; `fraction_low` and `fraction_high`, the smallest and the largest F.
 
-    Geometry: `side`, the most rows, columns, steps or taps of a window along one axis; `columns` of
-    the widest tensor; `window`, columns of the widest window; `padding`, the most columns that a
-    window begins left of its source; `reach`, columns of a source that the
-    windows of one row begin at; `column_steps`, a bit for each step between windows; `tiles` of P
-    channels of a layer; `layer_paths`, the most paths of one layer.
+    Geometry: `side`, the largest number of rows, columns, steps or taps of a window along one axis;
+    `columns` of the widest tensor; `window`, columns of the widest window; `padding`, the largest
+    number of columns by which a window begins left of its source; `reach`, columns of a source at
+    which the windows of one row begin; `column_steps`, a bit for each step between windows; `tiles`
+    of P channels of a layer; `layer_paths`, the largest number of paths of one layer.
 
     Memories: `level_words` of P bits; `weight_rows` of P weights; `membrane_words` and
     `param_words` of L channels; `positions` with a stamp, which only layers that leak and rest need
@@ -123,7 +123,7 @@ class StreamConfig:
             )
 
     def joined(self, other: StreamConfig) -> StreamConfig:
-        """A core that can do what either can; with the lanes and units of the first."""
+        """A core that can execute the programs of either, with the lanes and units of the first."""
         own, theirs = asdict(self), asdict(other)
         values = {name: max(value, theirs[name]) for name, value in own.items()}
         values |= {name: own[name] for name in ("lanes", "units")}
@@ -143,7 +143,7 @@ class StreamConfig:
 
     @property
     def most_planes(self) -> int:
-        """Of any tensor."""
+        """The largest number of planes of any tensor."""
         return max(self.planes, self.input_planes)
 
     @property
@@ -158,7 +158,7 @@ class StreamConfig:
 
     @property
     def stamp_bits(self) -> int:
-        """Bits of a stamp: a position is visited before its age needs more."""
+        """Bits of a stamp, enough because the patrol visits a position before its age overflows."""
         return 2 * self.patrol_bits + 1
 
     def to_json(self) -> str:

@@ -1,8 +1,8 @@
 """The cycles of a step, exactly: when each item passes each stage of the streaming core.
 
-A stage hands an item on as soon as it has it and the next stage has room. All that an item waits
-for are items before it, so one pass over them in their order finds every time. `machine` says what
-there is to do; the constants are those of the blocks' contracts.
+A stage passes an item on as soon as it has the item and the next stage has room. An item waits only
+for earlier items, so a single pass over all items in order finds every time. `machine` finds the
+work; the constants come from the contracts of the blocks.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.machine import LayerWork, RowWork, TileWork
 
 PLACES, MARKS, WORDS = 4, 8, 4
-"""Items that wait before the row fetch, before the neurons, and before the scanner."""
+"""Depths of the queues in front of the row fetch, the neurons and the scanner."""
 _NEVER = -(1 << 30)
 
 
 def step_cycles(config: StreamConfig, work: Sequence[LayerWork]) -> list[int]:
-    """Cycles of each layer of a step, the loading of its records included; of the last one with
-    the clearing of the input's map. Their sum is what the core counts.
+    """Cycles of each layer of a step, including the loading of its records. The last layer includes
+    the clearing of the input's map. The core counts their sum.
     """
     own = records.words_of(records.layer_fields(config))
     parts = records.words_of(records.path_fields(config))
@@ -35,13 +35,13 @@ class _Layer:
     def __init__(self, config: StreamConfig, work: LayerWork) -> None:
         self._work, self._stages = work, config.planes + 4
         self._beats = work.layer["beats_last"] + 1
-        self._places: list[int] = []  # when each left its queue
+        self._places: list[int] = []  # when each place left its queue
         self._marks: list[int] = []
         self._words: list[int] = []
-        # The last row: asked for, taken, done with.
+        # The cycles in which the last row was requested, taken, and finished.
         self._row_asked = self._row_taken = self._row_left = _NEVER
         self._word_asked = self._word_put = self._word_left = _NEVER
-        self._event = _NEVER  # the next one can be taken from then on
+        self._event = _NEVER  # the next event can be taken from then on
         self._free = 1  # the sequencer waits for work from then on
         self._beat_taken = self._beat_moved = self._beat_left = _NEVER
         self.done = self._run()
@@ -53,7 +53,7 @@ class _Layer:
         return self._beat_left + self._stages + 1
 
     def _row(self, row: RowWork, now: int) -> int:
-        """One output row, which begins at `now`; when the next one does."""
+        """One output row that begins at `now`; returns when the next row begins."""
         now += 1
         for path, joined in zip(self._work.paths, row.joined, strict=False):
             now += path["rows_last"] + 2
@@ -103,7 +103,7 @@ class _Layer:
             self._event = self._word_left + 1
 
     def _update(self, tile: TileWork, here: int) -> None:
-        """The sums of a tile, which are there in the cycle after its last event."""
+        """The sums of a tile, which are complete in the cycle after its last event."""
         taken = max(self._word_left + 1, self._free, here)
         self._event = max(self._event, taken)
         beats = tile.leaks + [1] * (self._beats - len(tile.leaks))
@@ -113,7 +113,7 @@ class _Layer:
         self._free = at
 
     def _beat(self, here: int, leaks: int) -> int:
-        """A beat that is offered at `here`; when it is taken."""
+        """A beat that is offered at `here`; returns when it is taken."""
         taken = max(here, self._beat_moved)
         self._beat_moved = max(taken + 1, self._beat_left)
         self._beat_left = self._beat_moved + leaks
@@ -122,5 +122,5 @@ class _Layer:
 
 
 def _room(left: list[int], depth: int) -> int:
-    """When a queue has room for its next item, by when each item has left it."""
+    """When a queue has room for its next item; `left` has the time at which each item left it."""
     return left[-depth] + 1 if len(left) >= depth else _NEVER

@@ -1,14 +1,14 @@
-"""Executes a streaming program step by step, as the core does, from nothing but its memories.
+"""Executes a streaming program step by step, as the core does, from the contents of its memories.
 
-For each layer and row of its output: the rows of the map that its windows can see are joined and
-spread over the columns of the window; what is set there, or was left hot, is visited. A visit adds
-the weights of all set bits in its windows, applies the leaks that the position has missed and its
-own, and updates membranes. A position is hot if a membrane still reaches its threshold: it may fire
-at the next step without an event. To visit a position that has nothing to do changes nothing but
+For each row of a layer's output, the map rows under its windows are ORed and dilated by the columns
+of the window. Every position with a bit in the result is visited, and so is every hot position. A
+visit adds the weights of all set bits in its windows, applies the leaks since the position's last
+visit, and updates its membranes. A position is hot if a membrane still reaches its threshold: it
+may fire at the next step without an event. A visit without work changes no result and only costs
 cycles, so the core does not look closer than that.
 
-*Patrol.* Stamps say when a position was visited, modulo a power of two. So that none is older than
-that, every step visits one more position of each layer that leaks, in turn.
+*Patrol.* A stamp holds the step of a position's last visit, modulo a power of two. To keep stamps
+unambiguous, every step visits one more position of each layer that leaks, in turn.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from lbq_hw.streaming.records import StreamRegion
 
 
 class MembraneError(OverflowError):
-    """A membrane left its width, which the core reports as MEMBRANE."""
+    """A membrane overflowed its width; the core reports MEMBRANE."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TileWork:
-    """One tile of a visit. `rows`: for each row of its windows the set bits of every level word
-    that is read there. `leaks`: cycles of each group in the leak.
+    """One tile of a visit. `rows`: for each row of its windows, the set bits of every level word
+    that is read. `leaks`: cycles of each group in the leak stage.
     """
 
     rows: list[list[int]]
@@ -41,8 +41,8 @@ class TileWork:
 
 @dataclass(frozen=True, kw_only=True)
 class RowWork:
-    """One output row: for each path whether its map rows have a bit (None: not looked at), and the
-    tiles of all visits.
+    """One output row: for each path, whether its map rows have a bit (None: they are not read), and
+    the tiles of all visits.
     """
 
     joined: list[bool]
@@ -51,7 +51,7 @@ class RowWork:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerWork:
-    """What one step of a layer does; `layer` and `paths` are its records."""
+    """The work of one step of a layer; `layer` and `paths` are its records."""
 
     layer: dict[str, int]
     paths: list[dict[str, int]]
@@ -75,7 +75,7 @@ class Machine:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Clear all state, as the core's reset does."""
         c = self.config
         self.membranes = np.zeros((c.membrane_words, c.units), np.int64)
         self.maps, self._hot = [0] * c.map_rows, [0] * c.map_rows
@@ -83,7 +83,7 @@ class Machine:
         self.steps = 0
 
     def step(self, events: Sequence[int]) -> list[LayerWork]:
-        """Execute one step on the words for EVENTS; what was done by layer."""
+        """Execute one step on the words for EVENTS; returns the work by layer."""
         self._take(events)
         self.steps += 1
         work = [self._layer(*found) for found in self._layers]
@@ -92,7 +92,7 @@ class Machine:
         return work
 
     def logits(self) -> Integers:
-        """So far."""
+        """The logits after the steps so far."""
         first = self.program.logits
         words = self.membranes[first : first + self.program.logit_words]
         bits = self.config.membrane_bits
@@ -128,7 +128,7 @@ class Machine:
     def _find(
         self, layer: dict[str, int], paths: list[dict[str, int]], y: int
     ) -> tuple[list[bool], int]:
-        """Columns to visit in a row, as bits; and which paths have a bit there."""
+        """Columns to visit in a row, as bits, and which paths have a bit in their map rows."""
         whole = (1 << (layer["columns_last"] + 1)) - 1
         if layer["always"]:
             return [], whole
@@ -176,7 +176,7 @@ class Machine:
     def _gather(
         self, layer: dict[str, int], paths: list[dict[str, int]], y: int, x: int, tile: int
     ) -> tuple[Integers, list[list[int]]]:
-        """Sums of a tile, and the set bits of the words that were read, by row."""
+        """Sums of a tile, and by row the set bits of the words that were read."""
         c = self.config
         chosen: list[int] = []
         shifts: list[int] = []
@@ -221,8 +221,8 @@ class Machine:
     def _update(
         self, layer: dict[str, int], y: int, x: int, tile: int, acc: Integers, owed: int
     ) -> tuple[list[int], bool, bool]:
-        """Membranes and levels of a tile; cycles in the leak, whether it spikes, whether it is
-        hot.
+        """Update membranes and levels of a tile; returns its cycles in the leak stage, whether it
+        spikes, and whether it is hot.
         """
         c = self.config
         groups = layer["groups_last"] + 1 if tile == layer["tiles_last"] else c.groups
@@ -253,7 +253,7 @@ class Machine:
         return leaks, bool(s.any()), bool((v >= theta).any())
 
     def _leak(self, v: Integers, decay: int, owed: int) -> tuple[Integers, list[int]]:
-        """Leaks one by one, of each group until it has no more or nothing changes."""
+        """Apply leaks one by one, to each group until all are done or nothing changes any more."""
         cycles, kept = [], v.copy()
         for group in kept:
             count = 0
@@ -282,7 +282,7 @@ class Machine:
 
 
 def layers_of(program: StreamProgram) -> list[tuple[dict[str, int], list[dict[str, int]]]]:
-    """Layers and their paths, decoded."""
+    """The decoded records of all layers and their paths."""
     c, words = program.config, list(program.image[StreamRegion.RECORDS])
     layer_fields, path_fields = records.layer_fields(c), records.path_fields(c)
     found = []
@@ -299,7 +299,7 @@ def layers_of(program: StreamProgram) -> list[tuple[dict[str, int], list[dict[st
 
 
 def _unpacked(entries: Sequence[int], count: int, bits: int) -> Integers:
-    """Signed numbers of so many bits out of words."""
+    """Unpacks words into signed numbers of `bits` each."""
     values = [
         [(entry >> (bits * i) & ((1 << bits) - 1)) for i in range(count)] for entry in entries
     ]

@@ -1,4 +1,4 @@
-"""A folder with what the host needs of a streaming core: ``stream.json``, the network, the bits."""
+"""The package of a streaming core: a folder with ``stream.json``, the network and the bitstream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANIFEST, MODEL = "stream.json", "net.lbq"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamPackage:
-    """A network and the streaming core that it is for."""
+    """A network, and the streaming core that it was compiled for."""
 
     folder: Path
     board: str
@@ -35,7 +35,7 @@ class StreamPackage:
 
 @dataclass(frozen=True, kw_only=True)
 class _Description:
-    """What `stream.json` holds."""
+    """The contents of `stream.json`."""
 
     board: str
     clock_hz: int
@@ -50,7 +50,7 @@ def found(folder: Path) -> bool:
 
 
 def read(folder: str | Path) -> StreamPackage:
-    """PackageError if the folder is none, or its network is not for its core."""
+    """Read a package; PackageError if the folder is not one, or its network is not for its core."""
     folder = Path(folder)
     path = folder / MANIFEST
     if not found(folder):

@@ -1,8 +1,8 @@
-"""Paths of a network as a streaming core has them: windows of taps, and weights that fit.
+"""Turns the paths of a network into paths of a streaming core: windows of taps, and narrow weights.
 
-Sum-pools become part of the window of their path: a pixel has the taps of every pooled pixel that
-it belongs to. Where the windows of a pool overlap, the path becomes one path per pixel of the pool.
-An identity whose weights are wider than the core's becomes one identity per limb.
+A sum-pool is merged into the window of its path: a pixel has the tap of the pooled pixel that it
+belongs to. If the windows of a pool overlap, the path becomes one path per pixel of the pool. An
+identity whose weights are wider than the core's becomes one identity per limb.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ONE = Window(kernel=(1, 1), stride=(1, 1))
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """A window along one axis: where it begins, its steps, the sources that count, and the kernel
-    element of each of its pixels (None: no tap).
+    """A window along one axis: where it begins, its step, the range of valid source pixels, and the
+    kernel element of each of its pixels (None: no tap).
     """
 
     init: int
@@ -33,7 +33,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """A path as the core has it; `weight` is (out, in, kh, kw), or (C,) of an identity."""
+    """A path of the core; `weight` is (out, in, kh, kw), or (C,) for an identity."""
 
     source: str
     weight: Integers

@@ -1,4 +1,4 @@
-"""What the memories of a streaming core hold for one network."""
+"""The contents of a streaming core's memories for one network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from lbq_hw.streaming.records import StreamRegion
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """Levels in memory: its first word, its map's first row, its planes, its words per pixel."""
+    """Place of a tensor: its first level word, its map's first row, its planes, its words per
+    pixel.
+    """
 
     shape: tuple[int, int, int]
     base: int
@@ -29,12 +31,12 @@ class Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamProgram:
-    """A network, made ready for one core; it has no number of steps.
+    """A network compiled for one core; it runs for any number of steps.
 
     Members: `image`, the entries of every region that a step does not change; `tensors` by name;
     `logits`, the first word of the readout's membranes, and their `shape` (K, H, W); `proven`, the
-    steps after which a membrane might leave its width, which the core then reports: None if none
-    ever does.
+    number of steps for which no membrane can overflow (None: it never can). After that the core
+    reports an overflow.
     """
 
     name: str
@@ -47,8 +49,8 @@ class StreamProgram:
     proven: int | None
 
     def events(self, frame: NDArray[np.uint8]) -> list[int]:
-        """Words for EVENTS: all planes of every pixel that is not empty, of one raw frame
-        ``(C, H, W)``.
+        """Words for EVENTS of one raw frame ``(C, H, W)``: all planes of every pixel that is not
+        empty.
         """
         levels = self.input.quantize(frame[None, None])[0, 0].astype(np.int64)
         bits = np.arange(len(levels))[:, None, None]
@@ -62,12 +64,12 @@ class StreamProgram:
 
     @property
     def logit_words(self) -> int:
-        """Words of the readout's membranes, which follow each other."""
+        """Number of words of the readout's membranes, which are consecutive."""
         classes, height, width = self.shape
         return height * width * -(-classes // self.config.units)
 
     def read_logits(self, words: Sequence[int]) -> Integers:
-        """Logits out of the words of the readout's membranes, in the order of golden's."""
+        """Logits from the words of the readout's membranes, in the order of the golden model."""
         c, (classes, height, width) = self.config, self.shape
         bits = c.membrane_bits
         values = [
@@ -80,7 +82,7 @@ class StreamProgram:
     def read_levels(
         self, name: str, maps: Sequence[int], words: Sequence[int]
     ) -> NDArray[np.uint8]:
-        """A tensor ``(C, H, W)`` out of its map's rows and its level words."""
+        """A tensor ``(C, H, W)`` from its map's rows and its level words."""
         tensor, lanes = self.tensors[name], self.config.lanes
         channels, height, width = tensor.shape
         planes, count = tensor.planes, tensor.pixel
@@ -95,7 +97,7 @@ class StreamProgram:
         return levels
 
     def writes(self) -> list[tuple[int, list[int]]]:
-        """Addresses and 32-bit words that bring the program into a core."""
+        """Addresses and 32-bit words that load the program into a core."""
         found = []
         for region, entries in self.image.items():
             parts = records.slices(self.config, region)

@@ -1,15 +1,15 @@
-"""What a streaming core reads, in one table: LAYER and PATH records, and the host's regions.
+"""The records of a streaming core and the regions of its host port, in one table.
 
 A program is a list of 32-bit words: a LAYER record, its PATH records, the next LAYER record, and so
-on up to the one marked `last`. A record begins at a word and has at least two, so that the core
-knows the number of a layer's paths when it has asked for the first of them; its fields follow each
-other from the lowest bit on. The compiler has made all products, so that the core multiplies small
-numbers only.
+on up to the LAYER record marked `last`. A record begins with a new word, and its fields are packed
+from the lowest bit on. A record has at least two words, so that the core knows a layer's number of
+paths by the time it has requested the first PATH record. The compiler makes all large products; the
+core multiplies only small numbers.
 
 The window of a path at output row y and column x has its first pixel in row ``y * row_step +
 row_init`` and column ``x * column_step + column_init`` of its source. Pixels outside ``row_low ..
-row_high``, and columns whose bit of `mask` is 0, count as empty. Tap number ``row * (window + 1) +
-column`` of the path's taps has the weight row of the pixel's first channel in the first tile.
+row_high``, and columns whose bit of `mask` is 0, count as empty. Entry ``row * (window + 1) +
+column`` of the path's tap table is the weight row for the pixel's first channel in the first tile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lbq_hw.streaming.config import StreamConfig
 
 @dataclass(frozen=True)
 class StreamField:
-    """A field of a record and its width in bits; none if it can only be 0."""
+    """A field of a record and its width in bits; 0 bits if the field can only be 0."""
 
     name: str
     meaning: str
@@ -109,7 +109,7 @@ def words_of(fields: Fields) -> int:
 
 
 def encode(fields: Fields, values: Mapping[str, int]) -> list[int]:
-    """The words of a record; ValueError for what a field cannot hold."""
+    """The words of a record; ValueError for a value that its field cannot hold."""
     packed, offset = 0, 0
     for field in fields:
         value = values[field.name]
@@ -136,7 +136,7 @@ def decode(fields: Fields, words: list[int]) -> dict[str, int]:
 
 
 class StreamRegion(IntEnum):
-    """What the host's port reaches: address bits 28 and up. Below them: entry, then slice."""
+    """The regions of the host port: address bits 28 and up. Below them: entry, then slice."""
 
     REGISTERS = 0
     RECORDS = 1
@@ -145,7 +145,7 @@ class StreamRegion(IntEnum):
     WEIGHTS = 4
     PARAMS = 5
     MEMBRANES = 6
-    EVENTS = 7  # that of planes in other cores, so that the link does not count it as a program
+    EVENTS = 7  # the number of PLANES in other cores: the link does not take it for a program
     LEVELS = 8
     MAPS = 9
 
@@ -159,7 +159,7 @@ STEP, CLEAR, RESET = 1, 2, 4
 
 
 class StreamError(IntEnum):
-    """Why a streaming core refuses or stops."""
+    """The error codes of a streaming core."""
 
     NONE = 0
     BUSY = 1
@@ -203,7 +203,7 @@ def depths(config: StreamConfig) -> Mapping[StreamRegion, int]:
 
 
 def slices(config: StreamConfig, region: StreamRegion) -> int:
-    """32-bit slices of an entry; they are written in their order."""
+    """Number of 32-bit slices of an entry; they are written in ascending order."""
     return -(-widths(config)[region] // SLICE)
 
 
@@ -213,7 +213,7 @@ def address(config: StreamConfig, region: StreamRegion, entry: int) -> int:
 
 
 EVENT_ENTRIES = 256
-"""Addresses of EVENTS: all mean the same, so that many events fit one write."""
+"""Addresses of EVENTS: all are equivalent, so that one write carries many events."""
 X_BITS, Y_BITS, PLANE_BITS, VALUE_BITS = 8, 8, 4, 12
 
 
