@@ -52,9 +52,17 @@ COMMANDS = {
         module="lbq_hw.sim.command",
         meaning="a whole network on the RTL, compared with the golden model",
     ),
+    "regression": Command(
+        module="lbq_hw.sim.regression",
+        meaning="testbenches of the core's blocks, or of your own network, under cocotb",
+    ),
     "plan": Command(
         module="lbq_hw.plan",
         meaning="which boards hold a network, and its cycles by layer on one board",
+    ),
+    "explore": Command(
+        module="lbq_hw.explore.__main__",
+        meaning="which cores on which boards are worth building, by estimate or placed",
     ),
     "boards": Command(module="lbq_hw.commands.boards", meaning="the boards, with their FPGAs"),
     "build": Command(

@@ -158,7 +158,7 @@ class Ask:
         """What of the board a core may take; without one, what every core may take at most."""
         if not self.door or self.board.family is None:
             return self.board
-        return door.beside(self.board, self._taken(config))
+        return door.beside(self.board, self.door_cells(config))
 
     def holds(self, config: CoreConfig) -> bool:
         """Whether the board has room for a core."""
@@ -172,7 +172,7 @@ class Ask:
         guess = None if self.board.family is None else resources.estimate(config, self.board)
         clock_hz = _clock(self.board, config, guess, self.target_hz)
         if guess is not None and self.door:
-            guess += self._taken(config)
+            guess += self.door_cells(config)
         return SizedCore(
             config=config,
             board=self.board.name,
@@ -194,7 +194,8 @@ class Ask:
         made = expected_traffic(self.network, core.config, pace=pace)
         return line.seconds(made, core.seconds)
 
-    def _taken(self, config: CoreConfig | None) -> Estimate:
+    def door_cells(self, config: CoreConfig | None) -> Estimate:
+        """What the door takes beside a core; without one, beside every core at least."""
         patches, word = None, _LEAST_WORD
         if config is not None:
             found = (
