@@ -1,15 +1,15 @@
 """Integer network + CoreConfig -> program; ``python -m lbq_hw.compiler --help`` prints one.
 
-A pipeline of frozen results, each made from the one before:
+A pipeline of frozen results, each made from the previous one:
 
-    Rewritten  `patches`   fields of view of the input gathered, or not
+    Rewritten  `patches`   the network, with fields of view of the input gathered or not
     LaidOut    `layout`    tensors in the plane memory (`tensors`)
     Lowered    `lower`     layers as paths, segments, runs (`windows`) and weight rows (`weights`),
                            with proven widths
-    Draft      `draft`     everything that it needs of a core (`needs`), and with external memory
-                           the demands of its layers (`passes.blocks`)
-    Plan       `passes`    passes and the places of what they read: layers cut for external memory,
-                           or one pass per layer
+    Draft      `draft`     all requirements on a core (`needs`), and for external memory the demands
+                           of each layer (`passes.blocks`)
+    Plan       `passes`    passes, and the places of their records and weights: layers cut for
+                           external memory, or one pass per layer
     Program    `emit`      writes (`records`, `neurons`) as a tape
 """
 
@@ -46,10 +46,11 @@ def compile_network(
     levels: Levels | None = None,
     timing: ReaderTiming | None = None,
 ) -> Program:
-    """Compile, or raise one `CompileError` with every reason why it cannot be.
+    """Compile, or raise one `CompileError` with every reason why the network does not fit.
 
-    With external memory, `levels` of a sample, of every tensor by its name, ``(frames, C, H, W)``,
-    and the `timing` of the memory only serve to cut layers well.
+    `levels` and `timing` are used only with external memory, and only to cut layers well. `levels`:
+    the levels of a sample, ``(frames, C, H, W)`` by the name of each tensor. `timing`: of the
+    memory.
     """
     drafted = draft(network, config, levels)
     drafted.check(config)
@@ -63,7 +64,7 @@ def compile_network(
 def program_of_tape(network: Network, config: CoreConfig, made: bytes) -> Program:
     """The program of a network whose tape was `made` before: no layer is cut again.
 
-    It does not tell what the passes are. CompileError as in `compile_network`.
+    The program then has no list of passes. CompileError as in `compile_network`.
     """
     drafted = draft(network, config)
     drafted.check(config)

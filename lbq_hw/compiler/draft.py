@@ -1,4 +1,4 @@
-"""A network made ready for a core's P, W, S and weight bits, and judged against its sizes."""
+"""A network lowered for a core's P, W, S and weight bits, and checked against its other sizes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from lbq_hw.network import Network
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draft(Lowered):
-    """A lowered network with its `needs`; `demands`: of a core with external memory, else empty."""
+    """A lowered network with its `needs`; `demands` are empty without external memory."""
 
     demands: tuple[LayerDemand, ...]
     needs: tuple[Need, ...]
 
     def violations(self, config: CoreConfig) -> tuple[str, ...]:
-        """Everything that the core lacks."""
+        """One sentence for everything that the core lacks."""
         texts = [text for need in self.needs if (text := need.violation(config))]
         return tuple(dict.fromkeys([*self.failures, *texts]))
 
     def changes(self, config: CoreConfig) -> dict[str, int]:
-        """Fields that must grow, with the least values that do; nothing if no core would."""
+        """Fields that must grow, with their smallest sufficient values; empty if none would do."""
         changes: dict[str, int] = {}
         for need in self.needs:
             if need.violation(config) is None:
@@ -47,9 +47,9 @@ class Draft(Lowered):
 
 
 def draft(network: Network, config: CoreConfig, levels: Levels | None = None) -> Draft:
-    """Rewrite, lay out, lower and judge; sizes of memories only name the layer that overflows.
+    """Rewrite, lay out, lower and check; memory sizes serve only to name the layer that overflows.
 
-    `levels` of a sample tell how busy layers are, for a core with external memory.
+    `levels` of a sample tell how many events each layer has, for a core with external memory.
     """
     forms = rewrite(network, config)
     laid = lay_out(forms, config)

@@ -57,7 +57,7 @@ class _LayerPasses:
         self._layer = records.layer_record(config, lowered, output, drafted.network.timesteps)
         self._paths = [records.path_record(config, path) for path in lowered.paths]
         self._params = neurons.params(lowered.layer, lowered.tiles, config)
-        self._weights: dict[int, NDArray[np.uint32]] = {}  # slices of all rows, by their bits
+        self._weights: dict[int, NDArray[np.uint32]] = {}  # slices of all rows, by weight bits
 
     def items(self, placed: PlacedPass, *, last: bool) -> Iterator[TapeItem]:
         """Writes of one pass, then PASS; `last`: the program ends after it."""
@@ -134,7 +134,7 @@ class _LayerPasses:
         return found
 
     def _segments_of(self, placed: PlacedPass) -> list[Values]:
-        """Segments of the paths that the pass has."""
+        """The segments of the pass's paths."""
         return [
             {
                 "path": placed.records.index(segment.path),

@@ -1,4 +1,4 @@
-"""What a core lacks for a network."""
+"""The error for a network that does not fit a core."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from lbq_hw.config import CoreConfig
 class CompileError(ValueError):
     """A network that does not fit.
 
-    Members: `violations`, one sentence each; `changes`, CoreConfig fields and the least values
-    that would do, empty if no core would; `would_do`, the core with these changes, or None.
+    Members: `violations`, one sentence each; `changes`, CoreConfig fields and their smallest
+    sufficient values, empty if no core suffices; `would_do`, the core with these changes, or None.
     """
 
     def __init__(

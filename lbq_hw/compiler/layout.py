@@ -1,9 +1,9 @@
-"""Where tensors lie: a shape in the plane memory, a lifetime and a base for each.
+"""Allocates tensors in the plane memory: a shape, a lifetime and a base address for each.
 
-With external memory, a layer's output may overwrite the source of its identity. A step reads its
-own pixel of an identity's source and no other, before it writes that pixel. So the output may lie
-in the same words, if no word is shared: a write to a word's first chunk clears the flag of the
-whole word, which pixels or tiles that come later may still need.
+With external memory, a layer's output may overwrite the source of its identity. This is safe
+because a step reads only its own pixel of that source, before it writes that pixel. But no word may
+hold several pixels or tiles: a write to a word's first chunk clears the flag of the whole word,
+which later pixels or tiles may still need.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class LaidOut(Rewritten):
 
     @property
     def end(self) -> int:
-        """Plane words that it needs."""
+        """Plane words that the network needs."""
         return max(tensor.end for tensor in self.tensors.values())
 
 
 def lay_out(forms: Sequence[Rewritten], config: CoreConfig) -> LaidOut:
-    """The first form whose activations fit, or the smallest; with external memory, outputs take the
-    place of what they bypass.
+    """The first form whose activations fit, or the smallest; with external memory, an output may
+    overwrite the source of its identity.
     """
     found = []
     for form in forms:
@@ -88,7 +88,7 @@ def shapes(network: Network, config: CoreConfig) -> dict[str, Tensor]:
 
 
 def overwritten(network: Network, tensors: dict[str, Tensor], config: CoreConfig) -> dict[str, str]:
-    """By the name of a layer, the tensor that its output takes the place of."""
+    """The tensor that a layer's output overwrites, by the name of the layer."""
     found: dict[str, str] = {}
     for index, layer in enumerate(network.layers[:-1]):
         for name in _bypassed(layer):
@@ -113,7 +113,7 @@ def _bypassed(layer: Layer) -> list[str]:
 
 
 def place_over(tensors: dict[str, Tensor], over: dict[str, str], align: int) -> dict[str, Tensor]:
-    """Every tensor with its base; those that follow each other in place share one."""
+    """Every tensor with its base; a tensor and the one that overwrites it share a base."""
     first: dict[str, str] = {}
     for name in tensors:
         first[name] = first[over[name]] if name in over else name
@@ -129,7 +129,7 @@ def place_over(tensors: dict[str, Tensor], over: dict[str, str], align: int) -> 
 def place(tensors: dict[str, Tensor], align: int) -> dict[str, Tensor]:
     """Give every tensor a base, a multiple of `align`; tensors alive together do not overlap.
 
-    First fit, once with the largest first and once in the order of birth: the better one is taken.
+    First fit, once with the largest first and once in the order of birth; the better result wins.
     """
     in_order = list(tensors.values())
     by_size = sorted(in_order, key=lambda tensor: -tensor.words)

@@ -1,4 +1,4 @@
-"""A program as text for people, and as an object for JSON."""
+"""A program as a text listing, and as a JSON-able object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text(program: Program) -> str:
 
 
 def summary(program: Program) -> dict[str, Any]:
-    """The program as a JSON-able object; records decoded, but for those that passes overwrite."""
+    """The program as a JSON-able object; records are decoded, unless passes overwrite them."""
     tables = {name: [] if program.config.external else program.table(name) for name in isa.TABLES}
     return {
         "name": program.name,
@@ -90,7 +90,7 @@ def _lines(program: Program) -> Iterator[str]:
 
 
 def _budget(program: Program) -> Iterator[str]:
-    """What each layer was planned to cost; compute is an estimate, and with it the waits."""
+    """The planned cost of each layer; compute, and so the waits, are estimates."""
     yield (
         f"tape: {len(program.tape)} bytes, {len(program.passes)} passes; thousands of cycles, "
         f"planned:"

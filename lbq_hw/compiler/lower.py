@@ -1,4 +1,4 @@
-"""Layers as paths, segments and weight rows, and what is proven of them."""
+"""Lowers layers to paths, segments and weight rows, and proves the ranges of their numbers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lbq_hw.numeric import Integers
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredPath:
-    """A PATH record in the making, of path `number` of the layer and `taps` of its sum-pool; `rows`
-    and `columns` still count in pixels.
+    """A PATH record before encoding: path `number` of the layer with some `taps` of its sum-pool;
+    `rows` and `columns` still count in pixels.
     """
 
     number: int
@@ -35,8 +35,8 @@ class LoweredPath:
 
 @dataclass(frozen=True, kw_only=True)
 class LoweredSegment:
-    """A SEGMENT record in the making: `weight` counts from the layer's first weight row, `limb`
-    numbers the limbs of an identity.
+    """A SEGMENT record before encoding: `weight` counts from the layer's first weight row, `limb`
+    is the number of an identity's limb.
     """
 
     path: int
@@ -71,7 +71,7 @@ class LoweredLayer:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lowered(LaidOut):
-    """A network as `layers`, with their proven `bounds`: None where `failures` says why not."""
+    """A network as `layers` with their proven `bounds`; None for a layer named in `failures`."""
 
     layers: tuple[LoweredLayer, ...]
     bounds: tuple[Bounds | None, ...]
@@ -96,7 +96,7 @@ def lower(laid: LaidOut, config: CoreConfig) -> Lowered:
     )
     bounds: list[Bounds | None] = []
     failures = []
-    for layer in laid.source.layers:  # gathering adds zeros, and what is proven stays proven
+    for layer in laid.source.layers:  # gathering adds zeros, which change no bound
         try:
             bounds.append(laid.source.bounds(layer))
         except OverflowError as error:
@@ -106,7 +106,7 @@ def lower(laid: LaidOut, config: CoreConfig) -> Lowered:
 
 
 def _refuse_hopeless(network: Network, config: CoreConfig) -> None:
-    """CompileError for tables that no core holds, before all memory goes to making them."""
+    """CompileError for tables that no core can hold, before building them fills the memory."""
     rows = runs = 0
     for layer in network.layers:
         tiles, most = weights.tile_count(layer.shape[0], config.lanes), 0

@@ -1,13 +1,13 @@
-"""What a network asks of a core, and what of it a given core lacks.
+"""The requirements of a network on a core, and which of them a given core does not meet.
 
-*Why `Bounds.acc_bits` is enough for Horner's scheme.* After some of a step's events the lanes hold
-a number a, and 2**e * a, e being the exponent reached, is the sum over some of the synapses of
-weight * the upper bits of a level. Upper bits of a level are at most the level, limbs of a weight
-have its sign, so 2**e * a lies between the sum of all negative and the sum of all positive
-contributions: between acc_low and acc_high. So does a, which is nearer to 0.
+*Why `Bounds.acc_bits` is enough for Horner's scheme.* After some of a step's events, at exponent e,
+a lane holds a number a. Then 2**e * a is a sum of weight * (upper bits of a level) over some of the
+synapses. The upper bits of a level are at most the level, and limbs have the sign of their weight.
+So 2**e * a lies between the sum of all negative and the sum of all positive contributions, which
+are acc_low and acc_high. So does a, because it is nearer to 0.
 
-*Why parameters may wrap.* U and V are proven to fit the membrane. Additions modulo 2**bits whose
-result fits are exact, whatever their operands were.
+*Why parameters may wrap.* U and V are proven to fit the membrane. An addition modulo 2**bits is
+exact if its result fits, whatever its operands were.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Need(NamedTuple):
 
 
 def rounded(config: CoreConfig, field: str, amount: int) -> int:
-    """The least legal value of a field that is at least `amount`."""
+    """The smallest legal value of a field that is at least `amount`."""
     units = {
         "plane_words": config.summary,
         "channels": config.lanes,
@@ -64,7 +64,7 @@ def rounded(config: CoreConfig, field: str, amount: int) -> int:
 def find(lowered: Lowered, demands: Sequence[LayerDemand], config: CoreConfig) -> tuple[Need, ...]:
     """Every need, whether the core meets it or not.
 
-    `demands`: with external memory, where passes share what else the whole network would need.
+    `demands`: with external memory, where passes share the memories; else empty.
     """
     layers, tensors = lowered.layers, lowered.tensors.values()
     timesteps = lowered.network.timesteps
@@ -92,7 +92,7 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
     yield Need(place, "a weight", "bits", width, "weight_bits")
     if bounds is not None:
         yield Need(place, "the accumulator", "bits", bounds.acc_bits, "acc_bits")
-        # One more than U reaches, so that the largest number is a threshold never reached.
+        # Room for one more than U's maximum, so that the largest number is never reached as theta.
         low, high = int(bounds.u_low.min()), int(bounds.u_high.max()) + 1
         yield Need(place, "the membrane", "bits", numeric.signed_width(low, high), "membrane_bits")
     yield Need(place, "a level", "planes", neurons.output_planes(layer), "planes")
@@ -120,7 +120,7 @@ def _layer(lowered: LoweredLayer, bounds: Bounds | None) -> Iterator[Need]:
 
 
 def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
-    """Offsets reach four times as far as their memory; only absurd padding or strides need more."""
+    """Offsets can exceed their memory four times; only absurd padding or strides need more."""
     words = max(*map(abs, path.rows.reach), path.rows.step) * path.source.row_words
     words = max(words, *(run.row for run in path.runs))
     bits = max(*map(abs, path.columns.reach), path.columns.step) * path.source.pitch
@@ -131,7 +131,7 @@ def _reach(place: str, path: LoweredPath) -> Iterator[Need]:
 
 
 def _totals(layers: Sequence[LoweredLayer], config: CoreConfig) -> Iterator[Need]:
-    """Memories that all layers share; the place is the layer that finds no room in the core."""
+    """Memories that all layers share; `place` is the first layer that does not fit the core."""
     lanes = config.lanes
     different = [dict.fromkeys(path.runs for path in low.paths) for low in layers]  # are shared
     kinds = (
@@ -158,8 +158,9 @@ def _logits(readout: LoweredLayer, config: CoreConfig) -> Need:
 
 
 def _passes(lowered: LoweredLayer, demand: LayerDemand, config: CoreConfig) -> Iterator[Need]:
-    """What a layer needs as passes: tables for all its paths, and room for its blocks; or for two
-    of them, besides those of identities, and for the partial sums of one output row.
+    """Needs of a layer that is cut into passes: tables for all its paths, and room either for all
+    its blocks, or for two blocks besides those of identities and for the partial sums of one output
+    row.
     """
     place = f"layer {lowered.layer.name!r}"
 

@@ -1,4 +1,4 @@
-"""Neuron parameters as a core holds them."""
+"""Neuron parameters in the format of a core."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lbq_hw.network.neuron import FLAGS, PARAMETERS
 
 
 def output_planes(layer: Layer) -> int:
-    """Bit planes of the levels; 1 for the readout, which has none but needs a legal record."""
+    """Bit planes of the levels; 1 for the readout, which has no levels but needs a legal record."""
     return max(1, numeric.plane_count(layer.capacity))
 
 
@@ -24,7 +24,7 @@ def decay(layer: Layer) -> tuple[int, int]:
 
 
 def flags(layer: Layer) -> dict[str, int]:
-    """The fields of a LAYER record of rules that hold for a whole layer."""
+    """The flags of a LAYER record, for rules that hold for a whole layer."""
     rules = layer.neuron.rules if layer.neuron else ()
     return {rule.name: int(rule in rules) for rule in FLAGS}
 
@@ -32,8 +32,8 @@ def flags(layer: Layer) -> dict[str, int]:
 def params(layer: Layer, tiles: int, config: CoreConfig) -> list[int]:
     """One PARAM record per channel; channels that fill up the last tile never spike.
 
-    A threshold beyond every membrane becomes the largest number, which is beyond them too: the
-    membrane is proven to stay below it.
+    A threshold that no membrane can reach is stored as the largest number, which none can reach
+    either: the membrane is proven to stay below it.
     """
     bits, records, slots = config.membrane_bits, [], isa.PARAM.slots(config)
     vectors = layer.neuron.vectors if layer.neuron else {}

@@ -1,9 +1,9 @@
 """Input patches: the host gathers the taps of each field of view of the first layer in one word.
 
 A pixel of the input has few channels, and a field of view touches a word in each of its rows for
-every bit plane: the scanner would read far more words than there are events. Gathered, a field of
-view is one pixel of ``kh * kw * C`` channels, filled up to a power of two so that none straddles a
-word. The convolution becomes 1x1, and each bit plane of a field of view costs one read.
+every bit plane, so the scanner would read far more words than there are events. After gathering, a
+field of view is one pixel of ``kh * kw * C`` channels, filled up to a power of two so that no pixel
+straddles a word. The convolution becomes 1x1, and each bit plane of a field of view costs one read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from lbq_hw.network import INPUT, Input, Network, Pair, Path
 
 @dataclass(frozen=True, kw_only=True)
 class Patches:
-    """How an input ``(T, C, H, W)`` becomes ``(T, channels, rows, columns)``, one pixel each."""
+    """Gathers an input ``(T, C, H, W)`` into ``(T, channels, rows, columns)``: one pixel per field
+    of view.
+    """
 
     kernel: Pair
     stride: Pair
@@ -40,7 +42,7 @@ class Patches:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rewritten:
-    """A `network` that reads what `patches` gather from the input of its `source`; None: as is."""
+    """A `network` made from `source`; it reads the input as gathered by `patches` (None: as is)."""
 
     source: Network
     network: Network
@@ -48,10 +50,10 @@ class Rewritten:
 
 
 def rewrite(network: Network, config: CoreConfig) -> tuple[Rewritten, ...]:
-    """Every form that a network may have, the one to be preferred first.
+    """Every possible form of a network, the preferred form first.
 
-    It reads gathered input if its readers share one kernel whose taps fit in a word. With external
-    memory it may also read the input as it is.
+    The input is gathered if all its readers have the same kernel and the taps fit in a word. With
+    external memory the form without gathering is possible, too.
     """
     plain = Rewritten(source=network, network=network)
     readers = [path for layer in network.layers for path in layer.paths if path.source == INPUT]

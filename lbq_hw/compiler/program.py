@@ -1,4 +1,4 @@
-"""The compiled program: everything that is loaded into a core, and how to speak to it."""
+"""The compiled program: everything that is loaded into a core, and all that the host needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerInfo:
-    """What reports say of a layer: its place in the memories and what was proven about it."""
+    """Facts about a layer for reports: its place in the memories, and its proven widths."""
 
     name: str
     shape: Shape
@@ -54,14 +54,14 @@ class PassInfo:
 class Program:
     """A network for one core.
 
-    `tape`: all writes to tables, weights and parameters, and the passes that may begin behind them,
-    as in `lbq_hw.isa.tape`. A core with external memory reads it there, once per inference. Other
-    cores get the writes from the host, once, and their passes are layers. The rest is for the host:
-    `input` says how to quantize, `patches` how to gather what the first layer reads, `tensors`
-    where everything lies, `info` what the layers are, `passes` what the passes are.
+    `tape`: all writes to tables, weights and parameters, and the passes that may begin after them,
+    in the format of `lbq_hw.isa.tape`. A core with external memory reads it once per inference. For
+    other cores the host executes the writes once, and each layer is one pass.
 
-    With external memory, `budget` has what each layer was planned to cost; it and `passes` are
-    empty where the tape was made before.
+    The other members are for the host: `input` describes the quantization, `patches` the gathering
+    of the input, `tensors` the places in memory, `info` the layers, `passes` the passes. With
+    external memory, `budget` has the planned cost of each layer; `budget` and `passes` are empty if
+    the tape was made before.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Program:
 
     @cached_property
     def contents(self) -> Contents:
-        """What the memories hold once all writes are done."""
+        """The contents of the memories after all writes."""
         return written(self.config, self.tape)
 
     @classmethod
@@ -122,7 +122,7 @@ class Program:
 
     @cached_property
     def pixels(self) -> PixelLayout:
-        """How pixels become what the first layer reads."""
+        """The layout of the input's pixels, outside and in the plane memory."""
         raw, tensor, patches = self.input, self.tensors[INPUT], self.patches
         channels, height, width = raw.shape
         return PixelLayout(
@@ -170,17 +170,17 @@ class Program:
     def load_image(self, raw: NDArray[np.uint8]) -> NDArray[np.uint32]:
         """One raw image as 32-bit slices ``(words, slices)``, lowest bits first.
 
-        They are written to the plane memory from ``tensors["input"].base`` on, before every run:
-        layers reuse the place.
+        They are written to the plane memory from ``tensors["input"].base`` on, before every run,
+        because layers reuse these words.
         """
         return pack_slices(self.input_bits(raw))
 
     def image(self) -> dict[Region, list[int]]:
-        """The memory image: what the writes leave, for a core that has it from the start."""
+        """The memory image, for a core whose bitstream has it: the contents after all writes."""
         return {region: self._words(region) for region in tape.WRITTEN}
 
     def _words(self, region: Region) -> list[int]:
-        """Entries of a region, each as one number."""
+        """The entries of a region, each as one number."""
         bits = SLICE
         if region == Region.WEIGHTS:
             bits = weight_slice_bits(self.config)
@@ -195,7 +195,7 @@ class Program:
         pixels = height * width
         tiles = -(-channels // self.config.lanes)
         values = np.asarray(memory, np.int64)[: pixels * tiles * self.config.lanes]
-        if self.config.external:  # tile by tile, since a pass has one
+        if self.config.external:  # tile by tile, because a pass has one tile
             values = values.reshape(tiles, pixels, -1).transpose(0, 2, 1).reshape(-1, pixels)
             return values[:channels].reshape(-1)
         return values.reshape(pixels, -1)[:, :channels].T.reshape(-1)

@@ -1,4 +1,4 @@
-"""LAYER, PATH and RUN records of lowered layers, but for what a pass makes of them."""
+"""LAYER, PATH and RUN records of lowered layers, without the fields that depend on a pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Values = dict[str, int]
 
 
 def path_record(config: CoreConfig, path: LoweredPath) -> Values:
-    """A PATH record but for the place of its runs."""
+    """A PATH record without the place of its runs."""
     pools = config.window > 1
     source, rows, columns = path.source, path.rows, path.columns
     row, pitch = source.row_words, source.pitch
@@ -37,7 +37,7 @@ def path_record(config: CoreConfig, path: LoweredPath) -> Values:
 def layer_record(
     config: CoreConfig, lowered: LoweredLayer, output: Tensor | None, timesteps: int
 ) -> Values:
-    """A LAYER record but for the place of its other records and parameters."""
+    """A LAYER record without the places of its other records and parameters."""
     layer, window = lowered.layer, lowered.window
     pools, several = config.window > 1, config.timesteps > 1
     _, rows, columns = layer.output_shape

@@ -22,9 +22,9 @@ from lbq_hw.network.neuron import RULES
 def smallest_for(network: Network, *, lanes: int = 16, **fixed: Any) -> CoreConfig:
     """The smallest core with these `lanes` that runs the network; `fixed` fields are kept.
 
-    Unless given, `word` is 32 or P if that is more, `summary` 16, `units` a quarter of the lanes,
-    and `profile` standard, or spread where weights or external memory ask for it.
-    CompileError if a fixed field is too small, or no core would do.
+    The defaults are: `word` 32, or P if P is larger; `summary` 16; `units` a quarter of the lanes;
+    `profile` standard, or spread if weights or external memory require it. CompileError if a fixed
+    field is too small, or if no core suffices.
     """
     word = fixed.get("word", max(32, lanes))
     summary = fixed.get("summary", min(word, 16))

@@ -1,4 +1,4 @@
-"""How a tensor lies in the activation memory: one bit plane after the other.
+"""The layout of a tensor in the activation memory: one bit plane after the other.
 
     word = base + ((t * K + k) * H + y) * row_words + (x * pitch + c) // W
     bit  = (x * pitch + c) % W
@@ -23,8 +23,8 @@ Bits = NDArray[np.bool_]
 class Tensor:
     """One tensor in memory: `frames` is T, or 1 if it is the same at every timestep.
 
-    `born` and `dies` are the numbers of the first and last layer during which it must be kept;
-    the input is born at -1.
+    `born` and `dies` are the numbers of the first and last layer during which the tensor must be
+    kept; the input is born at -1.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Tensor:
         return self.base + self.words
 
     def pack(self, levels: NDArray[Any]) -> Bits:
-        """Levels ``(frames, C, H, W)`` -> bits ``(words, word)``; all that is not a level is 0."""
+        """Levels ``(frames, C, H, W)`` -> bits ``(words, word)``; bits outside the tensor are 0."""
         channels, height, width = self.shape
         if levels.shape != (self.frames, *self.shape):
             raise ValueError(

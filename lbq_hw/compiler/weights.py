@@ -1,4 +1,4 @@
-"""Weight rows: P weights that one event reads, in the order in which runs count them."""
+"""Weight rows, each the P weights that one event reads, in the order in which runs use them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def tile_count(channels: int, lanes: int) -> int:
 def conv_rows(weight: NDArray[Any], *, lanes: int, pitch: int, row_rows: int) -> Integers:
     """``(out, in, kh, kw)`` -> ``(tiles * kh * row_rows, lanes)``.
 
-    A kernel row takes `row_rows` rows: kw pixels of `pitch` channels, then padding. Rows of
-    channels that do not exist are 0: no bit of theirs is ever set, but runs count them.
+    A kernel row takes `row_rows` rows: kw pixels of `pitch` channels, then padding. Channels that
+    pad the pitch have rows of zeros: their bits are never set, but a run counts these rows.
     """
     outputs, inputs, height, width = weight.shape
     tiles = tile_count(outputs, lanes)
@@ -37,8 +37,8 @@ def limbs(weight: NDArray[Any], *, lanes: int, weight_bits: int) -> list[tuple[i
     """Identity weights ``(C,)`` as ``(exponent, rows (tiles, lanes))``, zero limbs left out.
 
     ``weight = sum of 2**exponent * limb``. Limbs are cut from the top, so that their exponents stay
-    low and cost few doublings. A limb has the sign of its weight, so that no partial sum exceeds
-    the whole in magnitude. A weight of zeros has one limb all the same.
+    low and cost few doublings. A limb has the sign of its weight, so that no partial sum is larger
+    in magnitude than the whole. All weights 0 still make one limb.
     """
     padded = np.zeros(tile_count(len(weight), lanes) * lanes, np.int64)
     padded[: len(weight)] = weight
@@ -52,8 +52,8 @@ def limbs(weight: NDArray[Any], *, lanes: int, weight_bits: int) -> list[tuple[i
 
 
 def slices(rows: Integers, config: CoreConfig, bits: int) -> NDArray[np.uint32]:
-    """Weight rows ``(rows, P)`` as 32-bit slices ``(rows, slices)``: the lowest `bits` of their
-    weights, one behind the other, in as many bits of a slice as rows of the core use.
+    """Weight rows ``(rows, P)`` as 32-bit slices ``(rows, slices)``: the lowest `bits` of each
+    weight, packed without gaps into as many bits of a slice as rows of the core use.
     """
     used, count = weight_slice_bits(config), row_slices(config, bits)
     places = np.arange(bits, dtype=np.int16)

@@ -1,7 +1,7 @@
-"""Fields of view that move over a tensor: where they start, how they step, what runs they have.
+"""The movement of fields of view over a tensor: their starts, their steps, and their runs.
 
-Everything here counts in pixels of the source, vertical or horizontal (axis 0 or 1); a `Run`
-counts in words and bits as its record does.
+All numbers here are in pixels of the source, vertical or horizontal (axis 0 or 1), except in a
+`Run`, which counts in words and bits as its record does.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """A field of view along one axis: where its first pixel starts, its steps, which pixels count.
+    """A field of view along one axis: its first pixel, its steps, and the range of valid pixels.
 
-    `window` is the step to the next pixel before max-pooling, `step` that to the next output.
-    `reach` is the least pixel that is ever asked for, and the one after the greatest.
+    `window` is the step to the next pixel before max-pooling, `step` the step to the next output.
+    `reach` is the range of all pixels that are ever addressed, with the end exclusive.
     """
 
     init: int
@@ -43,12 +43,12 @@ class Axis:
 
     @property
     def counts(self) -> bool:
-        """Whether any pixel counts."""
+        """Whether any pixel is valid."""
         return self.low <= self.high
 
 
 def move(layer: Layer, path: Path, source: Tensor, taps: Taps, axis: int) -> Axis:
-    """How the field of view of a path, with some taps of its sum-pool, moves along one axis."""
+    """The movement of a path's field of view along one axis, for some taps of its sum-pool."""
     pool, outer = path.pool or ONE_PIXEL, layer.pool or ONE_PIXEL
     stride, padding = pool.stride[axis], pool.padding[axis]
     low, high = 0, source.shape[1 + axis] - 1
@@ -66,11 +66,11 @@ def move(layer: Layer, path: Path, source: Tensor, taps: Taps, axis: int) -> Axi
 
 
 def tap_groups(layer: Layer, path: Path, source: Tensor) -> list[Taps]:
-    """Taps of the path's sum-pool that can share one path record; ``[((0,), (0,))]`` without one.
+    """Taps of the path's sum-pool, grouped by path record; ``[((0,), (0,))]`` without a sum-pool.
 
-    A convolution's padding lies outside the pooled tensor, but a tap there may fall on a source
-    pixel all the same, and must not count. Taps then get a path each along that axis, since the
-    range of source pixels that count depends on the tap alone.
+    A pooled pixel in the convolution's padding does not exist, but its taps may fall on pixels of
+    the source, which must not count. Along such an axis each tap gets a path record of its own,
+    because the range of valid source pixels depends on the tap.
     """
     pool = path.pool or ONE_PIXEL
     groups = []
@@ -96,7 +96,7 @@ def _strays(layer: Layer, path: Path, pool: Window, source: Tensor, axis: int) -
 
 
 def window_runs(path: Path, source: Tensor, row_rows: int) -> tuple[Run, ...]:
-    """One run per kernel row of a convolution, each of which takes `row_rows` weight rows."""
+    """One run per kernel row of a convolution; a kernel row takes `row_rows` weight rows."""
     (height, width), pitch = path.kernel, source.pitch
     return tuple(
         Run(

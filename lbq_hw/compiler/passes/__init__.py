@@ -1,9 +1,9 @@
-"""Passes of a program, and the places of what they read.
+"""Divides a program into passes, and places their records, weights and parameters.
 
-A core that holds the whole network has one pass per layer (`whole`). Networks whose weights lie in
-external memory are cut: `demand` is what layers ask for, which `blocks` finds; `split` cuts them,
-`placing` finds places for what a pass needs, `planner` chooses by the schedule of `lbq_hw.cycles`.
-docs/external-memory.md has the design.
+A core that holds the whole network has one pass per layer (`whole`). A network with its weights in
+external memory is cut: `blocks` finds the weight rows and events of each layer (a `demand`),
+`split` lists the ways to cut a layer, `placing` allocates memory for a pass, and `planner` chooses
+by the schedule of `lbq_hw.cycles`. docs/external-memory.md has the design.
 """
 
 from __future__ import annotations

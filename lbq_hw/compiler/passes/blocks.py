@@ -1,7 +1,7 @@
-"""Blocks of weight rows of every layer, with the events that they are expected to have.
+"""The blocks of weight rows of every layer, with their expected number of events.
 
-Events are counted from the levels of a sample, exactly, but for those of an identity, which are
-averaged over tiles. Without levels, a fixed share of all bits counts as set.
+Events are counted exactly from the levels of a sample; only an identity's events are averaged over
+tiles. Without levels, a fixed share of all bits is assumed to be set.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LEAST_BLOCKS = 8
 
 
 def block_rows(weight_rows: int) -> int:
-    """Most rows of a block: 64, or fewer where the weight memory would hold fewer than 8 blocks."""
+    """Most rows of a block: 64, or fewer if the weight memory would hold fewer than 8 blocks."""
     return max(1, min(MOST_ROWS, 1 << (weight_rows // LEAST_BLOCKS).bit_length() >> 1))
 
 
 def pass_room(config: CoreConfig) -> Room:
-    """What a core with external memory has for passes."""
+    """The room that a core with external memory has for passes."""
     rows = block_rows(config.weight_rows)
     return Room(
         slots=config.weight_rows // rows,
@@ -50,9 +50,9 @@ def pass_room(config: CoreConfig) -> Room:
 def demands(
     lowered: Lowered, config: CoreConfig, levels: Levels | None, *, block_rows: int
 ) -> tuple[LayerDemand, ...]:
-    """Every layer of a network; `levels` of every tensor by name, ``(frames, C, H, W)``.
+    """The demand of every layer; `levels` of every tensor by name, ``(frames, C, H, W)``.
 
-    Those of the input are as the source of the network has them.
+    The levels of the input are not gathered: they are as in the source network.
     """
     if levels is not None and lowered.patches is not None:
         levels = {**levels, INPUT: lowered.patches.gather(np.asarray(levels[INPUT]))}
@@ -63,8 +63,8 @@ def demands(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Source:
-    """How busy a tensor is: set `bits` of each channel and pixel, and `words` of each pixel, one
-    per plane and tile, that are not 0; both over all frames.
+    """Activity of a tensor over all frames: the number of set `bits` of each channel and pixel, and
+    the number of nonzero `words` (one per plane and tile) of each pixel.
     """
 
     tensor: Tensor
@@ -129,7 +129,9 @@ def _layer(
 
 
 def _partial_bits(network: Network, layer: Layer) -> int:
-    """Passes that leave partial sums have no identity: it comes with the last."""
+    """Bits of the partial sums. Identities do not count: they come in the last pass, which stores
+    no partial sums.
+    """
     low = high = np.zeros(layer.shape[0], np.int64)
     for path in layer.paths:
         if not path.is_identity:
@@ -159,7 +161,9 @@ def _pieces(
 
 
 def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) -> Iterator[Block]:
-    """Each tap and range of channels, or several taps, with their events by pixel."""
+    """The blocks of a convolution: a tap and a range of channels, or several taps, with their
+    events by pixel.
+    """
     layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
     channels, pitch, (height, width) = tensor.shape[0], tensor.pitch, path.kernel
     taps = list(product(range(height), range(width)))
@@ -193,7 +197,9 @@ def _conv(lowered: LoweredLayer, number: int, source: _Source, block_rows: int) 
 def _identity(
     lowered: LoweredLayer, number: int, source: _Source, block_rows: int
 ) -> Iterator[Block]:
-    """Limbs; a plane of a pixel and a tile is one event of each limb if any bit is set."""
+    """The blocks of an identity's limbs. A plane of a pixel and a tile makes one event per limb if
+    any bit is set.
+    """
     layer, path, tensor = lowered.layer, lowered.layer.paths[number], source.tensor
     (record,) = (index for index, made in enumerate(lowered.paths) if made.number == number)
     limbs = 1 + max(one.limb for one in lowered.segments if one.path == record)
@@ -224,7 +230,7 @@ def _over(values: NDArray[Any], window: Window, shape: tuple[int, ...]) -> Count
 
 
 def _padded(values: NDArray[Any], window: Window | Path, shape: tuple[int, ...]) -> Counts:
-    """With zeros around, so that each tap of a window meets a slice."""
+    """The values padded with zeros, so that each tap of a window is a plain array slice."""
     pads = [(0, 0)] * (values.ndim - 2)
     for axis in (0, 1):
         before, size = window.padding[axis], values.shape[axis - 2]
@@ -236,7 +242,7 @@ def _padded(values: NDArray[Any], window: Window | Path, shape: tuple[int, ...])
 def _tap(
     padded: Counts, window: Window | Path, tap: tuple[int, int], shape: tuple[int, ...]
 ) -> Counts:
-    """What one tap of a window meets at each of its places."""
+    """The values under one tap of a window, at each position of the window."""
     rows, columns = (
         slice(first, first + (count - 1) * stride + 1, stride)
         for first, count, stride in zip(tap, shape, window.stride, strict=True)

@@ -1,4 +1,4 @@
-"""The plan of a program: passes with a place for everything that they read."""
+"""The plan of a program: passes, with addresses for everything that they read."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lbq_hw.isa.regions import Region
 class Write(NamedTuple):
     """`entries` of a region from `first` on, written once `after` passes are done.
 
-    `rows`: of WEIGHTS, which of the layer's weight rows; `bits` per weight on the tape, None for as
-    many as the core has.
+    For WEIGHTS, `rows` are the layer's weight rows to be written, and `bits` the bits per weight on
+    the tape (None: as many as the core has).
     """
 
     region: Region
@@ -28,13 +28,14 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacedPass:
-    """One LAYER record, with the places of what it names, and what is written before it.
+    """One LAYER record, with the places of all that it refers to, and the writes before it.
 
-    `layer`; `tiles` and output rows (`band`, first and end) of it. `takes` and `leaves`: partial
-    sums of the pass before, and for the next. `records`: numbers, in the layer, of the PATH records
-    that it has; `runs` of each; `entries`: all RUN records; `run_firsts`: where those of each path
-    begin in the table. `limbs`: the weight row that a SEGMENT record has, by PATH record and limb;
-    0 where there is none. `param` counts in tiles. `cycles` are an estimate.
+    `layer`: its number; `tiles` and `band`: its tiles and output rows, first and end. `takes` and
+    `leaves`: whether it reads the partial sums of the previous pass, and stores them for the next.
+    `records`: numbers, within the layer, of its PATH records; `runs` of each; `entries`: all RUN
+    records; `run_firsts`: where the runs of each path begin in the table. `limbs`: the weight row
+    for each SEGMENT record, by PATH record and limb; 0 without a limb. `param`: in tiles. `cycles`:
+    an estimate.
     """
 
     layer: str
@@ -57,8 +58,8 @@ class PlacedPass:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerPlan:
-    """What a layer costs: `rows` of weights that it has and `fetched` ones, `slices` of the tape,
-    and cycles: `compute`, `fetch` if nothing waits, `wait` for the tape, `end` of its last pass.
+    """The cost of a layer: its weight `rows`, the number of `fetched` rows, `slices` of the tape,
+    and cycles: `compute`, `fetch` without any wait, `wait` for the tape, `end` of its last pass.
     """
 
     name: str
@@ -74,7 +75,7 @@ class LayerPlan:
     end: int
 
     def summary(self) -> dict[str, Any]:
-        """A JSON-able object; `bytes` are those of the tape."""
+        """A JSON-able object; `bytes` are bytes of the tape."""
         return {
             "name": self.name,
             "bands": self.choice.bands,
@@ -93,7 +94,7 @@ class LayerPlan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """`passes` with their places, in the order of the tape; `layers` with their budgets, if any.
+    """`passes` with their places, in the order of the tape; `layers` with their costs, if known.
 
     The tape fills whole pages of `page_bytes`.
     """
@@ -104,7 +105,7 @@ class Plan:
 
 
 def shared(runs: tuple[tuple[Run, ...], ...]) -> tuple[tuple[int, ...], tuple[Run, ...]]:
-    """Where the runs of each path begin, and all of them: paths with the same runs share them."""
+    """The index of each path's first run, and all runs; paths with equal runs share them."""
     firsts: dict[tuple[Run, ...], int] = {}
     found: list[Run] = []
     for some in runs:

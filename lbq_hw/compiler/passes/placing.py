@@ -1,7 +1,8 @@
-"""Where the blocks, records and parameters of passes lie, and what must be done before a write.
+"""Allocates memory for the blocks, records and parameters of passes, and schedules their writes.
 
-A slot of the weight memory, a table entry or a parameter tile is written again once the last pass
-that reads it is done. What is still there from a pass before is not written again.
+A slot of the weight memory, a table entry or a parameter tile is overwritten only when the last
+pass that reads it is done. Contents that are still in memory from an earlier pass are not written
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ RINGS = (Region.PATHS, Region.SEGMENTS, Region.RUNS)
 
 
 class Places:
-    """What lies where after some passes, and the schedule of their items."""
+    """The state of all memories after some passes, and the schedule of their items."""
 
     def __init__(self, config: CoreConfig, room: Room, schedule: Schedule) -> None:
         self._config, self._room = config, room
@@ -118,7 +119,7 @@ class Places:
     def _fetch(
         self, made: Pass, *, side_by_side: bool = False
     ) -> tuple[tuple[int, ...], list[Write]]:
-        """First rows of all blocks of a pass, and the writes of those that it fetches."""
+        """The first rows of all blocks of a pass, and the writes of the blocks that it fetches."""
         taken = set(self._where.values())
         free = [slot for slot in range(self._room.slots) if slot not in taken]
         chosen = sorted(free, key=lambda slot: (self.last_use[slot], slot))[: len(made.fetch)]
@@ -136,7 +137,7 @@ class Places:
         return rows, writes
 
     def _neighbours(self, free: Sequence[int], count: int) -> list[int]:
-        """Slots side by side of which the last is free earliest; none if there are none."""
+        """Consecutive slots that become free earliest; none if there are not enough."""
         windows = [
             list(range(first, first + count))
             for first in free
@@ -154,7 +155,7 @@ class Places:
 
 
 def side_by_side(blocks: Sequence[Block], block_rows: int) -> int:
-    """RUN records of a pass with these blocks, if they lie in neighbouring slots."""
+    """Number of RUN records of a pass with these blocks, if they lie in neighbouring slots."""
     _, runs = _runs(blocks, range(0, block_rows * len(blocks), block_rows))
     return len(shared(runs)[1])
 
@@ -192,7 +193,7 @@ def _identities(blocks: Sequence[Block]) -> set[int]:
 
 
 def _merged(runs: list[Run]) -> list[Run]:
-    """Runs in their order, those that follow each other in plane and weight memory as one."""
+    """The runs in order, with runs that adjoin in plane and weight memory merged into one."""
     found: list[Run] = []
     for run in sorted(runs):
         if found:

@@ -1,4 +1,4 @@
-"""The plan of a network: how each layer is cut, where blocks lie, and what it costs."""
+"""Plans a network: the cut of each layer, the places of its blocks, and its cost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lbq_hw.isa import tape
 from lbq_hw.isa.regions import Region
 
 MOST_TRIED = 200_000
-"""Passes of a layer that are tried, in all choices together: so that planning ends in time. The
+"""Limit on the passes of all choices that are tried for a layer, to bound the planning time. The
 choices with the fewest passes are tried first."""
 
 
 class PlanError(ValueError):
     """A layer that no pass can execute; one sentence that says what is short.
 
-    `changes`: fields of the core and values with which this layer would do; empty if not known.
+    `changes`: fields of the core and values with which this layer fits; empty if not known.
     """
 
     def __init__(self, text: str, changes: dict[str, int] | None = None) -> None:
@@ -35,7 +35,7 @@ class PlanError(ValueError):
 def cut(
     layers: Sequence[LayerDemand], config: CoreConfig, room: Room, timing: ReaderTiming
 ) -> Plan:
-    """Cut each layer in the way that ends first, given those before; PlanError if none does."""
+    """Cut the layers one by one, each in the way that ends first; PlanError if none is possible."""
     state = Places(config, room, Schedule(timing))
     state.schedule.write(Item(slices=len(tape.head(config, 0).payload)))
     found, placed = [], []
@@ -52,7 +52,7 @@ def cut(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Cut:
-    """A layer that has been cut by `choice`, and what lies where `after` it."""
+    """A layer cut by `choice`, and the state of the memories `after` it."""
 
     choice: Choice
     placed: list[PlacedPass]
@@ -60,7 +60,7 @@ class _Cut:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """The less, the better."""
+        """Sort key: smaller is better."""
         return self.after.schedule.ends[-1], self.after.schedule.cycle, len(self.placed)
 
 

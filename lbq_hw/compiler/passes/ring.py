@@ -1,4 +1,4 @@
-"""Tables that the tape fills round and round, and what in them may be used again."""
+"""Tables that the tape fills as ring buffers, and reuse of entries that are still in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 
 class FullError(ValueError):
-    """`amount` entries of a table are wanted that has fewer; `field` of the CoreConfig sizes it."""
+    """A table needs `amount` entries and has fewer; the CoreConfig's `field` is its size."""
 
     def __init__(self, field: str, amount: int) -> None:
         super().__init__(f"{field} must be at least {amount}")
@@ -14,7 +14,7 @@ class FullError(ValueError):
 
 
 class Ring:
-    """A table of `size` entries: contents, by their keys, and the pass that reads each last."""
+    """A table of `size` entries: its contents by key, and the last pass that reads each."""
 
     def __init__(self, field: str, size: int) -> None:
         self._field = field
@@ -29,10 +29,10 @@ class Ring:
         return other
 
     def put(self, key: Hashable, count: int, reader: int) -> tuple[int, int | None]:
-        """Where the `count` entries of `key` lie while pass `reader` reads them.
+        """Allocate the `count` entries of `key` while pass `reader` reads them.
 
-        Also how many passes must be done before they are written; None if they are there already.
-        FullError if the table is too small.
+        Returns their place, and how many passes must be done before they are written; None if they
+        are in the table already. FullError if the table is too small.
         """
         size, after = len(self._read), None
         if count > size:

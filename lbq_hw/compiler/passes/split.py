@@ -1,10 +1,10 @@
 """Layers as passes: bands of output rows, tiles, input parts; and which blocks stay in memory.
 
-A pass is one LAYER record: one tile (or all of them, where all blocks fit), one band, some blocks.
-Passes of one band and tile follow each other, and all but the last leave partial sums. Of a tile's
-blocks some stay in the weight memory while the tile runs (*resident*), and the last pass of each
-band uses them; the others stream through it, band by band, forward and backward in turn, so that a
-band begins with the part that the band before ended with.
+A pass is one LAYER record: one tile (or all tiles, if all blocks fit), one band, some blocks. The
+passes of a band and tile follow each other, and all but the last store partial sums. Some blocks of
+a tile stay in the weight memory while the tile runs (*resident*); the last pass of each band uses
+them. The other blocks are fetched for every band, in forward and backward order in turn, so that a
+band begins with the part that the previous band ended with.
 """
 
 from __future__ import annotations
@@ -15,21 +15,23 @@ from dataclasses import dataclass, replace
 from lbq_hw.compiler.passes.demand import Block, LayerDemand
 
 PASS_CYCLES = 90
-"""Estimate: from the start of a pass to its first event, and from its last event to its end."""
+"""Estimated cycles from the start of a pass to its first event, and from its last event to its end.
+"""
 
 PAIRED = 0.62
-"""Estimate: cycles that an event takes with pairs. A word takes as many as it has even or odd bits,
-whichever are more: 0.61 of its bits with the zoo's ResNet-20 of 4 bits, 0.63 with the sparse one.
+"""Estimated cycles per event with pairs. A word takes as many cycles as it has even set bits or odd
+set bits, whichever is more: 0.61 of its set bits in the zoo's 4-bit ResNet-20, 0.63 in the sparse
+one.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What a core has for passes.
+    """The room of a core for passes.
 
-    `slots` of `block_rows` weight rows, each for one block; `partial_words`, each the partial sums,
-    of `partial_bits`, of one group of channels; `groups` of a tile; `pairs`: two rows are added in
-    a cycle.
+    `slots` of `block_rows` weight rows, each for one block; `partial_words`, each with the partial
+    sums, of `partial_bits`, of one group of channels; `groups` of a tile; `pairs`: two rows are
+    added per cycle.
     """
 
     slots: int
@@ -47,8 +49,8 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pass:
-    """One LAYER record: `fetch`, blocks that come before it on the tape, as numbers of `uses`;
-    `keep`, whether the blocks it uses are needed later too, one flag for each of `uses`.
+    """One LAYER record. `fetch`: the blocks that come before it on the tape, as indices of `uses`.
+    `keep`: one flag per block in `uses`, set if a later pass needs the block, too.
     """
 
     layer: str
@@ -64,7 +66,9 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How a layer is cut: `bands`, `resident` blocks, blocks of a `part` (0: one pass per tile)."""
+    """A way to cut a layer: number of `bands`, of `resident` blocks, and of blocks of a `part` (0:
+    one pass per tile).
+    """
 
     bands: int
     resident: int
@@ -82,7 +86,7 @@ def choices(demand: LayerDemand, room: Room) -> list[Choice]:
         return found
     bands = -(-demand.rows // min(band_rows, demand.rows))
     for part in _sizes((room.slots - few) // 2):
-        # With one band nothing is used twice, so nothing need stay.
+        # With one band no block is used twice, so none need be resident.
         most = room.slots - 2 * part if bands > 1 else few
         most = min(most, few + many - part)
         for resident in sorted({few, (few + most) // 2, most}):
@@ -146,7 +150,7 @@ def _tile(demand: LayerDemand, choice: Choice, room: Room, tile: int) -> Iterato
 
 
 def estimate(demand: LayerDemand, made: Pass, room: Room) -> int:
-    """Estimated cycles of a pass: as long as its lanes, scanner, walker or neurons alone."""
+    """Estimated cycles of a pass: the slowest of its lanes, scanner, walker and neurons alone."""
     first, end = made.band
     steps = int(demand.steps[first:end].sum())
     events = sum(float(block.events[first:end].sum()) for block in made.uses)

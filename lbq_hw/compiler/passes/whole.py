@@ -1,4 +1,4 @@
-"""Layers that are one pass each: all memories hold the whole network, one layer after the other."""
+"""The plan of a core whose memories hold the whole network: one pass per layer."""
 
 from __future__ import annotations
 
