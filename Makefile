@@ -30,8 +30,8 @@ test: lint ## lint, types, and every test that is not slow
 test-all: lint ## the same with the slow proofs and sweeps
 	$(VENV)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-regression: $(STAMP) ## the cocotb benches alone, on every simulator that can run them
-	$(VENV)/python -m sim.regression $(ARGS)
+regression: $(STAMP) ## every block of the core in every profile under cocotb, on all processors
+	$(VENV)/python -m sim.regression --all-shapes $(ARGS)
 
 proofs: $(STAMP) ## contracts of blocks for all inputs, each with a bug that must break it
 	$(VENV)/python -m sim.proofs $(ARGS)

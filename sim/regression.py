@@ -5,26 +5,61 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import multiprocessing
+import os
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from rich.console import Console
 
+from lbq_hw import file, zoo
 from lbq_hw.commands import ending
-from lbq_hw.commands.parser import Parser
-from lbq_hw.sim import reports
+from lbq_hw.commands.arguments import add_reading, command_parser, positive, reading
+from lbq_hw.commands.progress import show_notes
+from lbq_hw.datasets import DatasetError
+from lbq_hw.datasets.fitting import load_samples, noise
+from lbq_hw.sim import own_network, reports
 from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
+from lbq_hw.sim.own_network import run_network
 from lbq_hw.sim.reports import Result
 from lbq_hw.sim.runner import CACHE, LIMIT, Run, compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert
+from lbq_hw.sizing import FitError
 
 SIMULATORS = ("icarus", "verilator")
 WAVES = Path("build/waves")
 """Where waves of failures go."""
+
+
+_EPILOG = """
+examples:
+  python -m sim.regression --all-shapes
+      every block of the core in every profile: what make regression runs, in some minutes
+  python -m sim.regression lanes scanner --all-shapes --seed 7 --length 3
+      two of them with other and longer traffic
+  python -m sim.regression --model net.lbq --data DIR --images 2
+      a network of your own on the whole core, against the golden model's tensors
+  python -m sim.regression --all-shapes --junit build/junit.xml
+      for CI; waves of what fails are in build/waves
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A testbench of one shape on one simulator; `run` takes where its waves go."""
+
+    bench: str
+    shape: int
+    simulator: str
+    run: Callable[..., Result]
 
 
 def block(bench: str, shape: int) -> Any:
@@ -73,17 +108,35 @@ def run_bench(
     )
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = Parser(
-        prog="python -m sim.regression",
-        description="Run the testbenches under cocotb; ends with exit code 1 where a test fails, 2 "
-        "where a simulator cannot run one.",
+def main(argv: list[str] | None = None, *, prog: str = "python -m sim.regression") -> int:
+    parser = _parser(prog)
+    args = parser.parse_args(argv)
+    for bench in args.bench:
+        if bench not in BENCHES:
+            parser.error(f"BENCH must be one of {', '.join(BENCHES)}, not {bench!r}")
+    if args.model and args.bench:
+        parser.error("give testbenches or a model, not both")
+    try:
+        return _run_all(args)
+    except (OSError, TypeError, ValueError, FitError, DatasetError, SimulatorError) as error:
+        return ending.refuse(error)
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = command_parser(
+        prog,
+        "Run the testbenches under cocotb; ends with exit code 1 where a test fails, 2 where a "
+        "simulator cannot run one.",
+        _EPILOG,
     )
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)} (all)")
     parser.add_argument("--simulator", choices=SIMULATORS, help="default: all that can")
     parser.add_argument("--seed", type=int, default=1, help="of the random traffic (1)")
-    parser.add_argument("--length", type=int, default=1, help="times the usual traffic (1)")
+    parser.add_argument("--length", type=positive, default=1, help="times the usual traffic (1)")
     parser.add_argument("--all-shapes", action="store_true", help="not only the first of each")
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="simulations at a time (one per processor)"
+    )
     parser.add_argument(
         "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds per testbench ({LIMIT:g})"
     )
@@ -96,14 +149,17 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--junit", type=Path, metavar="F", help="write the results as JUnit XML")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
-    args = parser.parse_args(argv)
-    for bench in args.bench:
-        if bench not in BENCHES:
-            parser.error(f"BENCH must be one of {', '.join(BENCHES)}, not {bench!r}")
-    try:
-        return _run_all(args)
-    except (SimulatorError, ValueError) as error:
-        return ending.refuse(error)
+    own = parser.add_argument_group("a network of your own, on the whole core")
+    own.add_argument("--model", metavar="NAME", help="an .lbq file or a zoo name, no testbenches")
+    own.add_argument("--lanes", type=positive, default=16, metavar="P", help="4 to 256 (16)")
+    own.add_argument("--dataset", help="default: the one the model was trained on, or noise")
+    own.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    add_reading(own)
+    own.add_argument("--raw", metavar="F", help="images of a .npy file instead")
+    own.add_argument(
+        "--images", type=positive, default=1, metavar="N", help="test images, drawn (1)"
+    )
+    return parser
 
 
 def _run_all(args: argparse.Namespace) -> int:
@@ -116,13 +172,12 @@ def _run_all(args: argparse.Namespace) -> int:
         raise SimulatorError("no simulator can run the testbenches")
     if args.simulator and (reason := missing(args.simulator)):
         raise SimulatorError(reason)
-    results = []
+    jobs: list[Job] = list((_own if args.model else _jobs)(args, simulators))
+    results: list[Result] = []
     with console.status("running") as status:
-        for simulator in simulators:
-            for bench in args.bench or BENCHES:
-                for shape in shapes(bench) if args.all_shapes else (0,):
-                    status.update(f"{bench}, shape {shape}, {simulator}")
-                    results.append(_run_one(bench, shape, simulator, args))
+        for result in _results(jobs, args):
+            results.insert(0, result)
+            status.update(f"{len(results)} of {len(jobs)}: {result.name}")
     if args.junit is not None:
         args.junit.parent.mkdir(parents=True, exist_ok=True)
         args.junit.write_text(reports.junit(results), encoding="utf-8")
@@ -135,21 +190,57 @@ def _run_all(args: argparse.Namespace) -> int:
     return int(any(result.run.failures for result in results))
 
 
-def _run_one(bench: str, shape: int, simulator: str, args: argparse.Namespace) -> Result:
+def _jobs(args: argparse.Namespace, simulators: Sequence[str]) -> Iterator[Job]:
+    """Every testbench in every shape that was asked for."""
+    common = {"seed": args.seed, "length": args.length, "limit": args.limit}
+    for simulator in simulators:
+        for bench in args.bench or BENCHES:
+            for shape in shapes(bench) if args.all_shapes else (0,):
+                options = common | {"shape": shape, "simulator": simulator}
+                run = partial(run_bench, bench, **options)
+                yield Job(bench=bench, shape=shape, simulator=simulator, run=run)
+
+
+def _own(args: argparse.Namespace, simulators: Sequence[str]) -> Iterator[Job]:
+    """The user's own network, on every simulator."""
+    network = file.load(zoo.find(args.model))
+    if args.dataset or args.data or args.raw or "dataset" in network.meta:
+        given = {"dataset": args.dataset, "data": args.data, "raw": args.raw}
+        samples = load_samples(network, **given, limit=args.images, reading=reading(args))
+        show_notes(samples.notes)
+        images = samples.images
+    else:
+        images = noise(network, args.images)
+    for simulator in simulators:
+        options = {"lanes": args.lanes, "simulator": simulator, "limit": args.limit}
+        run = partial(run_network, network, images, **options)
+        yield Job(bench=own_network.BENCH, shape=0, simulator=simulator, run=run)
+
+
+def _results(jobs: Sequence[Job], args: argparse.Namespace) -> Iterator[Result]:
+    """What each job did, the last job first: the whole core is the last, and takes longest."""
+    run = partial(_run_one, wanted=args.waves)
+    workers = min(args.workers or os.cpu_count() or 1, len(jobs))
+    if workers == 1:
+        yield from map(run, reversed(jobs))
+        return
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(run, reversed(jobs))
+
+
+def _run_one(job: Job, *, wanted: Path | None) -> Result:
     """One testbench; if it fails and no waves were asked for, once more with waves."""
-    options = {"simulator": simulator, "shape": shape, "seed": args.seed, "length": args.length}
-    options |= {"limit": args.limit}
-    waves = (args.waves or WAVES) / f"{bench}-{shape}-{simulator}.fst"
+    waves = (wanted or WAVES) / f"{job.bench}-{job.shape}-{job.simulator}.fst"
     try:
-        if args.waves is None:
-            result = run_bench(bench, **options)
+        if wanted is None:
+            result = job.run()
             if not result.run.failures:
                 return result
         waves.parent.mkdir(parents=True, exist_ok=True)
-        return run_bench(bench, waves=waves, **options)
+        return job.run(waves=waves)
     except SimulatorError as error:
         none = Run(tests=(), failures={}, seconds={})
-        place = {"bench": bench, "shape": shape, "simulator": simulator}
+        place = {"bench": job.bench, "shape": job.shape, "simulator": job.simulator}
         return Result(**place, run=none, seconds=0.0, error=str(error))
 
 

@@ -70,12 +70,28 @@ def missing(simulator: str) -> str | None:
     if find_libpython() is None:
         return "Python's shared library is missing: sudo apt install python3-dev"
     if simulator == "verilator":
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        found = re.search(r"\d+\.\d+", told.stdout)
-        if found is None or numbers(found[0]) < numbers(COCOTB_VERILATOR):
-            version = "an unknown version" if found is None else found[0]
-            return f"cocotb needs verilator {COCOTB_VERILATOR} or newer, not {version}"
+        version = _verilator_version()
+        if version is None or numbers(version) < numbers(COCOTB_VERILATOR):
+            found = version or "an unknown version"
+            return f"cocotb needs verilator {COCOTB_VERILATOR} or newer, not {found}"
     return None
+
+
+def _verilator_version() -> str | None:
+    """What Verilator says, or its headers: a build of CMake, as in the wheel, tells none itself."""
+    version = re.search(r"\b\d+\.\d+", _tell("--version"))
+    if version is None:
+        root = Path(_tell("--getenv", "VERILATOR_ROOT").strip())
+        header = root / "include" / "verilated_config.h"
+        text = header.read_text(encoding="utf-8") if header.is_file() else ""
+        version = re.search(r'(?<=VERILATOR_VERSION ")\d+\.\d+', text)
+    return None if version is None else version[0]
+
+
+def _tell(*arguments: str) -> str:
+    """What Verilator prints."""
+    command = [_PROGRAMS["verilator"], *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def awake(text: str) -> str:

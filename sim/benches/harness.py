@@ -37,13 +37,14 @@ class Settings:
 
     `length` scales the traffic. `spoil` makes every checker wait for one wrong value, so that a
     testbench that still passes checks nothing. `socket` is where one waits for
-    `sim.benches.server`.
+    `sim.benches.server`, `folder` what `sim.own_network` prepares.
     """
 
     shape: int = 0
     length: int = 1
     spoil: bool = False
     socket: str = ""
+    folder: str = ""
 
     def to_env(self) -> dict[str, str]:
         return {VARIABLE: json.dumps(asdict(self))}

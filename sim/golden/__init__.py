@@ -1,6 +1,6 @@
 """Golden tensors: what the golden model computed once, kept so that a change of it is seen.
 
-``python -m sim.golden`` writes them anew from the networks of the zoo.
+``python -m sim.golden --help`` writes them anew for networks of the zoo.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lbq_hw import datasets, file, golden, zoo
-from lbq_hw.network import INPUT
+from lbq_hw import file, golden, zoo
+from lbq_hw.datasets.fitting import load_samples
+from lbq_hw.network import INPUT, Network
 from lbq_hw.numeric import Integers
 
 FOLDER = Path(__file__).parent
-NAMES = ("digits",)
-IMAGES = 2
+IMAGES = {"digits": 2, "mnist-4bit": 1, "nmnist": 1}
+"""Networks of the zoo, and how many test images of each are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tensors:
-    """Of the first test images of a network's dataset, each along the first axis.
+    """Of some raw images or recordings, each along the first axis.
 
     `levels` by layer, ``(N, T, C, H, W)``: what the layer's neurons fire, after its max-pool.
     """
@@ -33,10 +34,9 @@ class Tensors:
     logits: Integers
 
 
-def make(name: str) -> Tensors:
-    """Compute the tensors of a network of the zoo, which is named as its dataset."""
-    images = datasets.load(name, split="test").images[:IMAGES]
-    result = golden.run(file.load(zoo.find(name)), images, keep="levels")
+def make(network: Network, images: NDArray[np.uint8]) -> Tensors:
+    """Compute the tensors of a network."""
+    result = golden.run(network, images, keep="levels")
     levels = {
         layer: trace.output.swapaxes(0, 1)
         for layer, trace in result.traces.items()
@@ -45,19 +45,30 @@ def make(name: str) -> Tensors:
     return Tensors(images=images, levels=levels, logits=result.logits)
 
 
-def write(name: str) -> Path:
-    """Store what `make` computes."""
-    tensors = make(name)
-    path = FOLDER / f"{name}.npz"
+def store(tensors: Tensors, path: Path) -> None:
+    """Write an .npz file."""
     arrays: dict[str, Any] = {f"levels/{layer}": x for layer, x in tensors.levels.items()}
     np.savez_compressed(path, images=tensors.images, logits=tensors.logits, **arrays)
-    return path
 
 
-def load(name: str) -> Tensors:
+def read(path: Path) -> Tensors:
     """Read what was stored."""
-    with np.load(FOLDER / f"{name}.npz") as stored:
+    with np.load(path) as stored:
         levels = {
             key.removeprefix("levels/"): stored[key] for key in stored if key.startswith("levels/")
         }
         return Tensors(images=stored["images"], levels=levels, logits=stored["logits"])
+
+
+def write(name: str, data: str | None = None) -> Path:
+    """Compute and store the tensors of a network of the zoo; `data` is its dataset's folder."""
+    network = file.load(zoo.find(name))
+    images = load_samples(network, data=data, limit=IMAGES[name]).images
+    path = FOLDER / f"{name}.npz"
+    store(make(network, images), path)
+    return path
+
+
+def load(name: str) -> Tensors:
+    """The stored tensors of a network of the zoo."""
+    return read(FOLDER / f"{name}.npz")

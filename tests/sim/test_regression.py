@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import file
+from lbq_hw import file, zoo
 from lbq_hw import golden as reference
 from lbq_hw.compiler import compile_network, smallest_for
 from lbq_hw.config import Profile
@@ -19,6 +19,7 @@ from lbq_hw.core import variants
 from lbq_hw.core.variants import host_port
 from lbq_hw.core.walk.walker import Walker
 from lbq_hw.cycles import predict
+from lbq_hw.datasets.fitting import load_samples
 from lbq_hw.sim import golden, regression, runner
 from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
@@ -26,6 +27,7 @@ from lbq_hw.sim.benches.scoreboard import differences
 from lbq_hw.sim.command import main
 from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.models.programs import SMALL
+from lbq_hw.sim.own_network import run_network
 from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert
@@ -127,6 +129,30 @@ def test_a_fault_in_the_design_is_found() -> None:
 
 
 @needs_icarus
+def test_a_network_of_the_users_own_runs_layer_by_layer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = random_network(3, layers=1, timesteps=1)
+    file.save(network, tmp_path / "net.lbq")
+    np.save(tmp_path / "images.npy", random_images(network, 2))
+    arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
+    arguments += ["--images", "2", "--lanes", "4", "--simulator", "icarus", "--json"]
+    assert regression.main(arguments) == 0
+    (bench,) = json.loads(capsys.readouterr().out)["benches"]
+    assert (bench["bench"], bench["error"]) == ("network", None)
+    assert [test["name"] for test in bench["tests"]] == ["a_network_layer_by_layer"]
+
+    spoilt = run_network(network, random_images(network, 1), lanes=4, spoil=True).run
+    assert re.match(r"tensors: message \d+ differs:", spoilt.failures["a_network_layer_by_layer"])
+
+
+def test_testbenches_and_a_model_are_not_given_together(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        regression.main(["lanes", "--model", "digits"])
+    assert capsys.readouterr().err.endswith("error: give testbenches or a model, not both\n")
+
+
+@needs_icarus
 def test_a_bench_that_cannot_be_imported_is_an_error() -> None:
     design = compile_design(convert(regression.block("lanes", 0), name="lanes"), top="lanes")
     with pytest.raises(
@@ -198,14 +224,20 @@ def test_a_network_runs_in_icarus_in_the_cycles_of_the_model(
     assert (tmp_path / "waves.fst").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("name", golden.NAMES)
+@pytest.mark.parametrize("name", golden.IMAGES)
 def test_the_stored_tensors_are_what_the_golden_model_computes(name: str) -> None:
-    stored, made = golden.load(name), golden.make(name)
-    assert np.array_equal(stored.images, made.images)
+    stored = golden.load(name)
+    made = golden.make(file.load(zoo.find(name)), stored.images)
+    assert len(stored.images) == golden.IMAGES[name]
     assert np.array_equal(stored.logits, made.logits)
     assert list(stored.levels) == list(made.levels)
     for layer, levels in made.levels.items():
         assert np.array_equal(stored.levels[layer], levels), layer
+
+
+def test_the_stored_images_are_those_that_every_command_draws() -> None:
+    drawn = load_samples(file.load(zoo.find("digits")), limit=golden.IMAGES["digits"])
+    assert np.array_equal(golden.load("digits").images, drawn.images)
 
 
 def test_the_stored_tensors_are_small() -> None:

@@ -52,6 +52,10 @@ def test_json_has_every_test_with_its_failure() -> None:
     assert second["error"] == "icarus dies:\nlog"
 
 
+# In one process, which has the replaced functions.
+ALONE = ("--simulator", "icarus", "--workers", "1")
+
+
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Runs of testbenches that do nothing: `lanes` fails, `writer` dies; the waves of each."""
@@ -75,10 +79,10 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
 def test_what_fails_is_run_again_with_waves(
     told: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert regression.main(["planes", "lanes", "--simulator", "icarus", "--json"]) == 1
+    assert regression.main(["planes", "lanes", *ALONE, "--json"]) == 1
     waves = Path("build/waves/lanes-0-icarus.fst")
     assert told == [
-        ("planes", "icarus", None), ("lanes", "icarus", None), ("lanes", "icarus", waves)
+        ("lanes", "icarus", None), ("lanes", "icarus", waves), ("planes", "icarus", None)
     ]  # fmt: skip
     facts = json.loads(capsys.readouterr().out)
     assert [bench["waves"] for bench in facts["benches"]] == [None, str(waves)]
@@ -88,9 +92,9 @@ def test_a_simulator_that_dies_is_an_error_of_its_bench_alone(
     told: list[Any], tmp_path: Path
 ) -> None:
     file = tmp_path / "out" / "junit.xml"
-    arguments = ["writer", "planes", "--simulator", "icarus", "--junit", str(file)]
+    arguments = ["writer", "planes", *ALONE, "--junit", str(file)]
     assert regression.main(arguments) == 2
-    assert [bench for bench, *_ in told] == ["writer", "planes"]
+    assert [bench for bench, *_ in told] == ["planes", "writer"]
     names = [suite.get("name") for suite in ElementTree.parse(file).getroot()]
     assert names == ["writer-0-icarus", "planes-0-icarus"]
 
