@@ -1,9 +1,9 @@
-"""Cycles of every layer from the program and the activity, equal to the RTL's counters, exactly.
+"""Cycles of every layer, computed from the program and the activity; equal to the RTL's counters.
 
-`work` finds what each step asks for: requests, plane words with a flag, events. `stages` and
-`model` find when each of these passes each stage of the core, with every queue as deep as it is.
-`program` puts layers together, or passes and the tape that they wait for. `most` bounds them
-without an image. ``lbq plan`` prints a table.
+`work` finds the requests, the plane words with a flag and the events of each step. `stages` and
+`model` find when each of these passes each stage of the core, with the real depth of every queue.
+`program` adds up layers, or passes and their waits for the tape. `most` is an upper bound without
+an image. ``lbq plan`` prints a table.
 """
 
 from lbq_hw.cycles.means import means

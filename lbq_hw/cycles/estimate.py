@@ -1,4 +1,4 @@
-"""Cycles of an image before there is a program: an estimate from accumulations alone."""
+"""Estimated cycles of an image, from its accumulations alone, before there is a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYER_CYCLES = 40  # from one layer to the next: drain, read records, fill the 
 def estimate(
     layers: Sequence[LoweredLayer], config: CoreConfig, work: Sequence[float], timesteps: int
 ) -> float:
-    """Estimated cycles per image: a layer takes as long as its lanes, scanner or neurons alone.
+    """Estimated cycles per image: a layer takes as long as the slowest of lanes, scanner, neurons.
 
     `work` has the accumulations of each layer.
     """
@@ -34,7 +34,7 @@ def estimate(
 
 
 def _passes(lowered: LoweredLayer, config: CoreConfig, steps: int, timesteps: int) -> int:
-    """Cycles of the neuron units: updates wait for membranes, and for the planes before them."""
+    """Cycles of the neuron units: updates wait for membranes, and for the writes of planes."""
     layer, timing = lowered.layer, NeuronTiming.of(config)
     updates = steps * (timesteps if lowered.static else 1)
     emitting = updates * math.prod(layer.output_shape) // math.prod(layer.shape)

@@ -1,4 +1,4 @@
-"""Several images' predictions as one JSON-able object, in the shape of ``python -m sim --json``."""
+"""Predictions for several images as one JSON-able object, as ``python -m sim --json`` has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbq_hw.cycles.model import LayerCycles
 
 
 def means(images: Sequence[Sequence[LayerCycles]], *, adders: int) -> dict[str, Any]:
-    """Means over images; `predict` has given the layers of each. `adders` of the core."""
+    """Means over images, from the layers that `predict` returned for each; `adders` of the core."""
     totals = [reduce(operator.add, layer) for layer in zip(*images, strict=True)]
     layers = [total.summary(adders, images=len(images)) for total in totals]
     cycles, acs = (sum(layer[name] for layer in layers) for name in ("cycles", "acs_bit_sparse"))

@@ -11,27 +11,27 @@ from lbq_hw.cycles.work import Block, LayerWork
 from lbq_hw.isa.regions import COUNTERS, Counters
 
 STEPS_AHEAD = 17
-"""Steps that wait for their sums; one of them is in a register behind the queue's memory."""
+"""Steps that can wait for their sums; one of them is in a register behind the queue's memory."""
 SLOTS = 2
-"""Steps whose fields of view the walker keeps."""
+"""Steps whose fields of view the walker stores."""
 SEGMENTS_AHEAD = 2
-"""Segments on their way to where their runs are read."""
+"""Pipeline stages of segments, up to the read of their runs."""
 RUNS_AHEAD = 4
-"""Runs on their way from there to where they become requests."""
+"""Pipeline stages of runs, from their read to their requests."""
 BOUNDS = ("events", "scanner", "walker", "neurons")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCycles(Counters):
-    """One layer of one image: what the core's counters count if the layer runs alone.
+    """One layer of one image: the core's counters, as if the layer ran alone.
 
-    `cycles` include its start and the wait until all is written, so that those of a program are the
-    sum over its layers. With external memory they also include `wait_cycles`, in which no pass ran
-    because the tape had not come so far; they count as scanner stalls. `acs`: bit-sparse
-    accumulations; each counts once, whether max-pool windows share a pixel or an identity has
-    weights of several limbs; pixels that no window covers are not executed and not counted.
-    `bounds`: cycles that one part of the core would need if it never waited for the others (see
-    `BOUNDS`).
+    `cycles` include the start of the layer and the wait for its last write, so that the cycles of a
+    program are the sum over its layers. With external memory they also include `wait_cycles`, in
+    which no pass ran because the tape was not read far enough; these count as scanner stalls, too.
+    `acs`: bit-sparse accumulations. Each counts once, even if max-pool windows share a pixel or an
+    identity has weights of several limbs. Pixels that no window covers are not executed and not
+    counted. `bounds`: cycles that one part of the core would need if it never waited for the others
+    (see `BOUNDS`).
     """
 
     name: str
@@ -46,18 +46,18 @@ class LayerCycles(Counters):
 
     @property
     def costs(self) -> dict[str, int]:
-        """Cycles by what they are for: `BOUNDS`, overhead, and memory if it was waited for."""
+        """Cycles by cause: `BOUNDS`, overhead, and memory if there were waits for it."""
         waits = {"memory": self.wait_cycles} if self.wait_cycles else {}
         return self.bounds | {"overhead": self.overhead} | waits
 
     @property
     def limit(self) -> str:
-        """What most of the cycles are for: one of `costs`."""
+        """The largest of `costs`, by its name."""
         costs = self.costs
         return max(costs, key=costs.__getitem__)
 
     def later(self, cycles: int) -> LayerCycles:
-        """The same, with more cycles in which the lanes have no event."""
+        """The same layer, with additional cycles in which the lanes have no event."""
         assert self.scanner_stalls is not None
         return replace(
             self, cycles=self.cycles + cycles, scanner_stalls=self.scanner_stalls + cycles
@@ -83,7 +83,7 @@ class LayerCycles(Counters):
 
 
 def layer_cycles(name: str, work: LayerWork, *, timing: NeuronTiming | None = None) -> LayerCycles:
-    """The cycles of one layer or pass; `timing` of the neuron units, if it is not the core's."""
+    """The cycles of one layer or pass; `timing` replaces the timing of the core's neuron units."""
     walk = _Walk(work, timing or NeuronTiming.of(work.config))
     totals = dict.fromkeys(("events", "nulls", "words", "ends", "asked", "empty", "acs"), 0)
     for block in work.blocks():
@@ -113,11 +113,11 @@ def layer_cycles(name: str, work: LayerWork, *, timing: NeuronTiming | None = No
 
 
 class _Walk:
-    """The walker of one layer: it opens steps, feeds their segments, cuts runs into requests.
+    """The walker of one layer: it opens steps, fetches their segments, and cuts runs into requests.
 
-    Segments and runs move in one pipeline, all of it or nothing: it waits for the last request of
-    the run in its last stage. `_moves` has the cycle of each move, so that the run of move n is in
-    the last stage after it; `_starts` has of each segment or bubble the move of its first run.
+    Segments and runs move in one pipeline, which moves as a whole: it stalls until the last request
+    of the run in its last stage is taken. `_moves` has the cycle of each move; after move n, run n
+    is in the last stage. `_starts` has, for each segment or bubble, the move of its first run.
     """
 
     def __init__(self, work: LayerWork, timing: NeuronTiming) -> None:
@@ -144,12 +144,12 @@ class _Walk:
 
     @property
     def least(self) -> int:
-        """Cycles in which the walker has something to do, if it need not wait."""
+        """Cycles of the walker without any wait."""
         runs = sum(self._sizes) * len(self._opened)
         return max(runs, self._visit * self._visits)
 
     def run(self, block: Block) -> None:
-        """The steps of a block, which follow those before."""
+        """The steps of a block, which follow the steps of the previous block."""
         steps = block.steps
         requests = iter(block.requests)
         for skipped, first, last in zip(
@@ -165,7 +165,7 @@ class _Walk:
             self._left.append(self._moves[self._starts[-1] - RUNS_AHEAD])
 
     def _open(self, skipped: int) -> None:
-        """Move the fields of view to the next step, which may be fed from the next cycle on."""
+        """Move the fields of view to the next step; its segments may come in the next cycle."""
         step = len(self._opened)
         since = self._free
         if step >= SLOTS:
@@ -181,7 +181,7 @@ class _Walk:
             bubbles = SEGMENTS_AHEAD + RUNS_AHEAD
             self._moves = list(range(opened + 1, opened + 2 + bubbles))
             self._starts = list(range(RUNS_AHEAD, bubbles))
-        # The pipeline moves empty until there is a step to feed.
+        # The pipeline moves without content until there is a step.
         while self._moves[self._starts[-SEGMENTS_AHEAD] - RUNS_AHEAD] <= opened:
             self._starts.append(len(self._moves) - 1)
             self._cut([])
@@ -197,9 +197,9 @@ class _Walk:
 
 
 def layer_start(work: LayerWork) -> int:
-    """Cycle in which the walker begins to move fields of view: it has read the layer's records,
-    slice by slice, and added up planes and frames. With external memory each read takes a cycle
-    more.
+    """Cycle in which the walker begins to move fields of view, after it has read the layer's
+    records slice by slice, and added up planes and frames. With external memory each read takes one
+    cycle more.
     """
     layer, config = work.layer, work.config
     frames = layer["time_last"] if layer["static"] else 0

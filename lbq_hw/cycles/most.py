@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 LATENCY = 64
 """Cycles from the walker through all stages to the neuron units, and a few more."""
 WORD = 4
-"""Cycles that a request and one plane word of it take in the scanner, if nothing overlaps."""
+"""Cycles of a request and of one plane word in the scanner, if nothing overlaps."""
 
 
 def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tuple[int, ...]:
-    """The most cycles of every layer, as if run alone; a program takes at most their sum.
+    """Upper bound on the cycles of every layer, as if it ran alone; a program takes at most their
+    sum.
 
-    Every bit that can be read is taken as set, and every stage waits for the one before it: a
-    bound for a core that works, several times what an input really takes. With external memory,
-    passes and tape never overlap; where the program does not tell what its passes are, all of them
-    count for the last layer.
+    The bound assumes that every bit is set and that no two stages overlap, so it is several times
+    the cycles of a real input. With external memory it assumes that passes and tape never overlap.
+    If the program has no list of passes, all passes count for the last layer.
     """
     config = program.config
     found = [0] * len(program.info)
@@ -42,7 +42,7 @@ def most_cycles(program: Program, *, timing: ReaderTiming | None = None) -> tupl
     timing = timing or default_timing(config.external)
     for number, slices, items in _shares(program):
         found[number] += _reading(timing, slices, items)
-    # Refreshes are due all the time, and a few may have waited for the end of a page.
+    # Refreshes come at their regular interval, and a few may have waited for the end of a page.
     late = timing.refresh * (2 + _page(timing) // timing.interval)
     rest = timing.interval - timing.refresh
     return tuple(-(-(cycles + late) * timing.interval // rest) for cycles in found)
@@ -61,7 +61,7 @@ def _shares(program: Program) -> Iterator[tuple[int, int, int]]:
 
 
 def _reading(timing: ReaderTiming, slices: int, items: int) -> int:
-    """The most cycles that items take, refreshes aside: no word is taken while a page is read."""
+    """Bound on the cycles of items, without refreshes: no word is taken while a page is read."""
     words = slices * timing.words_per_slice
     pages = -(-words // timing.page_words) + 1
     return words + items * (GATE + EFFECT) + pages * _page(timing)

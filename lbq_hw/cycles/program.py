@@ -1,4 +1,4 @@
-"""The cycles of a whole program: passes one after the other, which may wait for their tape."""
+"""The cycles of a whole program: its layers, or its passes and their waits for the tape."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def predict(
 ) -> tuple[LayerCycles, ...]:
     """The cycles of every layer for one raw image ``(C, H, W)``, or its frames ``(T, C, H, W)``.
 
-    `levels`: what every layer of neurons emits, ``(T, C, H, W)`` by its name. `timing` of the
-    external memory: without, the default for its width.
+    `levels`: the output of every layer of neurons, ``(T, C, H, W)`` by its name. `timing`: of the
+    external memory; the default depends on its width.
     """
     alone = pass_cycles(program, raw, levels)
     waits, end = [0] * len(alone), 0
@@ -66,9 +66,10 @@ def pass_cycles(
 def wait_cycles(
     program: Program, cycles: Sequence[int], timing: ReaderTiming
 ) -> tuple[list[int], int]:
-    """Cycles in which each pass waited for the tape, and those from the last one's end to END.
+    """Cycles in which each pass waited for the tape, and the cycles from the end of the last pass
+    to END.
 
-    `cycles` are those of the passes.
+    `cycles` are the cycles of the passes.
     """
     schedule, numbers, waits = Schedule(timing), iter(cycles), list[int]()
     schedule.write(Item(slices=len(tape.head(program.config, 0).payload)))

@@ -1,8 +1,9 @@
-"""When passes run and blocks are fetched: the tape, read once, behind compute.
+"""The schedule of passes and of the tape, which is read in parallel with the computation.
 
-The tape is a list of items. The reader executes them in their order; an item that writes where
-passes still read waits until these are done. A pass begins when the pass before it is done and the
-reader has come to its PASS item. Exact, given the cycles of each pass; see docs/external-memory.md.
+The tape is a list of items, which the reader executes in order. An item waits until all passes that
+still read the memory it overwrites are done. A pass begins when the previous pass is done and the
+reader has reached its PASS item. The schedule is exact, given the cycles of each pass; see
+docs/external-memory.md.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from lbq_hw.chips.timing import ReaderTiming
 from lbq_hw.cycles.words import WordStream
 
 GATE = 2
-"""Cycles from the last word of a head to the first of its payload, or CRC, if nothing waits."""
+"""Cycles from the last word of an item's head to the first word of its payload or CRC, without a
+wait."""
 EFFECT = 2
 """Cycles from the last word of an item to the cycle in which a pass may begin, or the next item's
 head may be taken."""
 
 TOLD = 1
-"""Cycles from the end of the last pass to that in which the host sees it."""
+"""Cycles from the end of the last pass until the host sees it."""
 
 
 class OrderError(ValueError):
-    """An item waits for a pass that waits for it."""
+    """A deadlock: an item waits for a pass that waits for the item."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ class Schedule:
         return other
 
     def write(self, item: Item) -> None:
-        """An item that writes."""
+        """Add an item that writes."""
         if item.after > len(self.ends):
             raise OrderError(
                 f"an item waits for pass {item.after - 1}, but only {len(self.ends)} passes "
@@ -66,7 +68,7 @@ class Schedule:
         self._item(item.slices, self.ends[item.after - 1] + 1 if item.after else 0)
 
     def run(self, cycles: int) -> None:
-        """A PASS item, and the pass."""
+        """Add a PASS item and its pass."""
         self._item()
         free = self.ends[-1] if self.ends else 0
         start = max(free, self.cycle)
@@ -74,7 +76,7 @@ class Schedule:
         self.ends.append(start + cycles)
 
     def finish(self) -> int:
-        """An END item; the cycle in which the inference is done, and the host is told."""
+        """Add the END item; returns the cycle in which the host sees the end of the inference."""
         self._item()
         return max(self.ends[-1] if self.ends else 0, self.cycle) + TOLD
 

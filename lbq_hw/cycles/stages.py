@@ -1,10 +1,9 @@
-"""When things pass the stages behind the walker: scanner, event FIFO and lanes, neuron units.
+"""The timing of the stages behind the walker: scanner, event FIFO and lanes, neuron units.
 
-Each stage takes the next thing when that has arrived and the place it goes to is free; a queue of n
-has a place for the thing that comes n after the one just taken from it. So the cycle in which a
-thing passes is a maximum over cycles of things before it, plus constants: nothing is simulated
-cycle by cycle, and the events of a plane word are one item. All cycles count from the layer's
-start.
+A stage takes its next item when the item has arrived and its destination has room. In a queue of
+depth n, item i has room when item i - n has left. So the cycle of each item is a maximum over
+cycles of earlier items, plus constants. Nothing is simulated cycle by cycle, and the events of a
+plane word are handled as one item. All cycles count from the layer's start.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from heapq import heapreplace
 from lbq_hw.config import CoreConfig, Profile
 
 ASKED_QUEUE = 2
-"""Requests that wait in the scanner for their flags, where planes are far."""
+"""Requests that wait in the scanner for their flags, in a spread core."""
 SPAN_QUEUE = 2
 """Requests that wait in the scanner for their words."""
 WORD_QUEUE = 17
@@ -26,13 +25,14 @@ memory.
 ADDS_PER_STAGE = 2
 """Bits of the decay that a neuron unit handles in one cycle."""
 PLANES_PER_STAGE = 2
-"""Bits of a level that a neuron unit handles in one cycle, behind the first, in a compact core."""
+"""Bits of a level that a neuron unit of a compact core handles in one cycle, after the first bit.
+"""
 FAR_CYCLES = 4
 """Cycles of a read in a memory that fills a good part of the chip."""
 PARTIAL_CYCLES = FAR_CYCLES
-"""Cycles that a group takes longer where there are partial sums."""
+"""Additional cycles of a group in cores with partial sums."""
 NEAR_WAY = 2
-"""Cycles to read weights that are near, and to add them."""
+"""Cycles to read weights and to add them, in a core that is not spread."""
 
 _NEVER = -(1 << 60)
 
@@ -63,9 +63,9 @@ class NeuronTiming:
 class Neurons:
     """Neuron units and writer, of one layer.
 
-    Nothing waits in them: an update begins late enough for its membranes to be there, and for the
-    writer to take its planes at once. A pass that `leaves` its sums has one update per step, which
-    is always the first, and nothing is written.
+    Nothing stalls inside: an update begins late enough that its membranes are ready, and that the
+    writer can take its planes at once. A pass that `leaves` partial sums has one update per step,
+    always a first one, and writes nothing.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Neurons:
         self._passing = 0
 
     def take(self, ready: int, *, first: bool, emits: bool) -> int:
-        """Cycle in which sums that are ready from a cycle on are taken.
+        """Cycle in which sums are taken that are ready from cycle `ready` on.
 
-        `first`: the membrane starts at 0; `emits`: levels leave, as at the last window position.
+        `first`: the membrane starts at 0. `emits`: levels are sent, as at the last window position.
         """
         timing = self._timing
         cycle = max(ready, self._free)
@@ -100,7 +100,7 @@ class Neurons:
                 apart = max(apart, self._planes)
             self._passing += apart
             self._began = began = max(began, self._began + apart)
-        # Sums are replaced while their last group is sent, but the only group is sent first.
+        # New sums may come while the last group is sent; a single group must be sent before.
         self._free = began + max(1, timing.groups - 1)
         return cycle
 
@@ -110,15 +110,15 @@ class Neurons:
         return self._passing
 
     def idle(self) -> int:
-        """First cycle in which nothing is on its way, once all steps are taken."""
+        """First cycle in which nothing is in flight, once all steps are taken."""
         taken = self._began + self._timing.groups + self._timing.depth
         # The writer offers its last plane a cycle after it has left its register.
         return taken + self._timing.offer + self._planes + 1 if self._writes else taken
 
 
 def lane_way(config: CoreConfig) -> int:
-    """Cycles to read the weights and add them: a register may be in front of their memory, and
-    another behind it.
+    """Cycles to read the weights and to add them, including the registers before and behind their
+    memory.
     """
     if not config.spread:
         return NEAR_WAY
@@ -128,10 +128,10 @@ def lane_way(config: CoreConfig) -> int:
 class Lanes:
     """Event FIFO and lanes: one event per cycle is made, waits, and is taken.
 
-    Nothing is taken while a finished sum waits for the neuron units. With events numbered, a lag is
-    the cycle in which one is made or taken less its number: it never falls, and that of the taken
-    ones rises only where a word comes late or a sum waits. `way`: cycles in which an event moves,
-    from the one after it was taken to the one in which its weights are added.
+    No event is taken while a finished sum waits for the neuron units. Events are numbered, and the
+    lag of an event is the cycle in which it is made, or taken, minus its number. A lag never falls;
+    the lag of taken events rises only if a word comes late or a sum waits. `way`: cycles from the
+    taking of an event to the addition of its weights.
     """
 
     def __init__(self, depth: int, neurons: Neurons, *, way: int = NEAR_WAY) -> None:
@@ -152,7 +152,7 @@ class Lanes:
         self.sums: list[int] = []  # cycles in which the sums were taken
 
     def word(self, cycle: int, count: int) -> int:
-        """Make `count` events of a word loaded in `cycle`; the cycle in which the last is made."""
+        """Make `count` events of a word loaded in `cycle`; returns the cycle of the last event."""
         start, last = self._next, self._next + count - 1
         made = max(self._made, cycle + 1 - start, self._room(start))
         taken = max(self._taken, made + 3)
@@ -172,7 +172,7 @@ class Lanes:
         return last + self._made
 
     def end(self, *, first: bool, emits: bool) -> None:
-        """The last event of a step was made: hand its sums over."""
+        """The last event of a step was made: pass its sums to the neuron units."""
         cycle = self._next - 1 + self._taken
         for _ in range(self._way):
             cycle += 1
@@ -187,7 +187,7 @@ class Lanes:
         self.sums.append(handed)
 
     def _room(self, event: int) -> int:
-        """Least lag of an event, since the one before it must have found a place in the FIFO."""
+        """Smallest lag of an event: the event before it must have room in the FIFO."""
         lags = self._lags
         event -= self._depth + 1
         while len(lags) > 1 and lags[1][0] <= event:
@@ -196,8 +196,8 @@ class Lanes:
 
 
 class Scanner:
-    """Summary flags, queue of spans, words and queue of words, of one layer; `far` if the planes
-    are, as those of a core with external memory.
+    """The scanner in one layer: summary flags, queue of spans, words and queue of words; `far` in a
+    spread core, as with external memory.
     """
 
     def __init__(self, lanes: Lanes, *, far: bool = False) -> None:
@@ -207,12 +207,12 @@ class Scanner:
         self._asked = deque([_NEVER] * ASKED_QUEUE, maxlen=ASKED_QUEUE)
         self._spans = deque([_NEVER] * SPAN_QUEUE, maxlen=SPAN_QUEUE)
         self._words = deque([_NEVER] * (WORD_QUEUE - 1), maxlen=WORD_QUEUE - 1)
-        self._room = [_NEVER] * WORD_QUEUE  # cycles in which words on their way make room; a heap
+        self._room = [_NEVER] * WORD_QUEUE  # cycles in which words in flight make room; a heap
 
     def take(self, cycle: int, words: list[int]) -> int:
-        """Take a request offered from `cycle` on; the cycle in which it is taken.
+        """Take a request offered from `cycle` on; returns the cycle in which it is taken.
 
-        `words` has the events of each of its words with a flag; 0: it has no bit in range.
+        `words` has the number of events of each word with a flag; 0: no bit in range.
         """
         if self._far:
             accepted = max(cycle, self._accepted + 1, self._asked[0] + 1)
@@ -229,7 +229,7 @@ class Scanner:
         return accepted
 
     def _read_near(self, arrived: int, words: list[int]) -> int:
-        """Words of a request that has arrived: the cycle in which the last of them is chosen."""
+        """Read the words of a request that has arrived; returns the cycle of the last choice."""
         issued, read, left = self._issued, self._read, self._left
         taken, made = self._taken, self._made
         queue, word = self._words, self._lanes.word
@@ -247,7 +247,7 @@ class Scanner:
         return issued
 
     def _read_far(self, arrived: int, words: list[int]) -> int:
-        """The same where words are on their way for a fixed time, if there is room for them."""
+        """As `_read_near`, for reads of a fixed latency that begin only if there is room."""
         issued, taken, made = self._issued, self._taken, self._made
         room, word = self._room, self._lanes.word
         for count in words:

@@ -1,7 +1,6 @@
-"""When words of external memory arrive: the automaton of the memory reader, exactly.
+"""The exact arrival times of words from external memory: a model of the memory controller.
 
-All times follow from the cycles in which words are taken, and nothing else; see
-`lbq_hw.chips.timing`.
+All times depend only on the cycles in which words are taken; see `lbq_hw.chips.timing`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from lbq_hw.chips.timing import ReaderTiming
 
 
 class WordStream:
-    """The words of the tape in their order; `take` says in which cycles they are taken."""
+    """The words of the tape in order; `take` tells in which cycles they are taken."""
 
     def __init__(self, timing: ReaderTiming) -> None:
         self._timing = timing
-        self._taken = 0  # words
+        self._taken = 0  # number of words taken
         self._free = 0  # cycle of the controller's next decision
         self._due = timing.interval - timing.elapsed
         self._begin = 0  # cycle in which the first word of the page can be taken
@@ -27,9 +26,9 @@ class WordStream:
         return other
 
     def take(self, cycle: int, words: int) -> int:
-        """Take `words` words, the first not before `cycle`; the cycle in which the last is taken.
+        """Take `words` words, the first not before `cycle`; returns the cycle of the last word.
 
-        One word per cycle is taken, as soon as it is there.
+        Each word is taken as soon as it has arrived, at most one per cycle.
         """
         size = self._timing.page_words
         while words:

@@ -1,4 +1,4 @@
-"""What the steps of a layer ask of the core: requests, words with a flag, events."""
+"""The work of each step of a layer: its requests, words with a flag, and events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Values = dict[str, int]
 Levels = Mapping[str, NDArray[Any]]
-BLOCK = 1 << 12  # steps that are worked out at a time
+BLOCK = 1 << 12  # steps that are computed at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,9 +28,9 @@ class Steps:
     """The steps of a layer in their order, one array entry each.
 
     `row`, `column`, `tile`, `wy`, `wx`, `t`: the loops of `lbq_hw.isa`. `skipped`: positions
-    outside the layer that the walker visits before. `first`: of its pixel and tile, so that the
-    membrane of the step before is not needed. `last`: in its pool window. `anew`: no step before it
-    had the same pixel, tile and timestep, as where max-pool windows overlap.
+    outside the layer that the walker visits before this step. `first`: the first step of its pixel
+    and tile, which needs no earlier membrane. `last`: the last step of its pool window. `anew`: no
+    earlier step had the same pixel, tile and timestep, as happens if max-pool windows overlap.
     """
 
     row: Integers
@@ -46,8 +46,8 @@ class Steps:
 
     @classmethod
     def of(cls, layer: Values, *, pools: bool, continued: bool = False) -> Steps:
-        """`pools`: there may be max-pool windows. `continued`: there are output rows above, in a
-        pass before.
+        """`pools`: there may be max-pool windows. `continued`: an earlier pass has the output rows
+        above.
         """
         loops = ("rows", "columns", "tiles", "window_rows", "window_columns")
         grid = np.indices([layer[f"{loop}_last"] + 1 for loop in loops]).reshape(len(loops), -1)
@@ -56,7 +56,7 @@ class Steps:
         x = layer["window_column_init"] + column * layer["window_column_step"] + wx
         bottom, right = layer["conv_rows_last"], layer["conv_columns_last"]
         y_in, x_in = (y >= 0) & (y <= bottom), (x >= 0) & (x <= right)
-        # Positions below or to the right are not visited; of a row above, only one position is.
+        # Positions below or to the right are not visited; in a row above, only one position is.
         outside = np.where(y_in, x < 0, (y < 0) & (wx == 0))
         here = np.flatnonzero(y_in & x_in)
         skipped = np.diff(np.cumsum(outside)[here], prepend=0)
@@ -98,12 +98,13 @@ class Steps:
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """Some steps of a layer: what they ask for, and the sums of it.
+    """Some steps of a layer: their work, and its totals.
 
-    `requests` has one list per run. It holds one list per request: the number of events of each
-    word with a flag, null events before them included, and behind them at the end of a step. The
-    end of a step that goes with no event is a word of its own, counted in `ends`, unless the last
-    word had no bit in range; where the last run of the step has no request, it has one for it.
+    `requests` has one list per run, which holds one list per request: the number of events of each
+    word with a flag. Null events count with the word before which they come, and with the last word
+    at the end of a step. If no event carries the end of a step, the end is a word of its own,
+    counted in `ends`, unless the last word had no bit in range. If the last run of a step has no
+    request, it gets a request for this word.
     """
 
     steps: Steps
@@ -118,9 +119,9 @@ class Block:
 
 
 class Memory:
-    """The plane words that one layer reads: flags, and set bits below any place.
+    """The plane words that one layer reads: their flags, and the number of set bits below each bit.
 
-    Behind them is a word with one bit, which stands for the end of a step.
+    After them comes a word with one bit, which stands for the end of a step.
     """
 
     def __init__(self, program: Program, raw: NDArray[np.uint8], levels: Levels, layer: int):
@@ -142,8 +143,8 @@ class Memory:
         self._word = word
 
     def count(self, words: Integers, low: Integers, high: Integers) -> tuple[Integers, Integers]:
-        """Set bits of words from bit `low` to bit `high`, both included, and the cycles they take:
-        as many, or with pairs those of the even or of the odd bits, whichever are more.
+        """Number of set bits of words from bit `low` to bit `high`, both inclusive, and the cycles
+        that they take: the same number, or with pairs the larger count of even and odd set bits.
         """
         start = words * self._word
         first, behind = start + low, start + high + 1
@@ -155,10 +156,10 @@ class Memory:
 
 
 class LayerWork:
-    """Works out the requests, words and events of one layer or pass.
+    """Computes the requests, words and events of one layer or pass.
 
     `channels` from its first tile on; `continued`: see `Steps`. `event_cycles`: cycles to read a
-    weight row, which are 1 in every core there is.
+    weight row, 1 in every core today.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class LayerWork:
             self.sizes.append(len(here))
 
     def only(self, steps: Steps) -> LayerWork:
-        """The same layer, of which only some steps are executed."""
+        """The same layer, with only some of its steps."""
         other = copy(self)
         other.steps = steps
         return other
@@ -202,13 +203,13 @@ class LayerWork:
         columns.append(np.stack((end, end, nought, whole)))
         first, last, low, high = np.stack(columns, axis=-1).reshape(4, -1)
 
-        # The words of each run or end, and for each word the run that asks for it.
+        # The words of each run or end, and for each word the run that requests it.
         sizes = np.maximum(last - first + 1, 0)
         run = np.repeat(np.arange(len(sizes)), sizes)
         word = np.arange(len(run)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
         spans = np.where(sizes > 0, last // config.summary - first // config.summary + 1, 0)
         spans = spans.reshape(len(steps), -1)
-        # The end has no request of its own but where the last run has none.
+        # The end has a request of its own only if the last run has none.
         spans[:, -1] = spans[:, -2] == 0
         lonely = int(spans[:, -1].sum())
         begin = np.cumsum(spans) - spans.ravel()
@@ -275,7 +276,9 @@ class LayerWork:
         return identity > 0, exponent, again > 0
 
     def _place(self, steps: Steps, segment: Values, path: Values, run: Values) -> Integers:
-        """A run in all steps: first and last word, first and last bit; no word if none counts."""
+        """A run in all steps: first and last word, first and last bit; no word if it is clipped
+        away.
+        """
         word = self.config.word
         base = segment["base"] + steps.t * path["frame_words"]
         top = path["row_init"] + run["row"] + steps.row * path["row_step"]
@@ -295,7 +298,7 @@ class LayerWork:
 
 
 def _below(bits: NDArray[np.bool_]) -> Integers:
-    """Set bits before each place."""
+    """Number of set bits before each place."""
     return np.concatenate(([0], np.cumsum(bits, dtype=np.int64)))
 
 
