@@ -84,7 +84,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") 
 
 
 def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Integers | None]:
-    """What is to be run, and its logits where the package has them."""
+    """The inputs to run, and their logits if the package has them."""
     if not args.selftest:
         samples = load_samples(
             packed.network,
@@ -106,7 +106,7 @@ def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Intege
 
 @contextmanager
 def _opened(args: argparse.Namespace, packed: Package) -> Iterator[SerialTransport]:
-    """The line to the package's board, at the rate that was asked for."""
+    """The line to the package's board, at the requested rate."""
     port = args.port
     if port == ports.AUTO:
         port = ports.choose(ports.found(), lambda name: _answers(name, packed))
@@ -165,7 +165,7 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
 def _upload(
     args: argparse.Namespace, device: Device, line: SerialTransport, bar: Progress
 ) -> Upload:
-    """What the external memory lacks, with its pieces in the first task of a bar."""
+    """Upload the missing pieces of the tape; the progress bar's first task counts them."""
     task = bar.task_ids[0]
 
     def say(text: str) -> None:
@@ -186,7 +186,7 @@ def _upload(
 
 
 def _test_memory(args: argparse.Namespace, packed: Package) -> int:
-    """Let the core test its memory, and print what came out; 1 if a word differs."""
+    """Let the core test its memory, and print the result; 1 if a word differs."""
     if args.selftest or args.dataset or args.data or args.raw or args.picture or args.images:
         raise ValueError("the memory test has no inputs: leave out --selftest and all of them")
     if not packed.config.external:

@@ -1,10 +1,10 @@
-"""The time of a simulated board, by which its line's time-outs count.
+"""The time of a simulated board, which its line uses for time-outs.
 
-A simulation is as fast as its machine, so that only its own time says whether an answer is late.
-It tells that time through its pseudo-terminal, as the size of the terminal's window, which a serial
-line has no use for: `ROWS` rows, and in the other three numbers a count of microseconds, highest
-bits first. So every host that opens the terminal finds the time, by whatever name and from
-whatever process, it ends with the terminal, and a real port has none.
+A simulation's speed depends on the machine, so only its simulated time tells whether an answer is
+late. The simulation publishes this time as the window size of its pseudo-terminal, which a serial
+line does not need: `ROWS` rows, and a count of microseconds in the other three numbers, highest
+bits first. So any host that opens the terminal can read the time, in any process and under any
+name. The time disappears with the terminal, and a real port does not have it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 Clock = Callable[[], float]
-"""Tells seconds from some start on; OSError if there is nobody any more to tell them."""
+"""Returns seconds since some start; OSError if the simulation has ended."""
 ROWS = 0x4C42
 """Rows that no window has: "LB"."""
 _WINDOW = struct.Struct("=4H")
@@ -41,7 +41,7 @@ else:
 
 
 def of_simulation(port: Descriptor) -> Clock | None:
-    """The clock of the simulated board behind a port; None where there is a real one."""
+    """The clock of the simulated board behind a port; None for a real board."""
 
     def seconds() -> float:
         _, high, middle, low = _window(port)

@@ -41,7 +41,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """One input that was run; `wait_cycles` as in `Device.wait_cycles`, None through a door."""
+    """The result of one input; `wait_cycles` as in `Device.wait_cycles`, None through a door."""
 
     logits: Integers
     cycles: int
@@ -49,9 +49,10 @@ class Ran:
 
 
 class Device:
-    """One core and the program in it; `opening` is that of the core's door, if it has one.
+    """One core and the program in it; `opening` describes the core's door, if it has one.
 
-    `most` are the most cycles of every layer, where these are known; they follow from the program.
+    `most`: upper bounds on the cycles of every layer, if known; by default computed from the
+    program.
     """
 
     def __init__(
@@ -84,19 +85,19 @@ class Device:
 
     @cached_property
     def tag(self) -> int:
-        """`regions.tag` of the program: what a bitstream with this program in it has."""
+        """`regions.tag` of the program, as in a bitstream that contains the program."""
         return regions.tag(self.program.image())
 
     def memory(self) -> ExternalMemory:
-        """The external memory, once it works; of a core that has one."""
+        """The external memory, once it is calibrated; only for a core that has one."""
         self.transport.write(regions.REGISTERS["control"].address, [CLEAR])
         return ExternalMemory(self.transport)
 
     def recalibrate(self) -> Captures:
-        """Let the core find out anew when words of its external memory are there.
+        """Let the core calibrate the timing of its external memory again.
 
-        For a board that has become warmer or colder, and after an error CRC. Tapes end before the
-        words that this overwrites.
+        For a board that has become warmer or colder, and after an error CRC. This overwrites the
+        last words of the memory, which no tape uses.
         """
         if not self.config.external:
             raise ValueError("a core without external memory has none to calibrate")
@@ -106,15 +107,15 @@ class Device:
         return memory.captures()
 
     def captures(self) -> Captures | None:
-        """What the last calibration of the external memory has found; None without one."""
+        """The result of the last calibration; None without external memory."""
         if not self.config.external:
             return None
         return ExternalMemory(self.transport).captures()
 
     def load(self, tick: Tick = nothing) -> None:
-        """Execute the writes of the tape, or put what the external memory lacks of it there.
+        """Execute the writes of the tape, or write the missing pieces to the external memory.
 
-        Raises what the core refuses. `tick` is called for each piece of a tape that was written.
+        Raises if the core reports an error. `tick` is called for each piece that was written.
         """
         if self.config.external:
             memory = self.memory()
@@ -126,12 +127,12 @@ class Device:
         self.check()
 
     def write_image(self, raw: NDArray[np.uint8]) -> None:
-        """Put one raw image, or the frames of one recording, where the first layer reads it."""
+        """Write one raw image, or the frames of one recording, to the plane memory."""
         base = self.program.tensors[INPUT].base
         self._write_entries(Region.PLANES, self.program.load_image(raw), first=base)
 
     def start(self) -> None:
-        """Run the program to its end; raises what the core reports."""
+        """Run the program to its end; raises if the core reports an error."""
         self._start(sum(self._most))
 
     def run(self, raw: NDArray[np.uint8]) -> Integers:
@@ -172,7 +173,7 @@ class Device:
         return np.array([self.run(image).argmax() for image in raw], np.int64)
 
     def run_layer(self, index: int) -> None:
-        """Run one layer alone, on what earlier ones left in the plane memory; not of a tape."""
+        """Run one layer alone, on the levels in the plane memory; not a layer of a tape."""
         if self.config.external:
             raise ValueError("a layer of a tape cannot run alone: run the whole program")
         layers = self.program.table("layers")
@@ -189,7 +190,7 @@ class Device:
         return self._logits(self.transport.read(address, parts * self.program.logit_words))
 
     def _logits(self, slices: Sequence[int]) -> Integers:
-        """Logits out of the slices of their memory, which are sign-extended."""
+        """Logits from the sign-extended slices of the logits memory."""
         parts = regions.slices(self.config)[Region.LOGITS]
         bits, words = SLICE * parts, _joined(slices, parts)
         values = np.zeros(self.program.logit_words, np.int64)
@@ -199,7 +200,7 @@ class Device:
         return self.program.logits(values)
 
     def read_levels(self, name: str) -> NDArray[np.uint8]:
-        """A tensor ``(T, C, H, W)`` from the plane memory, as its layer left it."""
+        """A tensor ``(T, C, H, W)`` as it is now in the plane memory."""
         tensor = self.program.tensors[name]
         words = self._read_entries(Region.PLANES, tensor.base, tensor.end - tensor.base)
         octets = b"".join(word.to_bytes(self.config.word // 8, "little") for word in words)
@@ -214,7 +215,7 @@ class Device:
         return Counters(**{name: values[name] for name in COUNTERS[: self.config.counters]})
 
     def wait_cycles(self) -> int | None:
-        """Cycles of the last run in which passes waited for the tape; None without one."""
+        """Cycles of the last run in which passes waited for the tape; None without a tape."""
         if not self.config.external:
             return None
         return self.transport.read(regions.MEMORY_REGISTERS["wait_cycles"].address, 1)[0]
@@ -231,7 +232,7 @@ class Device:
         self.check()
 
     def check(self) -> None:
-        """Raise what the core reports."""
+        """Raise if the core reports an error."""
         status, code, at = self.transport.read(regions.REGISTERS["status"].address, 3)
         if status & 4:
             name = Error(code).name if code in set(Error) else code
@@ -239,13 +240,15 @@ class Device:
             raise DeviceError(f"the core stopped with error {name} at {at}{advice}")
 
     def _write_layer(self, values: dict[str, int]) -> None:
-        """The first LAYER record."""
+        """Overwrite the first LAYER record."""
         word, count = isa.LAYER.encode(self.config, values), isa.LAYER.slices(self.config)
         parts = [word >> SLICE * part & (1 << SLICE) - 1 for part in range(count)]
         self.transport.write(regions.address(self.config, Region.LAYERS, 0), parts)
 
     def _write_entries(self, region: Region, slices: NDArray[np.uint32], *, first: int = 0) -> None:
-        """Entries as rows of 32-bit slices, from entry `first` on; one write where they adjoin."""
+        """Write entries, given as rows of 32-bit slices, from entry `first` on; in one write if
+        their addresses adjoin.
+        """
         if not len(slices):
             return
         parts = slices.shape[1]
@@ -263,7 +266,7 @@ class Device:
 
 
 def _joined(slices: Sequence[int], parts: int) -> list[int]:
-    """Entries of so many slices each, as numbers."""
+    """Joins slices into numbers of `parts` slices each."""
     return [
         sum(word << (SLICE * part) for part, word in enumerate(slices[at : at + parts]))
         for at in range(0, len(slices), parts)

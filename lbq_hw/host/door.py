@@ -1,4 +1,4 @@
-"""Inputs through a core's door: the next ones are on their way while one runs."""
+"""Sends inputs through a core's door: the next inputs travel while one runs."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from lbq_hw.isa.link import Command
 
 FRAME_BYTES = REQUEST_BYTES + link.CRC_BYTES + 1
 ATTEMPTS = 6
-"""Times that the pixels of an input are sent, at most."""
+"""Largest number of times that the pixels of an input are sent."""
 SPARE = 1.25
-"""After this much of the time of the longest run, the core is done for certain."""
-CHECK = 8  # cycles that the link takes for the CRC of a byte
-WORD = 7  # and to write a word
+"""The core is certainly done after the time of the longest run times this factor."""
+CHECK = 8  # cycles of the link for the CRC of a byte
+WORD = 7  # cycles of the link to write a word
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a run gave: slices of logits, and its cycles."""
+    """The result of a run: slices of logits, and its cycles."""
 
     slices: tuple[int, ...]
     cycles: int
 
 
 class FailedError(RuntimeError):
-    """A run ended with an error, which the core's registers tell."""
+    """A run ended with an error; the core's registers have its code."""
 
 
 def requests(opening: Opening, words: NDArray[np.uint32]) -> list[Request]:
@@ -52,10 +52,10 @@ def requests(opening: Opening, words: NDArray[np.uint32]) -> list[Request]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How soon frames follow each other: a frame that is complete before the core is done with the
-    one before it would be dropped.
+    """The spacing of frames. The core drops a frame that is complete before the previous frame is
+    processed, so idle bytes must separate the two.
 
-    Parameters: `cycles` of a run, of the longest one so far; None if nothing is known.
+    Parameters: `cycles` of the longest run so far; None if unknown.
     """
 
     opening: Opening
@@ -65,10 +65,10 @@ class Pace:
 
     @property
     def streams(self) -> bool:
-        """Whether inputs follow each other without waiting for results.
+        """Whether inputs are sent without waiting for results.
 
-        With a queue they do where the line is slower than the core. Without one, idle bytes make up
-        for a run, unless a turn on the line takes less time than they do.
+        With a queue they are if the line is slower than the core. Without a queue, idle bytes fill
+        the time of a run, unless waiting for the answer is faster than sending them.
         """
         if self.cycles is None:
             return False
@@ -78,7 +78,7 @@ class Pace:
         return sent * self._byte > (SPARE if self.opening.queue else SPARE - 1) * run
 
     def idle(self, before: Request, request: Request) -> int:
-        """Bytes that mean nothing, between two frames."""
+        """Number of idle bytes between two frames."""
         return max(0, ceil(self._busy(before) / self._byte) - len(request.encode()) + 1)
 
     @property
@@ -91,7 +91,7 @@ class Pace:
         return self.opening.pixels.spread_cycles  # for a word of pixels
 
     def _busy(self, request: Request) -> float:
-        """The cycles from a request's last byte to the end of its answer, at most."""
+        """Upper bound on the cycles from a request's last byte to the end of its answer."""
         count, queued = len(request.data), self.opening.queue > 0
         answer = self._byte * (REPLY_BYTES + link.CRC_BYTES + 1)
         check = CHECK * (4 * count + FRAME_BYTES)
@@ -102,13 +102,13 @@ class Pace:
 
 
 class Stream:
-    """Sends inputs as words of pixels, and gives their results in order.
+    """Sends inputs as words of pixels, and returns their results in order.
 
-    Inputs follow each other without waiting for results where `Pace` says so. Else the pixels of an
-    input are sent once they have a place for certain: while the one before it runs, if the core has
-    a queue, or else after that. A result that was lost on its way is computed again.
+    If `Pace` allows it, inputs are sent without waiting for results. Otherwise the pixels of an
+    input are sent when the core certainly has room for them: during the previous run if the core
+    has a queue, and after that run if it has none. A lost result is computed again.
 
-    Parameters: `clock_hz` of the core; `most`, the most cycles of a run.
+    Parameters: `clock_hz` of the core; `most`, an upper bound on the cycles of a run.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Stream:
     def run(
         self, inputs: Iterable[NDArray[np.uint32]], *, begin: Callable[[], None]
     ) -> Iterator[Result]:
-        """The results of inputs, each as words; `begin` makes the core forget all that came."""
+        """The results of inputs, given as words; `begin` makes the core drop all earlier pixels."""
         waiting = iter(inputs)
         failures = 0
         begin()
@@ -144,7 +144,7 @@ class Stream:
             begin()
 
     def _session(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Result | None]:
-        """Results in order, until one is lost: None."""
+        """Results in order; None after a lost result, which ends the session."""
         pixels = self._opening.pixels
         longest = (self._most + pixels.spread_cycles * pixels.words) / self._clock_hz
         answers = self._line.stream(self._spaced(self._asked(waiting)), longest=longest)
@@ -157,10 +157,10 @@ class Stream:
             yield Result(slices=data[2:], cycles=data[0])
 
     def _asked(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[Asked]:
-        """Pixels of inputs, and reads of their results behind those of the inputs after them.
+        """Requests in order: the pixels of an input come before the read of the previous result.
 
-        The last reads have no pixels between them: where a run may take longer than the line does,
-        each waits for the answer before it.
+        The last reads have no pixels between them. If a run may take longer than the line, each of
+        these reads waits for the previous answer.
         """
         late: deque[Request] = deque()
         number = 0
@@ -175,13 +175,13 @@ class Stream:
             yield Asked(request=read, needs=0 if self._pace.streams else before)
 
     def _kept(self, waiting: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
-        """Inputs, each of which is kept until its result is there."""
+        """The inputs; each is kept until its result has arrived."""
         for words in waiting:
             self._sent.append(words)
             yield words
 
     def _spaced(self, asked: Iterable[Asked]) -> Iterator[Asked]:
-        """Requests, with idle bytes between them, unless one waits for the answer before it."""
+        """Requests with idle bytes between them, except before one that waits for an answer."""
         before: Request | None = None
         for one in asked:
             waits = one.needs > 0 and before is not None and before.command == Command.READ

@@ -1,7 +1,7 @@
-"""Images per second as a host sees them: an estimate, from bytes, rate, latency and cycles.
+"""Estimated images per second as a host sees them, from bytes, rate, latency and cycles.
 
-`Traffic` says how host and core share the line. `traffic` counts what `Device.run` sends and waits
-for, without a line, or what `lbq_hw.host.door` sends.
+`Traffic` describes an image's use of the line. `traffic` computes it without a line, by counting
+what `Device.run` or `lbq_hw.host.door` sends and waits for.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from lbq_hw.isa.link import BYTE_BITS
 from lbq_hw.network import Network
 
 LATENCY = 0.001
-"""Seconds that a bridge of which nothing is known may keep an answer, as most do at best."""
+"""Seconds for which an unknown bridge is assumed to hold back an answer: the best of most bridges.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
-    """What an image costs on the line: its `bytes`, which go one after the other, frames, escapes
-    and idle ones included, and its `turns`, the answers without which the host does not go on.
+    """Use of the line by one image: its `bytes`, including frame heads, escapes and idle bytes, and
+    its `turns`, the number of answers that the host waits for.
 
-    Where line and core are `overlapped`, the slower of the two decides; else they take turns.
+    If line and core are `overlapped`, the slower of the two decides; otherwise their times add up.
     """
 
     bytes: int
@@ -43,7 +44,7 @@ class Traffic:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A serial line: its rate, and the seconds for which the USB bridge may keep an answer."""
+    """A serial line: its rate, and the seconds for which the USB bridge may hold back an answer."""
 
     baud: int
     latency: float
@@ -53,7 +54,7 @@ class Line:
         return BYTE_BITS * traffic.bytes / self.baud + traffic.turns * self.latency
 
     def pace(self, opening: Opening | None, *, clock_hz: int, cycles: float | None) -> Pace | None:
-        """That of a core's door, if it has one; `cycles`: those of a run."""
+        """The pace of a core's door, if the core has one; `cycles` of a run."""
         if opening is None:
             return None
         return Pace(opening=opening, clock_hz=clock_hz, baud=self.baud, cycles=cycles)
@@ -75,10 +76,10 @@ def best_line(
 def traffic(
     program: Program, raw: NDArray[np.uint8] | None = None, *, pace: Pace | None = None
 ) -> Traffic:
-    """What an image costs; of a `raw` one with the escapes in it, else of a black one.
+    """The traffic of an image: of the image `raw` with its escapes, or of a black image.
 
-    Repeats, further looks at whether the core is done and pauses of the host come on top. At the
-    `pace` of a door, the pixels travel once, and a read of the result follows.
+    Repeats, further polls of the status register and pauses of the host are not included. At the
+    `pace` of a door, the pixels travel once, followed by a read of the result.
     """
     if raw is None:
         frames = () if program.input.static else (program.timesteps,)
@@ -99,5 +100,5 @@ def traffic(
 
 
 def expected_traffic(network: Network, config: CoreConfig, *, pace: Pace | None = None) -> Traffic:
-    """The same of a network for which no program has been made yet."""
+    """The traffic of an image for a network that has not been compiled yet."""
     return traffic(Program.of(draft(network, config), config, b""), pace=pace)

@@ -13,15 +13,15 @@ from lbq_hw.isa.link import CRC_BYTES, Command, Status
 
 _ANY = CoreConfig()  # heads of frames are the same for every core
 STUFFED = (link.ESCAPE, link.FLAG, link.CANCEL)
-"""Bytes that a request has only escaped, but for the flag that ends it. The escape is first, or
-those that it brings for the others would be escaped themselves."""
+"""Bytes that are always escaped in a request, apart from the flag that ends it. The escape byte is
+replaced first; otherwise the escapes added for the other bytes would be escaped again."""
 _PAGE = 256  # a frame's address counts up in its low byte only
 REQUEST_BYTES, REPLY_BYTES = (r.width(_ANY) // 8 for r in (link.REQUEST, link.REPLY))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A frame to the core; `words` counts what a READ wants, `data` is what a WRITE brings."""
+    """A frame to the core; `words`: the number of words of a READ; `data`: those of a WRITE."""
 
     sequence: int
     command: Command
@@ -30,7 +30,7 @@ class Request:
     data: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
-        """On the wire, with the flag that ends it."""
+        """The bytes on the wire, including the flag at the end."""
         head = link.REQUEST.encode(
             _ANY,
             {
@@ -61,7 +61,7 @@ def wrap(plain: bytes) -> bytes:
 
 
 def unwrap(body: bytes) -> bytes | None:
-    """What a frame without its flag holds; None if it was altered."""
+    """The contents of a frame without its flag; None if the CRC is wrong."""
     plain, escaped = bytearray(), False
     for byte in body:
         if byte == link.ESCAPE:
@@ -76,7 +76,7 @@ def unwrap(body: bytes) -> bytes | None:
 
 
 class Replies:
-    """Finds replies in a stream of bytes; whatever else there is, is dropped."""
+    """Finds replies in a stream of bytes; all other bytes are dropped."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -97,7 +97,7 @@ class Replies:
 
 
 def cuts(address: int, count: int) -> list[tuple[int, int]]:
-    """Where to cut `count` words from `address` on into frames: first word and size of each."""
+    """Cuts `count` words from `address` on into frames: the first word and the size of each."""
     found = []
     first = 0
     while first < count:

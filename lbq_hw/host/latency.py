@@ -1,7 +1,7 @@
-"""How long a USB bridge may keep a short answer back, and asking its driver for less.
+"""The latency timer of a USB bridge: reads it, and asks the driver for a shorter time.
 
-An FTDI chip, or what stands in for one, sends what it has received when a packet is full or when
-its latency timer ends, which is after 16 ms unless the driver is asked for low latency.
+An FTDI chip, or a compatible one, sends received bytes when a packet is full or when its latency
+timer ends. The timer takes 16 ms unless the driver is asked for low latency.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAST = 1
 
 
 def lower(port: Any, name: str, system: Path = SYSTEM) -> None:
-    """Ask for low latency, where the system allows it; the link works without.
+    """Ask for low latency if the system allows it; the link also works without.
 
     First through the port: pyserial raises ValueError for a port of Linux without such a setting,
     NotImplementedError on other POSIX systems, and has no such method on Windows. Then through the
@@ -34,7 +34,7 @@ def lower(port: Any, name: str, system: Path = SYSTEM) -> None:
 
 
 def milliseconds(name: str, system: Path = SYSTEM) -> int | None:
-    """The latency timer of a port; None where the system shows none."""
+    """The latency timer of a port; None if the system does not show one."""
     try:
         return int(_timer(name, system).read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The serial line to a core: a transport that repeats what was lost."""
+"""The serial line to a core: a transport that repeats lost requests."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from lbq_hw.isa.link import Command, Status
 from lbq_hw.isa.record import SLICE
 
 ATTEMPTS = 6
-QUICK = 0.25  # seconds that an answer may take where a rate is tried that may not work
+QUICK = 0.25  # seconds to wait for an answer while trying a rate that may not work
 GREETINGS = 2  # attempts to begin a session before the core is brought back to its first rate
 WINDOW = 8
 STREAM = 96  # requests of a stream in flight, below the 128 that sequence numbers can tell apart
-SHORT = 16  # words: a frame with fewer could be complete before the one before it is answered
-SLOW = 2400  # baud, at which a zero is a break for a core at any rate above
-PAUSE = 0.05  # seconds in which that zero has left, whatever bridge is on its way
-BABBLE = 1 << 14  # bytes: more than all answers that can be on their way
+SHORT = 16  # words: a shorter frame could be complete before the previous one is answered
+SLOW = 2400  # baud: a zero byte at this rate is a break for a core at any higher rate
+PAUSE = 0.05  # seconds after which this zero byte has been sent, whatever the bridge
+BABBLE = 1 << 14  # bytes: more than all answers that can be in flight
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request of a `stream`, sent once so many reads before it were answered, behind `idle` bytes
-    that mean nothing: if it were complete before the core is done with the request before it, it
-    would be dropped.
+    """A request of a `stream`, sent when a number of earlier reads have been answered, and preceded
+    by `idle` bytes. Without these bytes it could be complete before the core has finished the
+    previous request, and would be dropped.
     """
 
     request: Request
@@ -48,7 +48,7 @@ class Asked:
         return replace(self, request=replace(self.request, sequence=sequence))
 
     def encode(self) -> bytes:
-        """On the wire."""
+        """The bytes on the wire."""
         return bytes((link.FLAG,)) * self.idle + self.request.encode()
 
 
@@ -61,7 +61,7 @@ class SilenceError(LinkError):
 
 
 class Port(Protocol):
-    """What is used of `serial.Serial`."""
+    """The part of `serial.Serial` that is used here."""
 
     def read(self, size: int = 1, /) -> bytes: ...
     def write(self, data: bytes, /) -> int | None: ...
@@ -77,21 +77,21 @@ class Port(Protocol):
 class SerialTransport:
     """Reads and writes a core's addresses through a serial port.
 
-    Every request is answered, or it is repeated; after `ATTEMPTS` in vain a `LinkError` is raised.
-    The core executes each request once and in order, whatever is repeated. Writes are sent without
-    waiting for each answer, and have all been answered when `write` returns.
+    A request without an answer is repeated; after `ATTEMPTS` a `LinkError` is raised. The core
+    executes each request once and in order, however often it is repeated. Writes are sent without
+    waiting for each answer; all of them have been answered when `write` returns.
 
-    A session begins at the rate that the port has, which is that of the core's reset. If the core
-    does not answer, an earlier host may have left it at another rate: a break brings it back. The
-    break is a zero at the rate `SLOW`, and not one of the port, to which some USB bridges answer
-    with a reset of the board or other settings of their own, and which a pseudo-terminal lacks.
-    Where a rate `first` is given, the core is asked once at that rate before all else; if it
-    answers, the session has that rate.
+    A session begins at the port's current rate, which is the core's rate after a reset. If the core
+    does not answer, an earlier host may have left it at another rate, and a break brings it back.
+    The break is a zero byte at the rate `SLOW`. The port's own break is not used, because some USB
+    bridges react to it with a reset of the board or other settings, and a pseudo-terminal has none.
+    If a rate `first` is given, the core is first asked once at that rate; if it answers, the
+    session uses that rate.
 
     Parameters: `timeout`, seconds without an answer until a request is repeated; longer after each
-    repeat. `clock` tells these seconds: real ones, or those of a simulated board, which may be as
-    slow as it likes (see `lbq_hw.host.clock`). `sequence` is the number before that of the first
-    request; by default a random one, so that no frame of an earlier host is taken for its own.
+    repeat. `clock` gives these seconds: real seconds, or the seconds of a simulated board, which
+    may be arbitrarily slow (see `lbq_hw.host.clock`). `sequence` is the number before the first
+    request's; by default it is random, so that frames for an earlier host are not accepted.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class SerialTransport:
         try:
             told = clock.of_simulation(port)
             if told is not None:
-                port.write_timeout = None  # the simulation reads on when its machine has time
+                port.write_timeout = None  # a simulation may read slowly on a busy machine
             latency.lower(port, name)
             return cls(port, timeout=timeout, clock=told or time.monotonic, first=first)
         except BaseException:
@@ -149,11 +149,11 @@ class SerialTransport:
         self.close()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         self._port.close()
 
     def now(self) -> float:
-        """Seconds by the line's clock, from some start on."""
+        """Seconds by the line's clock, since some start."""
         try:
             return self._clock()
         except OSError as error:
@@ -186,9 +186,10 @@ class SerialTransport:
     def stream(
         self, asked: Iterable[Asked], *, longest: float = 0.0
     ) -> Iterator[tuple[int, ...] | None]:
-        """Ask without waiting for each answer; what the reads gave, None where that was lost.
+        """Send requests without waiting for each answer; returns the data of the reads, None for a
+        lost one.
 
-        A request may take the core `longest` seconds. Refusals mean what they do in `_exchange`.
+        The core may take `longest` seconds for a request. Refusals are handled as in `_exchange`.
         """
         source = iter(asked)
         following = next(source, None)
@@ -240,7 +241,7 @@ class SerialTransport:
                 return False
 
     def baked(self) -> int:
-        """`regions.tag` of the program that the bitstream brought, if it is still whole; else 0."""
+        """`regions.tag` of the bitstream's program if it is still intact; else 0."""
         return self.read(link.BAKED, 1)[0]
 
     @property
@@ -250,12 +251,12 @@ class SerialTransport:
 
     @property
     def simulated(self) -> bool:
-        """Whether a simulated board tells the time."""
+        """Whether the board is simulated."""
         return self._clock is not time.monotonic
 
     @contextlib.contextmanager
     def hurried(self) -> Iterator[None]:
-        """Within, a request is sent once, and waits for its answer for at most `QUICK` seconds."""
+        """Context in which a request is sent once, and its answer must come in `QUICK` seconds."""
         kept = self._timeout, self._attempts
         self._timeout, self._attempts = min(self._timeout, QUICK), 1
         try:
@@ -264,13 +265,13 @@ class SerialTransport:
             self._timeout, self._attempts = kept
 
     def sync(self) -> None:
-        """Count requests anew, after some were given up that the core may not have executed."""
+        """Restart the sequence numbers, after giving up requests that the core may have missed."""
         self._drain()
         self._send(bytes((link.FLAG,)))
         self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
 
     def begin_again(self, baud: int) -> None:
-        """Begin a new session at the rate of the core's reset, after one that did not work."""
+        """Begin a new session at the core's rate after a reset, after a session that failed."""
         kept = self._timeout
         self._set_port(baud)
         self._timeout = min(self._timeout, QUICK)
@@ -281,14 +282,14 @@ class SerialTransport:
             self._timeout = kept
 
     def set_rate(self, baud: int, *, clock_hz: int) -> None:
-        """Change the rate of both ends; ValueError where the core, at its clock, cannot have it."""
+        """Change the rate of both ends; ValueError if the core's clock does not allow the rate."""
         divisor = link.divisor(clock_hz=clock_hz, baud=baud)
         request = Request(sequence=self._next(), command=Command.DIVISOR, address=divisor)
         self._exchange([request])
         self._set_port(baud)
 
     def _answers_at(self, baud: int) -> bool:
-        """Begin a session at another rate; if there is no answer, the port has its own again."""
+        """Begin a session at another rate; without an answer, restore the port's old rate."""
         rate = self._port.baudrate
         with contextlib.suppress(SilenceError, ValueError), self.hurried():  # no such rate, or core
             self._set_port(baud)
@@ -300,9 +301,9 @@ class SerialTransport:
         return False
 
     def _begin(self) -> None:
-        """Begin a session, if need be after a break."""
+        """Begin a session, with a break first if necessary."""
         sync = Request(sequence=self._next(), command=Command.SYNC)
-        self._send(bytes((link.FLAG,)))  # ends what an earlier host may have begun
+        self._send(bytes((link.FLAG,)))  # ends a frame that an earlier host may have begun
         try:
             self._exchange([sync], attempts=GREETINGS)
         except SilenceError:
@@ -312,25 +313,26 @@ class SerialTransport:
     def _break(self) -> None:
         """Hold the line low for longer than a byte."""
         rate = self._port.baudrate
-        with contextlib.suppress(ValueError):  # of a port without that rate
+        with contextlib.suppress(ValueError):  # the port does not have that rate
             self._set_port(SLOW)
             self._send(bytes(1))
             until = self.now() + PAUSE
             while self.now() < until:
                 self._read()
         self._set_port(rate)
-        self._send(bytes((link.FLAG,)))  # ends what the core took the zero for
+        self._send(bytes((link.FLAG,)))  # ends the frame that the zero may have begun
 
     def _next(self) -> int:
         self._sequence = (self._sequence + 1) % 256
         return self._sequence
 
     def _exchange(self, requests: Sequence[Request], attempts: int | None = None) -> list[Reply]:
-        """Send requests with adjoining numbers until all are answered; the answers that came.
+        """Send requests with consecutive numbers until all are answered; returns the answers.
 
-        An answer also stands for the requests before it: else the core would not have taken it.
-        So does the answer to a repeated request that the core had executed last; those before it
-        are then refused, which means nothing unless the last one sent is refused too.
+        An answer also confirms all earlier requests, because the core accepts requests only in
+        order. The same holds for the answer to a repeated request that the core executed last. In
+        that case the core refuses the requests repeated before it, which is ignored unless it
+        refuses the last request, too.
         """
         attempts = attempts or self._attempts
         done, sent, failures = 0, 0, 0
@@ -358,19 +360,19 @@ class SerialTransport:
                 raise LinkError("the core has been reset or has another host: start again")
             self.repeats += sent - done
             self._drain()
-            self._send(bytes((link.FLAG,)))  # ends whatever was cut off
+            self._send(bytes((link.FLAG,)))  # ends a frame that was cut off
             sent = done
         return answers
 
     def _receive(self, first: int, count: int, seconds: float) -> Reply | None:
-        """The next reply to one of `count` requests from `first` on; None when none comes."""
+        """The next reply to one of `count` requests from `first` on; None if no reply comes."""
         deadline, babble = self.now() + seconds, 0
         while True:
             while self._pending:
                 reply = self._pending.pop(0)
                 if (reply.sequence - first) % 256 < count:
                     return reply
-            # Ask for the time first: what has come until then is read, however long reading takes.
+            # Ask for the time first: bytes that came before it are read, however long that takes.
             late = self.now() > deadline
             data = self._read()
             self._pending += self._replies.feed(data)
@@ -379,7 +381,7 @@ class SerialTransport:
                 return None
 
     def _drain(self) -> None:
-        """Wait until the line is silent, for answers to what was sent before."""
+        """Read and drop late answers until the line is silent."""
         quiet = self.now() + self._timeout / 4
         deadline = self.now() + 4 * self._timeout
         while (now := self.now()) < deadline:

@@ -1,4 +1,4 @@
-"""The external memory of a core: what lies in it, what is put there, and whether it works."""
+"""The external memory of a core: compares its contents, uploads a tape, and tests it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lbq_hw.isa.regions import MEMORY_SLICES, Region
 PIECE = 16_384
 """Slices that are compared, and written if they differ."""
 CALIBRATION_LOOKS, DIGEST_LOOKS, TEST_LOOKS = 1000, 20_000, 500_000
-"""Looks at the core's state until it is given up. A look takes a tenth of a millisecond on the
-fastest line, so that these are at least ten times what works."""
+"""Number of polls of the core's status before giving up. A poll takes 0.1 ms on the fastest line,
+so this is at least ten times the time that a working memory needs."""
 _CALIBRATED, _DIGESTS, _FAILED, _TESTS = 1, 2, 4, 8
 _NUMBER = {name: register.address for name, register in regions.MEMORY_REGISTERS.items()}
 
 Tick = Callable[[], object]
-"""Called for each piece that is done, or look that is taken."""
+"""Called for each piece that is done, and for each poll."""
 
 
 def nothing() -> None:
-    """A tick that nobody hears."""
+    """A tick that does nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Piece:
 
     @property
     def address(self) -> int:
-        """Of the first slice, at the host port."""
+        """Address of the first slice at the host port."""
         return Region.MEMORY << regions.SHIFT | self.first
 
     def words(self) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ class Piece:
 
 
 def pieces(tape: bytes) -> list[Piece]:
-    """A tape, cut into pieces; its end is filled up to a whole slice."""
+    """Cuts a tape into pieces; the end is padded to a whole slice."""
     whole = tape + bytes(-len(tape) % 4)
     if len(whole) > 4 * MEMORY_SLICES:
         raise ValueError(f"a tape must have at most {4 * MEMORY_SLICES} bytes, not {len(whole)}")
@@ -63,10 +63,10 @@ def pieces(tape: bytes) -> list[Piece]:
 
 @dataclass(frozen=True, kw_only=True)
 class Captures:
-    """Which captures `passed` in the core's calibration, and the one that is `used`.
+    """The captures that `passed` in the core's calibration, and the capture that is `used`.
 
-    A capture is a moment at which words are taken from the pins of the memory: each number is half
-    a cycle of the clock later.
+    A capture is a moment at which words are sampled at the pins of the memory; each number is half
+    a clock cycle later than the previous one.
     """
 
     passed: tuple[int, ...]
@@ -85,9 +85,9 @@ class Captures:
 
 
 class ExternalMemory:
-    """The memory behind a core, which is idle.
+    """The external memory of a core that is idle.
 
-    DeviceError where the memory does not work, or does not keep what is written.
+    DeviceError if the memory does not work, or does not keep written data.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -108,7 +108,7 @@ class ExternalMemory:
         )
 
     def captures(self) -> Captures:
-        """What the last calibration has found."""
+        """The result of the last calibration."""
         return Captures.decode(self._transport.read(_NUMBER["captures"], 1)[0])
 
     def digest(self, first: int, slices: int) -> int:
@@ -138,16 +138,17 @@ class ExternalMemory:
             tick()
 
     def test(self, last: int = MEMORY_SLICES - 1, tick: Tick = nothing) -> int:
-        """Run the core's test of slices 0 to `last`, which overwrites them; words that differed.
+        """Run the core's test of slices 0 to `last`, which overwrites them; returns the number of
+        words that differed.
 
-        A smaller memory is tested whole. Each word is looked at twice, and counts once or twice.
+        A smaller memory is tested completely. Each word is tested twice, and may count twice.
         """
         self._transport.write(_NUMBER["test_last"], [last])
         self._finish(_TESTS, "self-test", TEST_LOOKS, tick)
         return self._transport.read(_NUMBER["test_differing"], 1)[0]
 
     def _put(self, piece: Piece) -> bool:
-        """Write a piece; whether the memory then holds it."""
+        """Write a piece; returns whether the memory then holds it."""
         self._transport.write(piece.address, piece.words())
         return self.digest(piece.first, piece.slices) == piece.crc
 
@@ -166,6 +167,6 @@ class ExternalMemory:
 
 
 def recalibrated(transport: Transport) -> ExternalMemory:
-    """The memory, once its core has calibrated it anew; one that did not work may work then."""
+    """The memory after a new calibration, which may repair a memory that did not work."""
     transport.write(_NUMBER["captures"], [0])
     return ExternalMemory(transport)

@@ -1,4 +1,4 @@
-"""What an image costs on the serial line, without a line."""
+"""Counts the bytes of an image on the serial line, without a line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ENDS = CRC_BYTES + 1  # of a frame, its flag included
 
 
 class Meter:
-    """A transport that counts the bytes which a line carries one after the other, and `turns`.
+    """A transport that counts the bytes on the line, and the `turns`.
 
-    `count` is without escapes; `escapes` are those that the words of writes bring. A write is
-    answered while its next frames are sent, so that only the last answer counts. A turn is an
-    answer for which the host waits. The core is idle, and all that is read of it is 0.
+    `count` excludes escapes; `escapes` counts the escapes in the words of writes. A write is
+    answered while its next frames are sent, so that only its last answer counts. A turn is an
+    answer that the host waits for. The core seems idle, and all reads return 0.
     """
 
     def __init__(self, config: CoreConfig) -> None:
@@ -43,7 +43,7 @@ class Meter:
         return [0] * count
 
     def wait(self, limit: int) -> bool:
-        """One look, as `SerialTransport.wait` takes it."""
+        """One poll, as in `SerialTransport.wait`."""
         del limit
         first, last = (regions.REGISTERS[name].address for name in ("status", "cycles_high"))
         self.read(first, last - first + 1)

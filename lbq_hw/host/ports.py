@@ -1,4 +1,4 @@
-"""Serial ports of this machine: what each is, and which one leads to a core."""
+"""The serial ports of this machine: what each is, and which one leads to a core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serial.tools import list_ports
 from lbq_hw.host.line import LinkError
 
 AUTO = "auto"
-"""In the place of a port's name: find it."""
+"""Stands for a port's name: find the port."""
 CHIPS = {
     (0x0403, 0x6001): "FT232R",
     (0x0403, 0x6010): "FT2232",
@@ -22,7 +22,7 @@ CHIPS = {
     (0x10C4, 0xEA60): "CP2102",
     (0x1A86, 0x7523): "CH340",
 }
-"""USB bridges by vendor and product, for ports that do not tell a name of their own."""
+"""USB bridges by vendor and product, for ports that report no name."""
 _CHANNELS = {(0x0403, 0x6010): "AB", (0x0403, 0x6011): "ABCD"}
 
 
@@ -30,8 +30,8 @@ _CHANNELS = {(0x0403, 0x6010): "AB", (0x0403, 0x6011): "ABCD"}
 class Port:
     """A serial port: the `name` to open it by, `what` it is, and whether it `may` lead to a core.
 
-    Ports that are no USB device may not, nor may the channel of a bridge that programs the board.
-    `usb` is the device's ``vendor:product``; empty where there is none.
+    Ports that are not USB devices cannot lead to a core, and neither can the channel of a bridge
+    that programs the board. `usb` is the device's ``vendor:product``, or empty.
     """
 
     name: str
@@ -46,9 +46,9 @@ def found() -> list[Port]:
 
 
 def choose(ports: Sequence[Port], answers: Callable[[str], bool]) -> str:
-    """The name of the port to use: the only one that may, else the only one that answers.
+    """The name of the port to use: the only possible port, or else the only port that answers.
 
-    LinkError where there is none, or more than one.
+    LinkError if there is no such port, or more than one.
     """
     names = [port.name for port in ports if port.may]
     if len(names) > 1:

@@ -1,4 +1,4 @@
-"""The rate of the line: the highest that the bridge and the core both can do, verified by data."""
+"""Finds the highest rate that both the bridge and the core support, and verifies it with data."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
 
 AUTO = "auto"
-"""In the place of a rate: agree on the highest."""
+"""Stands for a rate: agree on the highest."""
 WORDS = 240
-"""Words that go through the line and back at a rate that is tried: four frames each way."""
+"""Words that are sent and read back to try a rate: four frames each way."""
 
 
 def possible(rates: Sequence[int], *, clock_hz: int, baud: int) -> list[int]:
-    """Of a bridge's rates those above `baud` that a core's clock can be divided to, and `baud`.
+    """The bridge's rates above `baud` to which the core's clock can be divided, and `baud` itself.
 
-    Highest first; `baud` is the core's own after a reset.
+    Highest first; `baud` is the core's rate after a reset.
     """
     found = []
     for rate in rates:
@@ -41,12 +41,12 @@ def opened(
     timeout: float = 1.0,
     memory: Remembered | None = None,
 ) -> Iterator[SerialTransport]:
-    """The line to a package's board, at a rate that was asked for, or at the highest that works.
+    """The line to a package's board, at a requested rate, or at the highest rate that works.
 
-    Without `baud`, the rate that worked last is taken at once. A rate that is new is verified by
-    data, and the next lower one is tried where these do not come back as they were. What worked is
-    remembered for the board and its port; after repeated frames or silence, the next lower rate. At
-    the end the core has the rate of its reset again.
+    Without `baud`, the rate that worked last is used at once. A new rate is verified by sending
+    data and reading them back; if they differ, the next lower rate is tried. The rate that worked
+    is remembered for the board and its port; after repeated frames or silence, the next lower rate
+    is remembered instead. At the end the core is set back to its rate after a reset.
     """
     if baud is not None:
         with SerialTransport.open(port, baud=packed.baud, timeout=timeout) as line:
@@ -85,9 +85,9 @@ def agree(line: SerialTransport, packed: Package, rates: Sequence[int]) -> None:
 
 
 def _works(line: SerialTransport, packed: Package, rate: int) -> bool:
-    """Whether words come through the line and back at a rate, without a repeat.
+    """Whether words can be written and read back at a rate, without a repeat.
 
-    They are written where the input goes, before there is one.
+    They are written to the place of the input, before any input is written.
     """
     source, config = random.Random(rate), packed.config
     base = Region.PLANES << regions.SHIFT
@@ -102,10 +102,10 @@ def _works(line: SerialTransport, packed: Package, rate: int) -> bool:
 
 @contextmanager
 def _returned(line: SerialTransport, packed: Package) -> Iterator[None]:
-    """At the end, whatever happens, the core has the rate of its reset."""
+    """Context that always sets the core back to its rate after a reset."""
     try:
         yield
     finally:
         if line.baud != packed.baud:
-            with suppress(LinkError):  # of a line that is gone; the next host brings the core back
+            with suppress(LinkError):  # the line is gone; the next host brings the core back
                 line.set_rate(packed.baud, clock_hz=packed.clock_hz)

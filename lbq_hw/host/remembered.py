@@ -1,7 +1,7 @@
 """Rates that worked, by board and port: a small file in the user's cache.
 
-Nothing depends on it: a file that is damaged, is not there or cannot be written costs the time to
-agree on a rate again.
+Nothing depends on this file: if it is damaged, missing or cannot be written, the host only needs
+time to agree on a rate again.
 """
 
 from __future__ import annotations

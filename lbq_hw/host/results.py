@@ -1,4 +1,4 @@
-"""What a board did with images, as one JSON-able object and as a table."""
+"""The results of a board's run on images, as one JSON-able object and as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lbq_hw.package import Package
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What was seen of every image, and of the upload."""
+    """Measurements of every image, and of the upload."""
 
     logits: NDArray[np.int64]
     cycles: NDArray[np.int64]
@@ -39,10 +39,10 @@ class Measured:
 def report(
     packed: Package, samples: Samples, measured: Measured, *, wanted: Integers | None
 ) -> dict[str, Any]:
-    """One JSON-able object; `equal` and `differing` are None where no logits are `wanted`.
+    """One JSON-able object; `equal` and `differing` are None if no logits are `wanted`.
 
-    Images without labels have no `accuracy`, but `classes`, what the board takes them for, and
-    `class_names`, what these are called, empty where nobody has named them.
+    Images without labels have no `accuracy`. They have `classes`, the board's answers, and
+    `class_names`, which are empty if the dataset does not name its classes.
     """
     classes = measured.logits.argmax(axis=1)
     differing = None
@@ -110,6 +110,6 @@ def show(facts: dict[str, Any]) -> None:
 
 
 def spoken_captures(facts: dict[str, Any]) -> str:
-    """What calibration has found, for people."""
+    """The result of calibration as text."""
     passed = " and ".join(map(str, facts["passed"]))
     return f"{passed} passed, {facts['used']} in use"

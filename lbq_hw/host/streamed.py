@@ -20,12 +20,12 @@ from lbq_hw.streaming import package, records
 from lbq_hw.streaming.package import StreamPackage
 
 DATA = "data"
-"""In the place of a file: recordings of a dataset."""
+"""Stands for a file: recordings of a dataset."""
 _ASK = 0.1
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the recordings that the arguments name; 1 if `--compare` finds a difference."""
+    """Run the recordings named by the arguments; 1 if `--compare` finds a difference."""
     packed = package.read(args.package)
     recordings, labels = _recordings(args, packed)
     port = args.port
@@ -74,7 +74,7 @@ def _recordings(
 def _run(
     device: StreamDevice, packed: StreamPackage, frames: NDArray[np.uint8], *, compare: bool
 ) -> dict[str, Any]:
-    """One recording from a reset on."""
+    """Run one recording, beginning with a reset."""
     device.reset()
     golden = Stream(packed.network) if compare else None
     cycles, classes, equal = [], [], True

@@ -1,4 +1,4 @@
-"""A streaming core that holds a program: one step at a time, from the events of each."""
+"""A streaming core that holds a program; the host sends the events of one step at a time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lbq_hw.streaming.program import StreamProgram
 from lbq_hw.streaming.records import CLEAR, RESET, STEP, StreamError, StreamRegion
 
 LIMIT = 1 << 24
-"""Cycles that any step takes at most."""
+"""Upper bound on the cycles of a step."""
 
 
 class StreamLostError(DeviceError):
-    """Membranes are not those of the steps that this host has made; `reset` begins anew."""
+    """The core's membranes do not belong to this host's steps; `reset` clears them."""
 
 
 class StreamDevice:
-    """One streaming core and the program in it; its membranes stay from one step to the next."""
+    """One streaming core and the program in it; it keeps its membranes from step to step."""
 
     def __init__(self, transport: Transport, program: StreamProgram) -> None:
         self.transport, self.program = transport, program
@@ -43,18 +43,18 @@ class StreamDevice:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew: membranes, maps and the number of steps become 0."""
+        """Set membranes, maps and the number of steps to 0."""
         self._command(CLEAR)
         self._run(RESET)
         self.steps, self._epoch = self._counts()
 
     def step(self, frame: NDArray[np.uint8]) -> Integers:
-        """Execute one raw frame ``(C, H, W)``; the logits so far."""
+        """Execute one raw frame ``(C, H, W)``; returns the logits so far."""
         self.start(frame)
         return self.logits()
 
     def start(self, frame: NDArray[np.uint8]) -> None:
-        """Execute one raw frame, without reading what comes of it."""
+        """Execute one raw frame without reading its results."""
         self._command(CLEAR)
         address, most = records.address(self.config, StreamRegion.EVENTS, 0), records.EVENT_ENTRIES
         words = self.program.events(frame)
@@ -70,7 +70,7 @@ class StreamDevice:
         return self.program.read_logits(self._entries(StreamRegion.MEMBRANES, first, count))
 
     def levels(self, name: str) -> NDArray[np.uint8]:
-        """What a layer emitted in the last step, ``(C, H, W)``."""
+        """The levels that a layer emitted in the last step, ``(C, H, W)``."""
         tensor = self.program.tensors[name]
         _, height, width = tensor.shape
         count = height * width * tensor.pixel
@@ -100,7 +100,7 @@ class StreamDevice:
 
     def _run(self, bits: int) -> None:
         self._command(bits)
-        # A serial line looks for the cycles where other cores have them, and may give up too soon.
+        # A serial line reads the cycles where other cores have them, and may give up too soon.
         while not self.transport.wait(LIMIT):
             if self.cycles() >= LIMIT:
                 raise DeviceError(f"the core did not finish within {LIMIT} cycles: reset it")

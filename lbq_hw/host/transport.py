@@ -1,4 +1,4 @@
-"""Whatever carries words to a core, and what can go wrong there."""
+"""The interface of a transport, which carries words to a core, and its error."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 
 
 class DeviceError(RuntimeError):
-    """What a core refused or could not do; one sentence."""
+    """A core refused a request or failed; one sentence."""
 
 
 class Transport(Protocol):
-    """Whatever carries 32-bit words to a core's port."""
+    """Carries 32-bit words to a core's port, by any means."""
 
     def write(self, address: int, words: Sequence[int]) -> None:
         """Write consecutive addresses."""
@@ -22,5 +22,5 @@ class Transport(Protocol):
         ...
 
     def wait(self, limit: int) -> bool:
-        """Wait until the core is idle, for `limit` cycles at most; whether it is."""
+        """Wait until the core is idle, for `limit` cycles at most; returns whether it is idle."""
         ...

@@ -1,4 +1,4 @@
-"""A tape on its way into a board's external memory: how much, how long, how far."""
+"""Uploads a tape into a board's external memory, with an estimate and progress."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.link import BYTE_BITS
 
 Progress = Callable[[str, int, int], object]
-"""Is told what is done, how many pieces of it are, and how many there are."""
+"""Progress callback: what is being done, how many pieces are done, and how many there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Upload:
-    """What became of a tape of `pieces`: `written` are those that differed, of so many `bytes`.
+    """The result of an upload: of the tape's `pieces`, `written` differed and had so many `bytes`.
 
-    `estimate` and `seconds` are those of writing them, without the comparison before.
+    `estimate` and `seconds` are for writing these pieces, without the comparison before.
     """
 
     pieces: int
@@ -35,11 +35,11 @@ class Upload:
 
     @property
     def rate(self) -> float | None:
-        """Bytes of the tape per second; None where nothing was written."""
+        """Bytes of the tape per second; None if nothing was written."""
         return self.bytes / self.seconds if self.written and self.seconds > 0 else None
 
     def facts(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """The result as a JSON-able object."""
         return asdict(self) | {"bytes_per_second": self.rate}
 
 
@@ -66,10 +66,11 @@ def upload_tape(
     progress: Progress,
     say: Callable[[str], object],
 ) -> Upload:
-    """Write what the memory lacks of a tape, or `everything`; DeviceError if it is to `refuse`.
+    """Write the missing pieces of a tape, or `everything`. With `refuse`, DeviceError if a piece is
+    missing.
 
-    `now` tells seconds; `say` is given a line before the upload, with its estimate, and one after.
-    What was written stays when the line is lost, and the next upload goes on from there.
+    `now` returns seconds. `say` gets one line before the upload, with the estimate, and one after
+    it. If the line is lost, written pieces stay, and the next upload continues from there.
     """
     tape = pieces(device.program.tape)
     memory = device.memory()
@@ -107,7 +108,7 @@ def upload_tape(
 
 
 class _Counter:
-    """Counts ticks, and tells of each."""
+    """Counts ticks, and reports each."""
 
     def __init__(self, progress: Progress, what: str, total: int) -> None:
         self.count = 0
