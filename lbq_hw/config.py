@@ -1,7 +1,7 @@
-"""What one core is built for: lanes, widths, memory sizes; and what follows from them.
+"""The configuration of a core: lanes, widths, memory sizes, and values derived from them.
 
-A bitstream depends on its `CoreConfig` alone, never on a network. `lbq_hw.compiler` proves that a
-network fits one, and finds the smallest that would do.
+A bitstream depends only on its `CoreConfig`, never on a network. `lbq_hw.compiler` proves that a
+network fits a core, and finds the smallest core for a network.
 """
 
 from __future__ import annotations
@@ -57,17 +57,18 @@ _LATER = ("floors", "narrow")
 _FORMER = {"stacks": 0}
 _POWERS = ("lanes", "word", "summary", "units")
 LEAST_PAIR_LANES = 16
-"""Lanes from which on a core may have pairs: half of a word is then whole bytes."""
+"""Fewest lanes of a core with pairs: half of a word must be whole bytes."""
 MOST_NARROW = 3
-"""Widths, beside its own, that the weight rows of a core's tape may have."""
+"""Largest number of further widths that the weight rows of a core's tape may have."""
 SPREAD_WEIGHT_BITS = 1 << 20
-"""Bits of on-chip weights beyond which a core is spread: an iCE40 UltraPlus has as many."""
+"""A core with more bits of on-chip weights than this is spread: the memory of an iCE40 UltraPlus.
+"""
 
 
 class Profile(enum.StrEnum):
-    """How many registers a core has on its way from block to block.
+    """How deeply a core is pipelined.
 
-    `core.timing` has the latencies of each. All profiles compute the same.
+    `core.timing` has the latencies of each profile. All profiles compute the same results.
     """
 
     COMPACT = "compact"
@@ -75,7 +76,7 @@ class Profile(enum.StrEnum):
     STANDARD = "standard"
     """A register in front of each addition."""
     SPREAD = "spread"
-    """Registers on the way to memories that fill a good part of the chip, too."""
+    """Also registers on the paths to memories that fill a good part of the chip."""
 
 
 def address_bits(size: int) -> int:
@@ -94,7 +95,7 @@ def narrow_mask(widths: Iterable[int]) -> int:
 
 
 def largest(field: str) -> int:
-    """The most that any core has of a field."""
+    """The largest value of a field in any core."""
     return _RANGES[field][1]
 
 
@@ -102,34 +103,35 @@ def largest(field: str) -> int:
 class CoreConfig:
     """The parameters of a core.
 
-    Shape: `lanes` P, accumulators that work at once; `word` W, bits of a plane word; `summary` S,
-    non-zero flags in a summary word; `units` L, neuron units; `fifo_depth`, events between scanner
-    and lanes; `profile`, see `Profile`. The first four are powers of two; P <= W, S <= W, L <= P.
+    Shape: `lanes` P, the number of parallel accumulators; `word` W, bits of a plane word; `summary`
+    S, non-zero flags in a summary word; `units` L, neuron units; `fifo_depth`, events between
+    scanner and lanes; `profile`, see `Profile`. The first four are powers of two; P <= W, S <= W,
+    L <= P.
 
     Numbers: `weight_bits`, `acc_bits`, `membrane_bits`, all signed; `planes`, bit planes of the
     largest level; `decay_bits` B, since every decay is m / 2**B; `fraction_bits`, the largest F;
-    `timesteps`, the largest T; `side`, the most rows or columns of a layer before or after its
-    max-pool, or of a kernel; `window`, those of a max-pool (1: the core has none); `row_words`, the
-    longest row of a tensor.
+    `timesteps`, the largest T; `side`, the largest number of rows or columns of a layer before or
+    after its max-pool, or of a kernel; `window`, the same for a max-pool (1: the core has no
+    max-pools); `row_words`, the longest row of a tensor.
 
     Memories: `plane_words` of activations (a multiple of S); `weight_rows` of P weights;
-    `channels` with a bias, threshold and reset, and `logits` (both multiples of P, since every
+    `channels` with a bias, threshold and reset, and `logits` (both multiples of P, because every
     tile is padded to P channels); table entries for `layers`, `paths`, `segments`, `runs`;
-    `layer_paths`, the most paths of one layer.
+    `layer_paths`, the largest number of paths of one layer.
 
-    Abilities, left out where no network needs them: `exponents`, the largest exponent of a
-    segment; `identities`, 1 if paths may be identities; `resets`, 1 if channels have a reset of
-    their own, else it is their threshold; `zero_resets`, 1 if the neurons of a layer may reset to
-    zero; `floors`, 1 if membranes may have a least value.
+    Abilities, left out if no network needs them: `exponents`, the largest exponent of a segment;
+    `identities`, 1 if paths may be identities; `resets`, 1 if each channel has a reset value,
+    otherwise its threshold is the reset; `zero_resets`, 1 if the neurons of a layer may reset to
+    zero; `floors`, 1 if membranes may have a floor.
 
-    External memory: `external`, bits of its words, 16 or 32 (0: the core has none). A core with
-    external memory is spread, with W = P and `partial_words` of L partial sums of `partial_bits` (a
-    multiple of P / L); other cores have no partial sums. `pairs`, 1 if lanes add two weight rows in
-    a cycle, one of an even and one of an odd channel. `narrow`: bit b is 1 if the tape may have
-    weight rows of b bits, fewer than `weight_bits`; of at most three widths.
+    External memory: `external`, bits of its words, 16 or 32 (0: none). A core with external memory
+    is spread, with W = P and `partial_words` (a multiple of P / L) of L partial sums of
+    `partial_bits`; other cores have no partial sums. `pairs`, 1 if lanes add two weight rows per
+    cycle, of an even and of an odd channel. `narrow`: bit b is 1 if the tape may have weight rows
+    of b bits, fewer than `weight_bits`; at most three widths.
 
-    Counters: `counters`, how many of `Registers` the core has, in their order: 1 counts cycles
-    alone; `counter_bits`, the width of each, at which it wraps around.
+    Counters: `counters`, the number of counters that the core has, in the order of their registers
+    (1: only cycles); `counter_bits`, the width at which each wraps around.
     """
 
     lanes: int = 16
@@ -255,11 +257,11 @@ class CoreConfig:
 
     @property
     def narrow_bits(self) -> tuple[int, ...]:
-        """Weight bits, fewer than `weight_bits`, that rows of the tape may have, the most first."""
+        """The narrow widths of weight rows on the tape, the widest first."""
         return tuple(bits for bits in range(self.weight_bits - 1, 1, -1) if self.narrow >> bits & 1)
 
     def row_bits(self, bits: int) -> int:
-        """Weight bits of the rows that have weights of `bits` on the tape: the fewest that do."""
+        """Weight bits of a row on the tape for weights of `bits`: the narrowest that suffices."""
         return min((have for have in self.narrow_bits if have >= bits), default=self.weight_bits)
 
     @property
@@ -298,7 +300,9 @@ class CoreConfig:
 
     @property
     def spread(self) -> bool:
-        """Whether memories fill a good part of the chip, so that the way to them takes cycles."""
+        """Whether memories fill a good part of the chip, so that there are registers on the paths
+        to them.
+        """
         return self.profile is Profile.SPREAD
 
     @property
@@ -344,8 +348,8 @@ class CoreConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> CoreConfig:
-        """Fields that are left out keep their defaults; unknown ones are refused, and so is a core
-        with an ability that cores no longer have.
+        """Missing fields have their defaults. Unknown fields are refused, and so is a core with an
+        ability that no longer exists.
         """
         known = [field.name for field in fields(cls)]
         decode.check_keys(values, "a core config", [*known, *_FORMER], optional=[*known, *_FORMER])
@@ -363,7 +367,7 @@ class CoreConfig:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def with_(self, **changes: Any) -> CoreConfig:
-        """The same config but for `changes`, checked again."""
+        """The same config with `changes`, checked again."""
         return replace(self, **changes)
 
     def with_external(self, bits: int = 16, **changes: Any) -> CoreConfig:

@@ -1,8 +1,7 @@
-"""SDRAM chips of boards: geometry, timings, and what these are in cycles of a clock.
+"""SDRAM chips of boards: geometry, timings, and the timings in cycles of a clock.
 
-Timings are in picoseconds, so that cycles of a clock follow without rounding errors. Where a board
-is sold with one of several chips, its entry has the slowest timing and the smallest geometry of all
-of them.
+Timings are in picoseconds, so that their conversion to cycles has no rounding errors. If a board is
+sold with one of several chips, its entry has the slowest timing and the smallest geometry of all.
 """
 
 from dataclasses import dataclass, fields
@@ -13,14 +12,14 @@ __all__ = [
 ]  # fmt: skip
 
 CAS_LATENCY = 3
-"""Cycles from a read to its first word. Every chip allows 3 at every clock. With 2 some of them
-bring their words 2 ns later after the edge (MT48LC16M16A2-6A: tAC of 7.5 instead of 5.4 ns), and no
-run would be shorter: words are shown as late as the last capture would bring them."""
+"""Cycles from a read to its first word. Every chip allows 3 at every clock. With 2, the words of
+some chips come 2 ns later after the edge (MT48LC16M16A2-6A: tAC of 7.5 instead of 5.4 ns), and no
+run would be shorter, because words are always delayed as if the last capture were in use."""
 CALIBRATION_WORDS = 16
 """The last words of a memory, which calibration overwrites."""
 _SECOND = 10**12
-_LEAST_CYCLES = 2  # of write recovery and after the mode register, whatever the clock
-_CONTROL = 32  # cycles of a write, or that it waits for words on their way, at most
+_LEAST_CYCLES = 2  # of write recovery and after the mode register, at any clock
+_CONTROL = 32  # bound on the cycles of a write, or of its wait for words in flight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +33,8 @@ class Cycles:
     ras : int
         From activating a row to closing it, so that tRC holds too.
     refresh : int
-        From one refresh falling due to the next. A refresh waits for the page that is read, so it
-        is late by less than what all rows together leave of the time in which the chip wants each
-        of them refreshed.
+        From one due refresh to the next. A refresh may wait for the end of a page, so the interval
+        leaves room for this delay within the chip's refresh period.
     power_up : int
         Before the first command.
     """
@@ -72,13 +70,14 @@ class Chip:
     period : int
         Shortest clock period in ps with a CAS latency of 3.
     access, hold, release : int
-        Times in ps after a clock edge at which the data that it launches are valid at the latest
-        (tAC), those of the edge before are valid at least (tOH), and the chip has ceased to drive
-        at the latest (tHZ).
+        Times in ps after a clock edge: until the data launched by this edge are valid (tAC,
+        maximum), until the data of the previous edge become invalid (tOH, minimum), and until the
+        chip stops driving (tHZ, maximum).
     delay_least, delay_most : int
-        Least and most time in ps that the pads and wires of the board add to both: from an edge of
-        the core's clock to the same edge at the chip, and from the chip's data pins to the register
-        that takes them, its set-up time included and its hold time deducted.
+        Minimum and maximum delay in ps of the board's pads and wires: from an edge of the core's
+        clock to the same edge at the chip, and back from the chip's data pins to the sampling
+        register. The maximum includes the register's set-up time; the minimum deducts its hold
+        time.
     """
 
     name: str
@@ -138,12 +137,12 @@ class Chip:
 
     @property
     def tape_bytes(self) -> int:
-        """The longest tape, which ends before what calibration overwrites."""
+        """Size of the longest tape, which ends before the words that calibration overwrites."""
         return (self.words - CALIBRATION_WORDS) * self.data_bits // 8
 
     @property
     def page_words(self) -> int:
-        """Words of a row in one bank: what is read at once."""
+        """Words of a row in one bank: the length of a page read."""
         return 1 << self.column_bits
 
     @property
@@ -247,7 +246,7 @@ PARTS = {
 
 
 def usual(word_bits: int) -> tuple[Chip, int]:
-    """The chip that is assumed for a memory of this width, and its clock, where no board tells."""
+    """The chip and the clock that are assumed for a memory of this width without a board."""
     if word_bits == TANG_NANO_20K.data_bits:
         return TANG_NANO_20K, 60_000_000
     return ULX3S, 80_000_000

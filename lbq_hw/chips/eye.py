@@ -1,11 +1,12 @@
-"""When the words of an SDRAM can be taken from its pins, and which edge of the clock takes them.
+"""The time in which the words of an SDRAM are valid at the pins, and the clock edge that samples
+them.
 
-Times are in ps after the edge of the core's clock that makes the chip launch a word. Between pads
-and wires of the slowest and of the fastest board a word is there from ``access + delay`` to
-``period + hold + delay``: its *eye*. The core takes words at both edges of its clock, so at whole
-numbers of half periods. Calibration finds out which of them lie in the eye: one, or two side by
-side. Where there are two it cannot see which of them has the larger margin, but the times of chip
-and board tell: the one nearest to the middle of the eye that is expected, the *nominal* point.
+Times are in ps after the edge of the core's clock that makes the chip launch a word. A word is
+valid at the pins from ``access + delay`` to ``period + hold + delay``: its *eye*. `delay` differs
+between boards. The core can sample at both edges of its clock, so at multiples of half a period.
+Calibration finds the edges inside the eye: one, or two neighbouring ones. It cannot measure which
+of two has the larger margin. But chip and board tell which is nearer to the middle of the expected
+eye, the *nominal* point.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from dataclasses import dataclass
 from lbq_hw.chips import Chip
 
 DRIFT = 1_500
-"""What the eye may move after calibration, in ps, earlier or later, at a board's usual clock."""
+"""Drift of the eye after calibration, in ps, earlier or later, that a board must tolerate at its
+usual clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Eye:
-    """A word is right from `begin` to `end`."""
+    """A word is valid from `begin` to `end`."""
 
     begin: int
     end: int
@@ -32,7 +34,7 @@ class Eye:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Where a chip's words are taken at a clock.
+    """The sampling of a chip's words at a clock.
 
     Of `count` half periods after the launch, `nominal_count` is nearest to the nominal point.
     """
@@ -45,12 +47,12 @@ class Sampling:
         return 10**12 // self.clock_hz
 
     def eye(self, delay: int) -> Eye:
-        """With pads and wires of this delay."""
+        """The eye, if pads and wires have this delay."""
         chip = self.chip
         return Eye(begin=chip.access, end=self.period + chip.hold).moved(delay)
 
     def time(self, count: int) -> float:
-        """Of the edge that is `count` half periods after the launch."""
+        """Time of the clock edge `count` half periods after the launch."""
         return count * self.period / 2
 
     @property
@@ -65,10 +67,11 @@ class Sampling:
 
     @property
     def falling(self) -> bool:
-        """Whether it is a falling edge of the core's clock: that is where the chip's clock rises.
+        """Whether the nominal edge is a falling edge of the core's clock, where the chip's clock
+        rises.
 
-        This is all that calibration need know. Captures at the same edge are a period apart, and so
-        never two of them are in the eye; how many periods pads and pins add need not be known.
+        Calibration needs only this bit. Captures at the same edge are a whole period apart, so no
+        two of them can be in the eye, and the number of periods in pads and pins does not matter.
         """
         return self.nominal_count % 2 == 0
 
@@ -78,7 +81,7 @@ class Sampling:
         return [n for n in range(1, most + 1) if eye.begin <= self.time(n) <= eye.end]
 
     def chosen(self, eye: Eye) -> int | None:
-        """What calibration takes of those: the nominal edge, or else the first."""
+        """The edge that calibration chooses: the nominal edge if it passes, otherwise the first."""
         found = self.passing(eye)
         nominal = [count for count in found if (count % 2 == 0) == self.falling]
         return next(iter(nominal or found), None)

@@ -1,4 +1,4 @@
-"""What a memory reader needs of a chip at a clock: its numbers in cycles.
+"""The timing of the memory reader for a chip at a clock, in cycles.
 
 The memory is read by the page. A page read is never paused: it begins only when the FIFO has room
 for the whole page, and then brings one word per cycle. Between two pages the controller may
@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from lbq_hw.chips import CAS_LATENCY, Chip, usual
 
 DELAYS = 7
-"""Delays, in cycles, with which words can be taken from the pins of a chip: calibration chooses."""
+"""Delays, in cycles, with which words can be sampled at the pins; calibration chooses one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReaderTiming:
     """Numbers of one controller and clock, all in cycles unless said otherwise.
 
-    `word_bits`: 16 or 32. `page_words`: words that one page read brings. `fifo_pages`: pages that
-    the FIFO holds. `first`: from the decision to the cycle in which the first word of the page can
-    be taken. `rest`: from the last word to the next decision; less than 0 where words are still on
-    their way when the memory is free again. `refresh`: from a decision for a refresh to the next
-    decision. `interval`: from one refresh that is due to the next. `elapsed`: from the refresh that
-    was due before the start to the start, so the first one of an inference is due so much earlier.
+    `word_bits`: 16 or 32. `page_words`: words of a page read. `fifo_pages`: pages that the FIFO
+    holds. `first`: from a decision to the cycle in which the page's first word can be taken.
+    `rest`: from the last word to the next decision; negative if the memory is free again while
+    words are still in flight. `refresh`: from a decision for a refresh to the next decision.
+    `interval`: from one due refresh to the next. `elapsed`: from the last due refresh before the
+    start to the start; the first refresh of an inference is due that much earlier.
     """
 
     word_bits: int = 16
@@ -65,8 +65,8 @@ class ReaderTiming:
 def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
     """The timing of `lbq_hw.core.external.sdram.Sdram`, which is built from these numbers.
 
-    A decision takes effect in the cycle after it. Then a row is activated, read, and closed again,
-    and words are shown as late as the last of the `DELAYS` would bring them.
+    A decision takes effect in the next cycle. Then a row is activated, read, and closed again.
+    Words are always delayed as if the largest of the `DELAYS` were in use.
     """
     cycles = chip.cycles(clock_hz)
     first = cycles.rcd + CAS_LATENCY + DELAYS + 7
@@ -82,5 +82,5 @@ def reader_timing(chip: Chip, clock_hz: int) -> ReaderTiming:
 
 
 def default_timing(word_bits: int) -> ReaderTiming:
-    """The timing that is assumed for a memory of this width, where no board tells."""
+    """The timing that is assumed for a memory of this width without a board."""
     return reader_timing(*usual(word_bits))

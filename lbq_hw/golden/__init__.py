@@ -63,8 +63,8 @@ class Result:
         return self.logits.argmax(axis=1)
 
     def emitted(self, image: int) -> dict[str, NDArray[np.uint8]]:
-        """What every layer of neurons emits for one image, behind its max-pool: levels
-        ``(T, C, H, W)`` by its name. Traces must have been kept.
+        """The levels ``(T, C, H, W)`` of every layer of neurons for one image, after its max-pool,
+        by the layer's name. Traces must have been kept.
         """
         return {
             name: np.asarray(trace.output[:, image], np.uint8)
@@ -83,11 +83,11 @@ def run(
 ) -> Result:
     """Execute the network on raw uint8 images, as `Input.quantize` takes them.
 
-    `keep` says what traces the result holds: none, those with ``levels`` and ``output``, or
-    ``all`` with every intermediate. `observe` is called with each trace of each batch in execution
-    order, the input's first and the readout's last, so that statistics over a dataset need not
-    hold it; tensors that nobody needs any more are dropped. OverflowError where a network's sums
-    cannot be proven exact.
+    `keep` selects the traces in the result: none, traces with ``levels`` and ``output``, or ``all``
+    with every intermediate value. `observe` is called with each trace of each batch in execution
+    order, from the input to the readout, so that statistics over a dataset need not keep all
+    traces; tensors without further readers are dropped. OverflowError if a network's sums cannot be
+    proven exact.
     """
     if keep not in ("logits", "levels", "all"):
         raise ValueError(f"keep must be 'logits', 'levels' or 'all', not {keep!r}")
@@ -116,10 +116,10 @@ def run(
 
 
 def run_layer(network: Network, layer: Layer, traces: Mapping[str, Trace]) -> Trace:
-    """Execute one layer on the output of its sources, as their `traces` have it.
+    """Execute one layer on the output of its sources, given by their `traces`.
 
-    The layer stands in the place of the network's own of that name, from which its numbers may
-    differ. Its trace is as with ``keep="levels"``.
+    The layer replaces the network's layer of the same name, and its numbers may differ. Its trace
+    is as with ``keep="levels"``.
     """
     tensors: dict[str, Levels] = {}
     for path in layer.paths:
@@ -160,7 +160,7 @@ def _input_levels(network: Network, raw: NDArray[np.uint8]) -> Levels:
 
 
 class _Batch:
-    """One batch on its way: the tensors that layers still have to read."""
+    """The state of one batch: the tensors that later layers still read."""
 
     def __init__(
         self, network: Network, tensors: dict[str, Levels], team: Workers, full: bool
@@ -242,7 +242,7 @@ def _channels_first(x: Array) -> Array:
 
 
 def _join(parts: list[Trace]) -> Trace:
-    """One trace from those of consecutive batches."""
+    """One trace, joined from the traces of consecutive batches."""
 
     def join(name: str) -> Any:
         arrays = [getattr(part, name) for part in parts]

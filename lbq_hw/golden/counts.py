@@ -1,4 +1,4 @@
-"""What an execution costs, counted from golden's levels: accumulations, formation ops, shifts.
+"""The cost of an execution, counted from golden's levels: accumulations, formation ops, shifts.
 
 A level S_j that F_j synapses read costs, per read timestep::
 
@@ -271,7 +271,7 @@ def _by_position(marks: NDArray[Any]) -> Integers:
 class Counter:
     """Counts while golden runs: ``golden.run(network, raw, observe=counter)``.
 
-    Whoever runs the network otherwise gives the activity of its tensors to :meth:`add`.
+    If the network runs elsewhere, pass the activity of its tensors to :meth:`add`.
     """
 
     def __init__(self, network: Network) -> None:
@@ -289,14 +289,14 @@ class Counter:
         self.add(trace.name, Activity.of(trace, planes), images=trace.output.shape[1])
 
     def add(self, name: str, activity: Activity, *, images: int) -> None:
-        """Count what `images` images did to a tensor; every tensor must see the same images."""
+        """Add the activity of a tensor over `images` images, the same for every tensor."""
         if name == INPUT:
             self._images += images
         before = self._tensors.get(name)
         self._tensors[name] = before + activity if before else activity
 
     def counts(self) -> Counts:
-        """Mean counts per image of all that was seen."""
+        """Mean counts per image, over all images so far."""
         if not self._images:
             raise ValueError("counts need at least one image")
         return Counts(

@@ -1,7 +1,7 @@
 """Answers before the end of an input: the logits after each timestep, and when they suffice.
 
-A run may stop at the first timestep at which the leading class is ahead of the next by a margin.
-The margin is chosen on training inputs, so that test inputs say what it is worth.
+A run may stop at the first timestep at which the leading class is ahead of the second by a margin.
+The margin is chosen on training inputs, so that test inputs show its true accuracy.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from lbq_hw.network import Network
 from lbq_hw.numeric import Integers
 
 CANDIDATES = 200
-"""Margins that are tried: quantiles of the leads that occur."""
+"""Candidates for the margin: quantiles of the observed leads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stopped:
-    """Inputs that were stopped at a margin: the percent that is right, and timesteps per input."""
+    """The result of stopping at a margin: percent of right answers, and timesteps per input."""
 
     margin: int
     images: int
@@ -34,7 +34,7 @@ class Stopped:
 def logits_by_step(
     network: Network, raw: NDArray[np.uint8], *, batch: int | None = None
 ) -> Integers:
-    """Logits so far after every timestep: ``(T, n, classes)``; the last are those of a run."""
+    """Logits so far after every timestep: ``(T, n, classes)``; the last are the final logits."""
     parts: list[Integers] = []
 
     def observe(trace: Trace) -> None:
@@ -47,7 +47,7 @@ def logits_by_step(
 
 
 def accuracy_by_step(logits: Integers, labels: NDArray[np.int64]) -> list[float]:
-    """Percent that is right if every input is stopped after the same number of timesteps."""
+    """Percent of right answers if every input is stopped after the same number of timesteps."""
     return (100 * (logits.argmax(axis=-1) == labels).mean(axis=1)).tolist()
 
 
@@ -75,8 +75,8 @@ def stop(logits: Integers, labels: NDArray[np.int64], margin: int) -> Stopped:
 
 
 def choose(logits: Integers, labels: NDArray[np.int64]) -> Stopped:
-    """The least margin that loses no answer: neither it nor a larger one is less accurate than the
-    whole inputs are.
+    """The smallest margin without loss: with it, or any larger margin, accuracy is at least the
+    accuracy on whole inputs.
     """
     tried = np.unique(np.quantile(leads(logits), np.linspace(0, 1, CANDIDATES), method="higher"))
     whole = accuracy_by_step(logits[-1:], labels)[0]

@@ -34,7 +34,8 @@ def report(counts: Counts) -> dict[str, Any]:
 
     ``paper``: `ann` is the same network as a float ANN, every MAC once; `lbq` has float MACs on
     the pixels, bit-sparse accumulations elsewhere (identity shortcuts not counted) and formation
-    operations, its fan-out exact or with padding taps; `ann_ratio` is how much less it takes.
+    operations, its fan-out exact or with padding taps; `ann_ratio` is the energy of `ann` divided
+    by this.
 
     ``integer``: `lbq` is all that the core executes, pixels and identity shortcuts too, one
     addition each, and formation. `ann_int8` and `quantized_ann` (the same N + 1 levels, one

@@ -1,8 +1,8 @@
 """Exact integer layers through BLAS: the number types of each layer, chosen and proven.
 
-Matrix products run in floating point and are exact all the same: `plan` proves for each path that
-no partial sum, in whatever order, leaves the integers that float32 (below 2**24) or float64 (below
-2**53) holds exactly, and refuses the network otherwise. Membranes are int32 where the weights
+Matrix products run in floating point and are still exact: `plan` proves for each path that no
+partial sum, in any order of summation, exceeds the integers that float32 (below 2**24) or float64
+(below 2**53) holds exactly, and refuses the network otherwise. Membranes are int32 if the weights
 prove that they fit, else int64.
 
 Tensors are ``(T', n, H, W, C)`` here, with T' = 1 where nothing changes over time: channels last
@@ -34,9 +34,9 @@ MOST_BYTES = 1 << 27  # of that operand: an image of many timesteps or pixels is
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PathPlan:
-    """How one path is summed, and why that is exact.
+    """How one path is summed, with the bound that makes it exact.
 
-    Members: `bound`, which no partial sum exceeds in magnitude, the path's exponent not applied;
+    Members: `bound`, the largest magnitude of any partial sum, without the path's exponent;
     `matrix`, the weights times ``2**exponent``: ``(kh * kw * in, out)`` in the narrowest float
     type that holds every sum exactly, or ``(C,)`` integers of an identity; `image_rows`, the rows
     that one image adds to the product.
@@ -79,7 +79,7 @@ class PathPlan:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LayerPlan:
-    """One layer made ready: `dtype` of its integers, its vectors repeated over a row of pixels.
+    """One layer, prepared: `dtype` of its integers, its vectors repeated over a row of pixels.
 
     `values` are the vectors of its neurons, by name. `steps` is how many timesteps of acc differ: 1
     if the current is static, else T. `last_reads` names the tensors that no later layer reads.
@@ -94,7 +94,7 @@ class LayerPlan:
     last_reads: tuple[str, ...]
 
     def blocks(self, images: int, workers: int = 1) -> list[slice]:
-        """Slices of a batch: how much of it to work on at once, and some for every worker."""
+        """Slices of a batch, small enough for a cache, and at least one for every worker."""
         size = min(*(path.block_images for path in self.paths), max(1, -(-images // workers)))
         return [slice(start, start + size) for start in range(0, max(images, 1), size)]
 
@@ -129,7 +129,7 @@ class LayerPlan:
 
 
 def plan(network: Network) -> tuple[LayerPlan, ...]:
-    """Choose number types and prove them sufficient; OverflowError where none is."""
+    """Choose number types and prove that they suffice; OverflowError if none does."""
     last_reader: dict[str, str] = {}
     for layer in network.layers:
         last_reader |= {path.source: layer.name for path in layer.paths}
@@ -144,13 +144,13 @@ def plan(network: Network) -> tuple[LayerPlan, ...]:
 
 
 def plan_layer(network: Network, layer: Layer, last_reads: tuple[str, ...] = ()) -> LayerPlan:
-    """The plan of a layer that reads what the network's layers emit, and may be none of them."""
+    """The plan of a layer that reads outputs of the network, but need not be part of it."""
     bounds = [network.path_bound(path) for path in layer.paths]
     dtype = _membrane_dtype(network, layer, bounds)
     vectors = layer.neuron.vectors if layer.neuron else {}
 
     def row(vector: Array) -> Array:
-        """Repeated over the pixels; what lies beyond the type is beyond every membrane."""
+        """Repeat a vector over the pixels; a clipped value is still beyond every membrane."""
         limits = np.iinfo(dtype)
         return np.tile(vector.clip(limits.min, limits.max).astype(dtype), layer.shape[2])
 
@@ -187,7 +187,7 @@ def _plan_path(
 
 
 def _membrane_dtype(network: Network, layer: Layer, path_bounds: list[int]) -> np.dtype[Any]:
-    """int32 if every integer of the layer, intermediate ones too, provably fits, else int64."""
+    """int32 if every integer of the layer provably fits, intermediate values too, else int64."""
     pairs = zip(layer.paths, path_bounds, strict=True)
     acc = sum(bound << path.exponent for path, bound in pairs)
     current = (acc << layer.fraction_bits) + int(np.abs(layer.bias).max())

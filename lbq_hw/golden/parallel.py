@@ -1,8 +1,8 @@
 """Threads over blocks of work, as many as BLAS would use for itself.
 
-Matrix products are the larger half of the work and BLAS can spread them, but nothing else; so each
-thread takes whole blocks, products and all, and BLAS is held to one thread meanwhile. A user's
-limit (``OPENBLAS_NUM_THREADS``, threadpoolctl) is a limit on these threads.
+BLAS can parallelise only matrix products, which are about half of the work. So each thread executes
+all the work of its blocks, and BLAS is limited to one thread meanwhile. A user's limit for BLAS
+(``OPENBLAS_NUM_THREADS``, threadpoolctl) also limits these threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Golden, one timestep at a time: the state stays, and there is no last timestep.
+"""The golden model, one timestep at a time: it keeps its state, and there is no last timestep.
 
-After as many steps as a network has timesteps, levels and logits are those of `golden.run` on the
-same frames.
+After as many steps as the network has timesteps, levels and logits equal `golden.run` on the same
+frames.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lbq_hw.numeric import Integers
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """What one timestep gave: the output ``(C, H, W)`` of every layer of neurons, behind its
+    """The result of one timestep: the output ``(C, H, W)`` of every layer of neurons, after its
     max-pool, and the logits so far.
     """
 
@@ -30,7 +30,7 @@ class Step:
 
 
 class Stream:
-    """A network whose membranes stay from one step to the next."""
+    """A network that keeps its membranes from one step to the next."""
 
     def __init__(self, network: Network) -> None:
         if network.input.static:
@@ -42,7 +42,7 @@ class Stream:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Clear all membranes and logits."""
         self.steps = 0
         self._v: dict[str, Array] = {}
 
@@ -85,7 +85,7 @@ class Stream:
 
 
 def _endless(plan: LayerPlan) -> LayerPlan:
-    """A plan for any number of timesteps: 64 bits, whatever suffices for the network's own."""
+    """A plan for any number of timesteps: 64 bits, even if fewer suffice for the network's own."""
     wide = np.dtype(np.int64)
     paths = tuple(
         replace(path, matrix=path.matrix.astype(wide)) if path.path.is_identity else path

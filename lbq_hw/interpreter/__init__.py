@@ -1,13 +1,13 @@
 """Executes a compiled program in numpy as the core does, event by event: tests the compiler.
 
-Works from the bytes of the program's tape and from plane words alone. Lanes accumulate in the order
-of the events and must never leave their width, nor may partial sums, else `OverflowError`;
-membranes wrap at theirs, as in the core. All memories start full of noise: what a program has not
-written, it must not need. Segments whose exponents rise within a layer are refused, as in the core:
+It uses only the bytes of the program's tape and the plane words. Lanes accumulate in the order of
+the events. If a lane or a partial sum overflows its width, `OverflowError` is raised; membranes
+wrap at their width, as in the core. All memories start with noise, so a program must not read
+anything that it has not written. Segments with rising exponents are refused, as in the core:
 `ValueError`; so is a wrong tape: `TapeError`.
 
-An item of a tape is written as early as the tape allows: if it did not wait for a pass that still
-reads what it overwrites, the pass goes wrong.
+An item of a tape is written as early as the tape allows. So if it overwrites data that an earlier
+pass still reads and does not wait for that pass, the pass computes wrong results.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def run(program: Program, raw: NDArray[np.uint8], *, seed: int = 0) -> Execution
 def _passes(
     program: Program, machine: Machine, random: np.random.Generator
 ) -> Iterator[tuple[int, Work]]:
-    """Execute the passes of a tape; the number of the layer of each, and what it did."""
+    """Execute the passes of a tape; returns the layer and the work of each."""
     contents = Contents(program.config, random)
     count = 0
     for count, records in enumerate(replay(program.tape, contents), 1):

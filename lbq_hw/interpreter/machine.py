@@ -17,7 +17,7 @@ from lbq_hw.numeric import Integers
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What one layer did: `steps`; `events` that add a weight row; `nulls` that add nothing."""
+    """The work of one layer: `steps`; `events` that add a weight row; `nulls` that add nothing."""
 
     name: str
     steps: int
@@ -39,7 +39,7 @@ class Work:
 
 
 class Machine:
-    """The memories that a program writes itself; all but the logits start full of noise."""
+    """The memories that a running program writes; all except the logits start with noise."""
 
     def __init__(self, config: CoreConfig, random: np.random.Generator) -> None:
         self.config = config
@@ -50,7 +50,7 @@ class Machine:
         self.logit = 0
 
     def layer(self, name: str, records: LayerRecords, weights: Integers, params: Params) -> Work:
-        """Execute one layer or pass with what the weight and parameter memories hold."""
+        """Execute one layer or pass with the contents of the weight and parameter memories."""
         layer, segments, self.weights = records.layer, records.segments, weights
         states = [PathState(*pair) for pair in zip(records.paths, records.runs, strict=True)]
         _check_exponents(segments, layer["segment_first"])
@@ -78,7 +78,7 @@ class Machine:
         return Work(name=name, steps=steps, events=lanes.events, nulls=lanes.nulls)
 
     def _partial(self, layer: Values, acc: Integers, step: int) -> Integers:
-        """Add the sums that the pass before has left, and leave them for the next."""
+        """Add the partial sums of the previous pass, and store the result for the next."""
         config = self.config
         if not (layer["partial_in"] or layer["partial_out"]):
             return acc
@@ -138,8 +138,9 @@ class Machine:
     def _scan(
         self, segment: Values, state: PathState, tile: int, lanes: Lanes
     ) -> NDArray[np.bool_]:
-        """The events of a segment at every timestep; where the end of the step could go with the
-        last of them: in the last span of the last run, the last word with a flag has one.
+        """The events of a segment at every timestep, and whether the end of the step can go with
+        the last of them: whether in the last span of the last run the last word with a flag has an
+        event.
         """
         path, exponent = state.path, segment["exponent"]
         base = segment["base"] + np.arange(lanes.steps) * path["frame_words"]
@@ -212,7 +213,7 @@ class Machine:
 
 
 def _check_exponents(segments: Sequence[Values], first: int) -> None:
-    """Refuse what the core refuses: sums are doubled on the way down and cannot be halved."""
+    """Refuse rising exponents, as the core does: sums can be doubled, but not halved."""
     for number, (before, segment) in enumerate(pairwise(segments), first + 1):
         if segment["exponent"] > before["exponent"]:
             raise ValueError(

@@ -16,7 +16,9 @@ Values = dict[str, int]
 
 
 class PathState:
-    """Registers of one path but `frame`, see `lbq_hw.isa`: all timesteps are scanned at once."""
+    """Registers of one path, see `lbq_hw.isa`; without `frame`, since all timesteps are scanned
+    at once.
+    """
 
     def __init__(self, path: Values, runs: Sequence[Values]) -> None:
         self.path, self.runs = path, runs
@@ -43,8 +45,8 @@ class PathState:
 
 
 class Lanes:
-    """P accumulators at each of some `steps`, which don't depend on each other, and the exponent
-    that they have reached; counts what they are given.
+    """P accumulators for each of some independent `steps`, with their current exponent; counts
+    events.
     """
 
     def __init__(self, width: int, lanes: int, steps: int) -> None:
@@ -56,8 +58,8 @@ class Lanes:
         self._exponents = np.full(self.steps, -1)  # -1: no event so far
 
     def add(self, exponent: int, steps: Integers, rows: Integers) -> None:
-        """Events of one exponent, in the order of their `steps`, each with the weights that it adds
-        to each lane.
+        """Add events of one exponent, in the order of their `steps`, each with its weights for all
+        lanes.
         """
         if not len(rows):
             return
@@ -65,7 +67,7 @@ class Lanes:
         down = np.maximum(self._exponents[here] - exponent, 0)
         self.nulls += int(np.maximum(down - 1, 0).sum())
         self._exponents[here] = exponent
-        # Sums over all events, of which those of the steps before are taken away again.
+        # Running sums over all events; the sums of the earlier steps are subtracted again.
         sums = np.cumsum(rows, axis=0)
         before = (self._acc[here] << down[:, None]) - sums[starts] + rows[starts]
         sums += np.repeat(before, counts, axis=0)
@@ -85,7 +87,7 @@ class Lanes:
 
 
 class Params:
-    """Parameters of all channels: bias, theta and those of rules, each an array by its name."""
+    """Parameters of all channels (bias, theta, parameters of rules): an array per name."""
 
     def __init__(self, records: Sequence[Values]) -> None:
         self._arrays = {

@@ -1,12 +1,12 @@
-"""The integer network: what is deployed, and the definition everything else must equal.
+"""The integer network, as it is deployed: the definition that everything else must equal.
 
 A `Network` is a list of `Layer`s in execution order. A layer sums one or more `Path`s into an
 integer current; a spiking layer turns it into burst levels, the last layer (the readout) has no
 neuron and sums its current over time into logits. Arithmetic: `lbq_hw.golden`; file: `lbq_hw.file`.
 
-Here: how layers fit together. `input`, `layer` and `neuron` have the parts, `held_out` what was
-kept from training, `limits` the most there may be of anything, `bounds` proves how far their
-integers reach.
+This file has the network as a whole. `input`, `layer` and `neuron` have its parts, `held_out` the
+images that were kept from training, `limits` the limits on all sizes, and `bounds` proves the
+ranges of all integers.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ __all__ = [
 class Network:
     """A checked integer network.
 
-    Members: `input`; `timesteps` T; `weight_bits` of every convolution whose layer does not say
-    that it has fewer (identity weights may be wider); `layers` in execution order, the readout
-    last; `meta`, JSON-able facts about its origin; `class_names`, one per class or none;
-    `held_out`, which images of the user's undivided data were not trained on.
+    Members: `input`; `timesteps` T; `weight_bits` of all convolutions, unless their layer has fewer
+    (identity weights may be wider); `layers` in execution order, the readout last; `meta`,
+    JSON-able facts about its origin; `class_names`, one per class, or empty; `held_out`, the images
+    of the user's undivided data that were not trained on.
     """
 
     name: str
@@ -211,7 +211,7 @@ class Network:
         return found
 
     def check_ranges(self) -> None:
-        """NetworkError where the integers of a layer are not proven to fit what computes them."""
+        """NetworkError if a layer is not proven to fit 64-bit integers and exact floats."""
         for layer in self.layers:
             try:
                 check_int64(layer, self._capacities(layer), self.timesteps)
@@ -227,5 +227,5 @@ class Network:
 
     @cached_property
     def _proven(self) -> dict[str, Bounds]:
-        """Bounds that were proven before: over many timesteps a proof takes a while."""
+        """Cache of proven bounds: over many timesteps a proof takes a while."""
         return {}

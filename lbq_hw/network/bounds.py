@@ -1,7 +1,7 @@
-"""Proven ranges: how far the integers of a layer can reach, from its weights, for any input.
+"""Proven ranges of a layer's integers, from its weights alone, for any input.
 
-A `capacity` is the largest level of a path's source. Widths, and what golden may compute in floats,
-follow from these ranges, so they must hold for every input and every timestep.
+A `capacity` is the largest level of a path's source. The widths of a core, and the use of floats in
+golden, rely on these ranges, so they must hold for every input and every timestep.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def path_bound(path: Path, capacity: int) -> int:
 
 
 def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
-    """The ranges of a layer over `timesteps`; `capacities` are those of its paths, in order."""
+    """The ranges of a layer over `timesteps`; `capacities` has one entry per path, in order."""
     check_int64(layer, capacities, timesteps)
     channels = layer.shape[0]
     acc_low, acc_high = np.zeros(channels, np.int64), np.zeros(channels, np.int64)
@@ -70,7 +70,7 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
         fires = step_high >= neuron.theta
         silent = step_low, np.minimum(step_high, neuron.theta - 1)
         fired = np.maximum(step_low, neuron.theta), step_high
-        for rule in neuron.rules:  # a core computes each of the steps in between
+        for rule in neuron.rules:  # the intermediate value after each rule must fit, too
             values = getattr(neuron, rule.name)
             silent = rule.apply(silent[0], 0, values), rule.apply(silent[1], 0, values)
             fired = rule.apply(fired[0], 1, values), rule.apply(fired[1], 1, values)
@@ -83,15 +83,15 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
 
 
 def _pooled(path: Path, capacity: int) -> int:
-    """Largest value that the weights of the path meet."""
+    """Largest value that the weights of the path are multiplied with."""
     return capacity * (path.pool.taps if path.pool else 1)
 
 
 def check_int64(layer: Layer, capacities: Sequence[int], timesteps: int) -> None:
-    """Refuse a layer in which an integer, of golden's or of these bounds', might wrap.
+    """OverflowError if an integer of golden, or of these bounds, might wrap.
 
-    OverflowError. It is reckoned in Python's unbounded integers: a membrane moves by at most a
-    current, a reset and a rounding each timestep, its leak is multiplied before it is shifted.
+    The check uses Python's unbounded integers: per timestep a membrane moves by at most a current,
+    a reset and a rounding, and the leak multiplies it before the shift.
     """
     pairs = zip(layer.paths, capacities, strict=True)
     acc = sum(path_bound(path, capacity) << path.exponent for path, capacity in pairs)

@@ -18,10 +18,10 @@ class Input:
     """Unsigned integer input: ``min(raw >> shift, 2**bits - 1)``, then a border.
 
     Members: `shape` of the raw image; `static` (one image for all timesteps) or one frame per
-    timestep; `bits` planes; `border` pixels on each side that hold `border_value[channel]`: how a
-    network trained on mean-subtracted images gets its zero padding right; `full_scale`, the raw
-    value that stands for white, or None where nothing says it: nothing is computed from it, but
-    pictures are mapped to it before they become raw.
+    timestep; `bits` planes; `border` pixels on each side with the value `border_value[channel]`,
+    which stands for the zero padding of a network that was trained on mean-subtracted images;
+    `full_scale`, the raw value of white, or None if unknown. `full_scale` serves only to map
+    pictures to raw values.
     """
 
     shape: Shape

@@ -1,9 +1,9 @@
 """The neurons of a layer, and the rules by which they change their membranes after a timestep.
 
-A kind of neuron is the set of `RULES` that it follows. A rule is one object here: its field of
-`Neuron`, of the file and of the records, its arithmetic, and the ability that a core needs for it.
-Golden, the interpreter, the proofs of ranges, the compiler and the file ask the rules; the circuit
-of each stands under its name in `lbq_hw.core.neurons.rules`.
+A kind of neuron is a set of `RULES`. One object per rule has everything that belongs to it: its
+field of `Neuron`, of the file and of the records, its arithmetic, and the ability that a core needs
+for it. Golden, the interpreter, the proofs of ranges, the compiler and the file use these objects;
+`lbq_hw.core.neurons.rules` has the circuit of each rule under the same name.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from lbq_hw.numeric import Integers
 
 
 class Rule(ABC):
-    """What becomes of a membrane V, which begins as U, once its level S is known.
+    """A change of the membrane V, which begins as U, when the level S is known.
 
     =============  ==============================================================================
-    name           its field of `Neuron`, of the file and of the LAYER or PARAM record
-    meaning        what that field of the record says
+    name           the rule's field of `Neuron`, of the file and of the LAYER or PARAM record
+    meaning        the meaning of the record's field, for docs/isa.md
     per_channel    the field is a number per channel (PARAM), not a flag of the layer (LAYER)
-    optional       left out of the file of a layer and the records of a core that do without
-    ability        the field of `CoreConfig` that is 1 if a core can do it
-    need, unit     what of a layer needs that ability, and what the ability is
-    neurons        the neurons that follow it, for sentences
-    version        of the file, from which on it is known
-    adders         additions and comparisons of its circuit, as wide as a membrane
-    in_nir         NIR can say it
+    optional       left out of the file of a layer, and of the records of a core, without the rule
+    ability        the field of `CoreConfig` that is 1 if a core can apply the rule
+    need, unit     names of the need and of the ability, for error messages
+    neurons        name of the neurons that follow the rule, for error messages
+    version        the first version of the file that has the rule
+    adders         number of additions and comparisons of its circuit, as wide as a membrane
+    in_nir         whether NIR can express it
     =============  ==============================================================================
     """
 
@@ -53,14 +53,14 @@ class Rule(ABC):
 
     @abstractmethod
     def holds(self, neuron: Neuron) -> bool:
-        """Whether neurons follow it."""
+        """Whether these neurons follow the rule."""
 
     def needed(self, neuron: Neuron) -> bool:
-        """Whether a core must have the ability for them."""
+        """Whether a core needs the ability for these neurons."""
         return self.holds(neuron)
 
     def check(self, neuron: Neuron) -> None:  # noqa: B027 - most have nothing to refuse
-        """Refuse what the rule cannot mean."""
+        """Refuse values that the rule does not allow."""
 
     @abstractmethod
     def apply(self, v: Any, s: Any, values: Any, /) -> Any:
@@ -70,7 +70,7 @@ class Rule(ABC):
         """
 
     def move(self, _values: Any) -> int:
-        """The most by which it moves a membrane away from 0."""
+        """Upper bound on the distance by which the rule moves a membrane away from 0."""
         return 0
 
     def encode(self, value: int | None, bits: int) -> int:
@@ -138,7 +138,7 @@ class ToZero(Rule):
 
 
 class Floor(Rule):
-    """No less than floor[c], after the reset."""
+    """max(V, floor[c]), after the reset."""
 
     name = "floor"
     meaning = "the least that a timestep leaves of the membrane; the least number is no floor"
