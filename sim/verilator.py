@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from amaranth.lib import wiring
+
 from lbq_hw.config import CoreConfig
 from lbq_hw.core.accelerator import accelerator
 from lbq_hw.sim.commands import Commands
@@ -40,11 +42,15 @@ _INITIAL = re.compile(r"^  initial begin\n.*?^  end\n", re.MULTILINE | re.DOTALL
 _ZERO = re.compile(r"^    \S+\[\d+\] = \d+'h0+;\n", re.MULTILINE)
 
 
+def design(config: CoreConfig, memory: Memory | None = None) -> wiring.Component:
+    """The core, with its external memory and the chip at the pins."""
+    return accelerator(config)(config) if memory is None else WithMemory(config, memory)
+
+
 def rtl(config: CoreConfig, memory: Memory | None = None) -> str:
-    """The core as Verilog, with its external memory and the chip at the pins."""
-    if memory is None:
-        return convert_large(accelerator(config)(config), name=TOP)
-    return convert_large(WithMemory(config, memory), name=TOP) + MODEL.read_text(encoding="utf-8")
+    """`design` as Verilog, with the model of the chip."""
+    text = convert_large(design(config, memory), name=TOP)
+    return text if memory is None else text + MODEL.read_text(encoding="utf-8")
 
 
 def build(

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw import file, zoo
+from lbq_hw import chips, file, zoo
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile
 from lbq_hw.network import Network
-from lbq_hw.sim.drawn.cores import common_core
-from lbq_hw.sim.drawn.networks import random_network
-from lbq_hw.sim.mutants import PROGRAM
+from lbq_hw.sim.drawn.cores import common_core, common_external_core
+from lbq_hw.sim.drawn.memories import random_memory
+from lbq_hw.sim.drawn.networks import random_network, with_narrow_layers
+from lbq_hw.sim.mutants.suites import PROGRAM
 from lbq_hw.sim.verilator import build
 from lbq_hw.sim.with_memory import Memory
 
@@ -37,6 +38,11 @@ SHAPES: tuple[Shape, ...] = (
     (64, 256, 32, 1),
 )
 """For sweeps, each with the networks of `shape_seeds`."""
+MIXED = (43, 35, 41)
+"""Shapes of cores with external memory whose networks have fewer weight bits in some layers; 43 and
+41 have pairs."""
+EXTERNAL_EACH = 50
+"""Networks of a core with external memory."""
 
 needs_verilator = pytest.mark.skipif(
     shutil.which("verilator") is None, reason="verilator is missing: sudo apt install verilator"
@@ -81,6 +87,24 @@ def spread_core(shape: Shape) -> CoreConfig:
     core = shared_core(shape)
     rows = SPREAD_WEIGHT_BITS // (core.lanes * core.weight_bits) + 1
     return core.with_(weight_rows=rows, profile=Profile.SPREAD)
+
+
+def external_network(shape: int, number: int) -> Network:
+    """One of the networks of a core with external memory, most of them larger than it."""
+    seed = 100 * shape + number
+    network = random_network(seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None)
+    return with_narrow_layers(network, seed) if shape in MIXED else network
+
+
+@cache
+def external_core(shape: int) -> tuple[CoreConfig, Memory]:
+    """A core for all networks of a shape, and its memory. Shape 0 has the usual memory."""
+    networks = [external_network(shape, number) for number in range(EXTERNAL_EACH)]
+    config = common_external_core(networks, shape)
+    if shape:
+        return config, random_memory(config.external, shape)
+    chip, clock_hz = chips.usual(config.external)
+    return config, Memory(chip=chip, clock_hz=clock_hz)
 
 
 @cache

@@ -70,9 +70,10 @@ def _outages(facts: Facts) -> str:
 
 
 def _mutants(facts: Facts) -> str:
+    cores = ", ".join(run["core"] for run in facts["cores"])
     return (
-        f"{facts['killed']} of {facts['mutants']} faults in the {facts['core']} core found "
-        f"({100 * facts['score']:.1f} %); {facts['survived']} survived"
+        f"{facts['killed']} of {facts['mutants']} faults found ({cores}), {facts['equivalent']} "
+        f"shown to change nothing, {facts['survived']} survived: {100 * facts['score']:.1f} %"
     )
 
 
@@ -115,7 +116,7 @@ KINDS = (
     Kind(
         name="mutants",
         shows="Faults planted in the core are found by tests",
-        command="python -m lbq_hw.sim.mutants",
+        command="python -m sim.mutants",
         found=_mutants,
         good=lambda facts: facts["score"] >= 0.95,
     ),

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from amaranth.lib import wiring
 from numpy.typing import NDArray
 
 from lbq_hw import golden
 from lbq_hw.chips import Chip
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
+from lbq_hw.core.streaming.accelerator import StreamAccelerator
 from lbq_hw.cycles import predict
 from lbq_hw.host.streaming import StreamDevice
 from lbq_hw.host.transport import DeviceError
@@ -26,8 +28,9 @@ from lbq_hw.network import Network
 from lbq_hw.sim import streams, verilator
 from lbq_hw.sim.check import Outcome, check
 from lbq_hw.sim.drawn.streams import compiled
+from lbq_hw.sim.sdram import MODEL
 from lbq_hw.sim.verilator import BENCH, TOP, Verilated
-from lbq_hw.sim.verilog import SimulatorError
+from lbq_hw.sim.verilog import SimulatorError, convert_large
 from lbq_hw.sim.with_memory import Memory
 from lbq_hw.streaming.config import StreamConfig
 
@@ -54,8 +57,12 @@ class Stand(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def rtl(self) -> str:
-        """The core as Verilog."""
+    def design(self) -> wiring.Component:
+        """The core, with the chip at its pins where it has one."""
+
+    def models(self) -> str:
+        """Verilog of what stands around it."""
+        return ""
 
     @abstractmethod
     def compare(self, core: Verilated, trial: Trial) -> Verdict:
@@ -67,7 +74,8 @@ class Stand(ABC):
 
     def build(self, cache: Path) -> Path:
         """The simulation's program."""
-        return verilator.build_bench(self.rtl(), BENCH, top=TOP, cache=cache)
+        text = convert_large(self.design(), name=TOP) + self.models()
+        return verilator.build_bench(text, BENCH, top=TOP, cache=cache)
 
     def start(self, program: Path) -> Verilated:
         """A running core."""
@@ -88,8 +96,8 @@ class OnChip(Stand):
     kind = "on-chip"
     config: CoreConfig
 
-    def rtl(self) -> str:
-        return verilator.rtl(self.config)
+    def design(self) -> wiring.Component:
+        return verilator.design(self.config)
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "config": asdict(self.config)}
@@ -134,8 +142,11 @@ class External(Stand):
     memory: Memory
     access: int
 
-    def rtl(self) -> str:
-        return verilator.rtl(self.config, self.memory)
+    def design(self) -> wiring.Component:
+        return verilator.design(self.config, self.memory)
+
+    def models(self) -> str:
+        return MODEL.read_text(encoding="utf-8")
 
     def facts(self) -> dict[str, Any]:
         memory = {"chip": asdict(self.memory.chip), "clock_hz": self.memory.clock_hz}
@@ -164,8 +175,8 @@ class Streaming(Stand):
     kind = "streaming"
     config: StreamConfig
 
-    def rtl(self) -> str:
-        return streams.rtl(self.config)
+    def design(self) -> wiring.Component:
+        return StreamAccelerator(self.config)
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "config": asdict(self.config)}

@@ -9,66 +9,49 @@ from __future__ import annotations
 import json
 import random
 import struct
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from simulators import bench, needs_verilator
+from simulators import (
+    EXTERNAL_EACH,
+    MIXED,
+    bench,
+    external_core,
+    external_network,
+    needs_verilator,
+)
 
-from lbq_hw import chips, file, golden
+from lbq_hw import file, golden
 from lbq_hw.compiler import compile_network
-from lbq_hw.config import CoreConfig
 from lbq_hw.host import Device, DeviceError
 from lbq_hw.host.memory import Captures
 from lbq_hw.isa import Error, regions, tape
-from lbq_hw.network import Network
 from lbq_hw.sim import command
 from lbq_hw.sim.check import check
-from lbq_hw.sim.drawn.cores import common_external_core
-from lbq_hw.sim.drawn.memories import random_access, random_memory
-from lbq_hw.sim.drawn.networks import random_images, random_network, with_narrow_layers
+from lbq_hw.sim.drawn.memories import random_access
+from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.verilator import Verilated
-from lbq_hw.sim.with_memory import Memory
 
 pytestmark = needs_verilator
 
 SHAPES = (0, 1, 2, 3, 4, 5, 8, 26)  # 3, 8 and 26 have pairs
-MIXED = (43, 35, 41)  # networks with fewer weight bits in some layers; 43 and 41 have pairs
-EACH = 50
 SAMPLE = 6
 
 
-def network_of(shape: int, number: int) -> Network:
-    seed = 100 * shape + number
-    network = random_network(seed, channels=(6, 12, 20)[seed % 3], capacity=5 if seed % 2 else None)
-    return with_narrow_layers(network, seed) if shape in MIXED else network
-
-
-@cache
-def core_of(shape: int) -> tuple[CoreConfig, Memory]:
-    """A core for all networks of a shape, and its memory. Shape 0 has the usual memory."""
-    networks = [network_of(shape, number) for number in range(EACH)]
-    config = common_external_core(networks, shape)
-    if shape:
-        return config, random_memory(config.external, shape)
-    chip, clock_hz = chips.usual(config.external)
-    return config, Memory(chip=chip, clock_hz=clock_hz)
-
-
 def running(shape: int) -> Verilated:
-    config, memory = core_of(shape)
+    config, memory = external_core(shape)
     options = [f"+sdram_access={random_access(shape)}"]
     return Verilated(bench(config, memory), memory_options=options)
 
 
 def assert_exact(shape: int, numbers: range) -> None:
-    config, memory = core_of(shape)
+    config, memory = external_core(shape)
     larger = 0
     with running(shape) as core:
         for number in numbers:
-            network = network_of(shape, number)
+            network = external_network(shape, number)
             program = compile_network(network, config, timing=memory.timing)
             assert len(program.tape) <= memory.chip.words * memory.chip.data_bits // 8
             larger += len(program.passes) > len(program.info)
@@ -84,16 +67,16 @@ def assert_exact(shape: int, numbers: range) -> None:
     ("shape", "pairs"), [pytest.param(0, 0, marks=pytest.mark.slow), (MIXED[0], 1)]
 )
 def test_networks_larger_than_a_core_are_exact_in_levels_and_cycles(shape: int, pairs: int) -> None:
-    assert core_of(shape)[0].pairs == pairs
+    assert external_core(shape)[0].pairs == pairs
     assert_exact(shape, range(SAMPLE))
 
 
 @pytest.mark.parametrize("shape", [0, *MIXED])
 def test_rows_of_fewer_bits_are_on_the_tape_of_networks_that_have_them(shape: int) -> None:
-    config, memory = core_of(shape)
+    config, memory = external_core(shape)
     assert bool(config.narrow) == (shape in MIXED)
     for number in range(SAMPLE):
-        program = compile_network(network_of(shape, number), config, timing=memory.timing)
+        program = compile_network(external_network(shape, number), config, timing=memory.timing)
         regions = {item.address >> 28 for item in tape.decode(config, program.tape)}
         assert bool(regions & {*tape.NARROW}) == (shape in MIXED)
 
@@ -101,7 +84,7 @@ def test_rows_of_fewer_bits_are_on_the_tape_of_networks_that_have_them(shape: in
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [*SHAPES, *MIXED])
 def test_550_networks_larger_than_cores_of_many_shapes_are_exact(shape: int) -> None:
-    assert_exact(shape, range(EACH))
+    assert_exact(shape, range(EXTERNAL_EACH))
 
 
 def corrupt(source: random.Random, data: bytes, page: int) -> tuple[str, bytes]:
@@ -149,13 +132,13 @@ def item_starts(data: bytes) -> list[int]:
 
 def assert_errors(shape: int, count: int, per_network: int) -> None:
     """Every corrupted tape ends in an error, and the next good one is right."""
-    config, memory = core_of(shape)
+    config, memory = external_core(shape)
     source = random.Random(shape)
     registers = {name: register.address for name, register in regions.REGISTERS.items()}
     kinds: dict[str, int] = {}
     with running(shape) as core:
         for number in range(count // per_network):
-            network = network_of(shape, number)
+            network = external_network(shape, number)
             program = compile_network(network, config, timing=memory.timing)
             [image] = random_images(network, 1, number)
             device = Device(core, program)
@@ -196,8 +179,8 @@ def test_1000_corrupted_tapes_end_in_errors_and_never_hang(shape: int) -> None:
 def test_the_command_runs_a_core_with_external_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config, memory = core_of(0)
-    network = network_of(0, 1)
+    config, memory = external_core(0)
+    network = external_network(0, 1)
     bench(config, memory)
     file.save(network, tmp_path / "net.lbq")
     (tmp_path / "core.json").write_text(config.to_json(), encoding="utf-8")
@@ -229,9 +212,9 @@ def test_words_that_drift_end_in_an_error_and_another_calibration_helps(
     """The eye begins at 9 ns, and 12.5 is in it; in the end 18.75 is, or 6.25, and no other. The
     first words that are wrong are those of an item, or the HEAD of a run.
     """
-    config, memory = core_of(0)
+    config, memory = external_core(0)
     assert memory.clock_hz == 80_000_000
-    network = network_of(0, 1)
+    network = external_network(0, 1)
     program = compile_network(network, config, timing=memory.timing)
     [image] = random_images(network, 1, 1)
     wanted = golden.run(network, image[None]).logits[0]
@@ -261,8 +244,8 @@ def test_words_that_drift_end_in_an_error_and_another_calibration_helps(
 
 
 def test_a_memory_whose_words_are_never_right_is_an_error() -> None:
-    config, memory = core_of(0)
-    network = network_of(0, 1)
+    config, memory = external_core(0)
+    network = external_network(0, 1)
     program = compile_network(network, config, timing=memory.timing)
     options = ["+sdram_access=13000", "+sdram_hold=700"]
     with Verilated(bench(config, memory), memory_options=options) as core:

@@ -31,8 +31,8 @@ FACTS = {
     "noise": {"date": "2026-11-04", "seed": 1, "frames": 9, "answers": 8, "wrong": 1, "refused": 2},
     "outages": {"date": "2026-11-05", "seed": 1, "deaths": 4, "power_cycles": 5, "answers": 60,
                 "wrong": 0, "lost": 0, "good": True},
-    "mutants": {"date": "2026-11-06", "seed": 1, "core": "standard", "mutants": 40, "killed": 39,
-                "survived": 1, "score": 0.975},
+    "mutants": {"date": "2026-11-06", "seed": 1, "mutants": 42, "killed": 39, "equivalent": 2,
+                "survived": 1, "score": 0.975, "cores": [{"core": "compact"}, {"core": "pairs"}]},
 }  # fmt: skip
 SAID = {
     "proofs": "| 1 of 2 hold; 2 planted bugs found | NOT GOOD |  | 2026-11-01 |",
@@ -43,7 +43,8 @@ SAID = {
     "noise": "| 9 damaged frames, 8 answers; 1 wrong, 2 refused | NOT GOOD | 1 |",
     "outages": "| 4 hosts died, 5 power cycles, 60 answers; 0 wrong, 0 hosts without an answer "
     "afterwards | good |",
-    "mutants": "| 39 of 40 faults in the standard core found (97.5 %); 1 survived | good |",
+    "mutants": "| 39 of 42 faults found (compact, pairs), 2 shown to change nothing, 1 survived: "
+    "97.5 % | good |",
 }
 
 

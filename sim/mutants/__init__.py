@@ -1,0 +1,1 @@
+"""Faults planted in the core, and how many of them the tests find."""

@@ -1,0 +1,98 @@
+# amaranth: UnusedElaboratable=no
+"""Faults are drawn by a seed and planted side by side; those that change nothing are recognised."""
+
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from lbq_hw.sim.mutants.equivalence import equivalent
+from lbq_hw.sim.mutants.faults import INPUT, Fault, plant, run
+from lbq_hw.sim.sweep.stands import Stand
+from lbq_hw.sim.verilator import TOP
+
+COUNT = 12
+
+
+class Redundant(wiring.Component):
+    """``o = a & b | a & b & c``: nobody can see what c does."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(1), "b": In(1), "c": In(1), "o": Out(1)})
+
+    def elaborate(self: Any, _platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.o.eq((self.a & self.b) | (self.a & self.b & self.c))
+        return m
+
+
+class Toggle(wiring.Component):
+    """Its output changes with each ``a``."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(1), "o": Out(1)})
+
+    def elaborate(self: Any, _platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.o.eq(self.o ^ self.a)
+        return m
+
+
+@dataclass(frozen=True)
+class Bare:
+    """A block in the place of a core."""
+
+    block: type[wiring.Component]
+
+    def design(self) -> wiring.Component:
+        return self.block()
+
+    def models(self) -> str:
+        return ""
+
+
+def stand(block: Any) -> Stand:
+    return cast("Stand", Bare(block))
+
+
+def tables(verilog: str, faults: int, folder: Path) -> list[list[str]]:
+    """What Yosys computes for every input, without a fault and with each."""
+    (folder / "core.v").write_text(verilog, encoding="utf-8")
+    values = [
+        f"tee -o {fault}.table eval -set {INPUT} {fault} -table a,b,c -show o"
+        for fault in range(faults + 1)
+    ]
+    run(["read_verilog core.v", f"prep -top {TOP}", *values], folder)
+    texts = [(folder / f"{fault}.table").read_text("utf-8") for fault in range(faults + 1)]
+    found = [re.findall(r"^ *\d'.*\|.*", text, re.MULTILINE) for text in texts]
+    assert {len(rows) for rows in found} == {len([*itertools.product((0, 1), repeat=3)])}
+    return found
+
+
+def test_a_seed_decides_the_faults() -> None:
+    text, faults = plant(stand(Redundant), count=COUNT, seed=1)
+    assert [fault.number for fault in faults] == [*range(1, COUNT + 1)]
+    assert re.search(rf"input \[3:0\] {INPUT};", text)
+    assert all(fault.source.startswith("tests/sim/mutants/test_faults.py:") for fault in faults)
+    assert plant(stand(Redundant), count=COUNT, seed=1) == (text, faults)
+    assert plant(stand(Redundant), count=COUNT, seed=2)[1] != faults
+
+
+def test_a_fault_is_equivalent_where_its_table_of_values_is_the_same(tmp_path: Path) -> None:
+    text, faults = plant(stand(Redundant), count=COUNT, seed=1)
+    good, *broken = tables(text, len(faults), tmp_path)
+    same = [rows == good for rows in broken]
+    assert {True, False} == {*same}
+    assert [*equivalent(stand(Redundant), faults)] == same
+
+
+def test_a_fault_in_a_state_is_not_equivalent() -> None:
+    _, faults = plant(stand(Toggle), count=4, seed=1)
+    of_xor: list[Fault] = [fault for fault in faults if fault.port in ("A", "B", "Y")]
+    assert of_xor
+    assert not any(equivalent(stand(Toggle), of_xor))
