@@ -1,17 +1,18 @@
-"""What a network's events cost, as a part of the loss.
+"""The cost of a network's events, as a part of the loss.
 
 A core spends its cycles on accumulations, as many per level as a neuron has synapses. The activity
-of a network is the mean level that an accumulation meets,
+of a network is the mean level over all accumulations,
 
     sum over layers of MACs * mean(level of their input) / sum over layers of MACs
 
-over all layers that read levels; pixels are left out, since no training changes them. A level is an
-upper bound of its set bits, and has a gradient where a count of bits has none. ``train.activity``
-is its weight in the loss, which `train.optim.activity_weight` lets rise.
+over all layers that read levels. Pixels are left out, because training does not change them. A
+level is an upper bound of the number of its set bits, and unlike that number it has a gradient.
+``train.activity`` is the weight of the activity in the loss; `train.optim.activity_weight` ramps it
+up.
 
-Not every event costs time: where a core waits for the weights of a layer, as it does in the last
-layers of a network in external memory, more events there fill the wait. ``train.activity_layers``
-names the layers that count then; their shares stay those of all accumulations.
+Not every event costs time: if a core waits for the weights of a layer, as in the last layers of a
+network in external memory, more events in this layer only fill the wait. ``train.activity_layers``
+restricts the activity to some layers; their shares still refer to all accumulations.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from lbq_hw.train.settings.schema import ConfigError
 
 
 class MeanLevel(nn.Module):
-    """``weight * mean(level)`` of what a neuron sends, in float32.
+    """``weight * mean(level)`` of a neuron's output, in float32.
 
-    What a neuron sends has the gradient of ``gamma * S`` in gamma; that of S alone is smaller by
-    S / gamma, which is subtracted here: a larger step means fewer levels.
+    The output's gradient in gamma is the gradient of ``gamma * S``. The gradient of S alone is
+    smaller by S / gamma, which is subtracted here: a larger step means fewer levels.
     """
 
     def __init__(self, neuron: Neuron, weight: float) -> None:
@@ -54,9 +55,9 @@ class MeanLevel(nn.Module):
 
 
 def level_macs(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Levels, int]]:
-    """By path of the layers that read levels: what they read, and their accumulations of one
-    timestep if all levels were 1, taps of padding counted. Of a prepared model, before norms and
-    neurons are fused.
+    """For each layer that reads levels, by its path: its source, and its accumulations per timestep
+    if all levels were 1, including taps of padding. For a prepared model, before norms and neurons
+    are fused.
     """
     found = analyze(model, spec)
     macs: dict[str, tuple[Levels, int]] = {}
@@ -73,11 +74,11 @@ def level_macs(model: fx.GraphModule, spec: InputSpec) -> dict[str, tuple[Levels
 def find_shares(
     model: fx.GraphModule, spec: InputSpec, within: Sequence[str] = ()
 ) -> dict[str, tuple[Neuron, float]]:
-    """By path of the layers that read levels: the neuron that sends these, and the layer's share of
-    all accumulations. Of a prepared model, before norms and neurons are fused.
+    """For each layer that reads levels, by its path: the neuron that sends them, and the layer's
+    share of all accumulations. For a prepared model, before norms and neurons are fused.
 
-    ``within`` are the modules whose layers are wanted, by path, the whole model where it is empty;
-    ConfigError where one has no such layer.
+    ``within``: paths of the modules whose layers count; empty means the whole model. ConfigError if
+    one of them has no such layer.
     """
     macs = level_macs(model, spec)
     total = sum(count for _, count in macs.values())
@@ -99,7 +100,7 @@ def find_shares(
 def with_activity(
     model: fx.GraphModule, shares: Mapping[str, tuple[Neuron, float]]
 ) -> fx.GraphModule:
-    """A twin of the model, of the same parameters and buffers, that returns its activity too."""
+    """A twin of the model, with the same parameters and buffers, that also returns its activity."""
     twin = fx.GraphModule(model, copy.deepcopy(model.graph))
     readers: dict[fx.Node, list[str]] = {}
     for node in twin.graph.nodes:

@@ -1,4 +1,4 @@
-"""What a run tells others: callbacks of `fit`, called by the first process alone."""
+"""Callbacks of `fit`, called only by the first process of a run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Run:
     """A run as callbacks see it.
 
     Members: `model`, the network with the weights that are tested, in the form that is trained;
-    `spec` and `recipe`; `out`, the run's folder, None where nothing is written; `epoch`, how many
-    are done.
+    `spec` and `recipe`; `out`, the run's folder, or None if nothing is written; `epoch`, the number
+    of epochs done.
     """
 
     model: nn.Module
@@ -30,22 +30,22 @@ class Run:
 
 
 class Callback:
-    """Something that is called as a run goes on. A subclass overrides what it needs."""
+    """Called in the course of a run; a subclass overrides the methods that it needs."""
 
     def begin(self, run: Run) -> None:
         """Before the first epoch that is left to train."""
 
     def end_epoch(self, run: Run, line: dict[str, Any]) -> Mapping[str, float] | None:  # noqa: ARG002
-        """After an epoch, with its line of metrics; what is returned becomes part of the line, in
-        ``metrics.jsonl`` too."""
+        """After an epoch, with its line of metrics; returned metrics are added to the line, also
+        in ``metrics.jsonl``."""
         return None
 
     def end(self, run: Run) -> None:
-        """After the last epoch, or where the run stops before it; not after an error."""
+        """After the last epoch, or when the run stops early; not after an error."""
 
 
 class Log(Callback):
-    """Hands the metrics of every epoch to a function, as a dictionary: ``Log(wandb.log)``."""
+    """Passes the metrics of every epoch to a function, as a dictionary: ``Log(wandb.log)``."""
 
     def __init__(self, log: Callable[[dict[str, Any]], object]) -> None:
         self._log = log
@@ -57,8 +57,8 @@ class Log(Callback):
 class TensorBoard(Callback):
     """Writes every number of the metrics as a scalar, for ``tensorboard --logdir FOLDER``.
 
-    The folder is ``tensorboard`` in the run's own unless it is given. Where a run is resumed, what
-    was written after its checkpoint is hidden.
+    The default folder is ``tensorboard`` in the run's folder. If a run is resumed, values written
+    after its checkpoint are hidden.
     """
 
     def __init__(self, folder: str | Path | None = None) -> None:

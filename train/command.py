@@ -1,4 +1,4 @@
-"""What ``python -m train`` does: arguments in, `train.loop.train` called, one sentence out."""
+"""The command ``python -m train``: parses arguments, calls `train.loop.train`, reports errors."""
 
 from __future__ import annotations
 
@@ -134,8 +134,8 @@ def _config(args: argparse.Namespace) -> Config:
 
 
 def _run_name(args: argparse.Namespace, chosen: Config) -> str:
-    """What a run's folder is called: as its configuration, but on data of the user's own not as one
-    that is shipped, which is of other data."""
+    """The name of a run's folder: the configuration's name. On the user's own data, the name of a
+    shipped configuration is not used, because it stands for other data."""
     if args.data is None or not _is_of_other_data(chosen):
         return chosen.name
     return args.data.resolve().stem
@@ -155,7 +155,7 @@ def _is_of_other_data(chosen: Config) -> bool:
 
 
 def _again(args: argparse.Namespace, out: Path) -> str:
-    """The command that goes on with the run, with what its checkpoint does not say."""
+    """The command that resumes the run, with all arguments that its checkpoint does not hold."""
     words = [*args.prog.split(), "--resume", "--out", str(out)]
     if args.data is not None:
         words += ["--data", str(args.data)]

@@ -69,19 +69,20 @@ def integer_network(
     `weight_bits` defaults to what the model was trained with, else 8; `fraction`, the membrane's
     fractional bits, to as few as keep thresholds precise. Raises `GraphError` with every violation.
 
-    The network is compared with the model on `samples`, raw inputs as datasets have them (made up
-    where none are given). Raises `DisagreementError` where a larger share than `most_different` of
-    a layer's levels differs, though the layer's inputs are equal; by default 5 %, or 25 % where
-    float weights are rounded. Whatever else should be known of the export is a warning.
+    The network is compared with the model on `samples`, raw inputs in the form of datasets (by
+    default synthetic ones). Raises `DisagreementError` if, for equal inputs of a layer, a larger
+    share of its levels than `most_different` differs; the default is 5 %, or 25 % if float weights
+    are rounded. All other remarks about the export are warnings.
 
-    `calibration` are raw inputs too. Given them, float weights are rounded in the scales with which
-    the fewest levels differ on them, and not in those with the least error of weights.
+    `calibration` are raw inputs, too. With them, float weights get the scales with which the fewest
+    levels differ on these inputs, instead of the scales with the least error of weights.
 
-    `class_names`, in the order of the model's outputs, let commands compare them with those of data
-    and print them.
+    `class_names`, in the order of the model's outputs, let commands compare them with the names in
+    a dataset and print them.
 
-    `head` says what the outputs are: logits of classes, or "values", of a regression for example,
-    which are compared one by one. So are several outputs that the model joins with ``torch.cat``.
+    `head` is the kind of the outputs: logits of classes, or "values", for example of a regression,
+    which are compared one by one. Several outputs that the model joins with ``torch.cat`` are
+    values, too.
     """
     export = assemble.build(
         model,
@@ -103,7 +104,7 @@ def integer_network(
 
 
 class ExportWarning(UserWarning):
-    """Something of an export that its user should know."""
+    """A remark about an export for its user."""
 
 
 def _summary(export: Export) -> list[dict[str, Any]]:
@@ -310,7 +311,7 @@ def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | No
 def _accuracies(
     args: argparse.Namespace, model: nn.Module, config: Config, spec: InputSpec, network: Network
 ) -> dict[str, Any] | None:
-    """Those of model, network and board, if there is data to measure them on."""
+    """The accuracies of model, network and board, if there is data to measure them."""
     has_data = _has_data(args, config.data.name)
     count = (_TESTED if has_data else 0) if args.test is None else args.test
     if not count:

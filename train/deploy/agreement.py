@@ -1,8 +1,8 @@
-"""Whether an integer network does what the module does that it was exported from, layer by layer.
+"""Compares an integer network with the module that it was exported from, layer by layer.
 
-Each layer of the module is given the levels that the integer network has at its inputs, so that a
-difference shows in the layer that makes it and nowhere else: neither where rounding far above has
-changed a level, nor spread over all that follows.
+Each layer of the module gets the integer network's levels as its inputs. So a difference shows only
+in the layer that causes it: rounding in earlier layers has no effect, and the difference does not
+spread to later layers.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ _SAMPLES = 4, 64  # at least and at most so many
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """What was found on `samples` inputs.
+    """The result of a comparison on `samples` inputs.
 
-    Members: `layers`, by name, the share of levels that differ where the layer's inputs are equal
-    (of the readout: of outputs, see `differing`); `classes`, the share of outputs that differ from
-    the pixels on; `logits`, how far these are apart at most, as a part of the largest.
+    Members: `layers`, by name, the share of levels that differ for equal inputs of the layer (for
+    the readout: of outputs, see `differing`); `classes`, the share of outputs that differ if both
+    networks run from the pixels on; `logits`, the largest difference of logits, relative to the
+    largest logit.
     """
 
     samples: int
@@ -69,11 +70,11 @@ class Agreement:
 def differing(
     mine: NDArray[Any], theirs: NDArray[Any], *, values: bool = False
 ) -> NDArray[np.bool_]:
-    """Which outputs differ of a model and a network, (n, K, ...) both, in the model's unit.
+    """Which outputs of a model and a network differ, both (n, K, ...), in the model's unit.
 
-    Of several logits the classes, one per place of a dense map. `values` are no classes, nor is one
-    logit alone: each differs where it is off by more than a twentieth of its own range over all
-    samples and places, so that a large constant in it hides nothing.
+    Several logits are compared by class, one class per place of a dense map. `values`, or a single
+    logit, are compared as numbers: a value differs if it is off by more than a twentieth of its own
+    range over all samples and places, so that a large constant in it hides nothing.
     """
     if not values and mine.shape[1] > 1:
         return mine.argmax(axis=1) != theirs.argmax(axis=1)
@@ -90,16 +91,16 @@ def reads_values(network: Network) -> bool:
 
 
 class DisagreementError(ValueError):
-    """An integer network that does something else than its module; one sentence for the user."""
+    """An integer network differs from its module; one sentence for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Forced:
-    """A layer of the module on the integer network's own levels, and what that network has there.
+    """A layer of the module, run on the integer network's levels, beside the network's own layer.
 
-    Members: `layer`, that network's; `current` (T*n, ...), what the module's synapses give the
-    layer, or (n, ...), the logits; `output`, what the module's neuron makes of it, None for the
-    readout, of which `values` says that it has no classes.
+    Members: `layer` of the network; `current` (T*n, ...) from the module's synapses, or (n, ...)
+    logits; `output` of the module's neuron, None for the readout; `values`, whether the readout has
+    values instead of classes.
     """
 
     layer: Layer
@@ -111,7 +112,7 @@ class Forced:
 
     @property
     def differs(self) -> NDArray[np.bool_]:
-        """Where the two differ: levels (T*n, C, ...), or `differing` outputs of the readout."""
+        """Which levels (T*n, C, ...) differ, or for the readout, which outputs (`differing`)."""
         if self.output is None:
             assert self.trace.u is not None
             theirs = real_logits(self.layer, self.trace.u[-1], len(self.trace.u))
@@ -159,15 +160,15 @@ def real_logits(layer: Layer, sums: NDArray[Any], timesteps: int) -> NDArray[np.
 
 
 def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
-    """DisagreementError where a module, as its user gave it, gives other outputs in evaluation than
-    the layers that were read from it.
+    """DisagreementError if the user's module, in evaluation mode, gives other outputs than the
+    layers that were read from it.
     """
     if root.given is None:
         return
     try:
         with _in_double(root, root.given.module):
             ours, theirs = _both(root, root.given, spec, raw)
-    except RuntimeError:  # a module that takes no other type than its own
+    except RuntimeError:  # the module takes only its own number type
         ours, theirs = _both(root, root.given, spec, raw)
     far = _SAME * theirs.abs().max().clamp_min(torch.finfo(theirs.dtype).tiny)
     differ = int(((ours - theirs).abs() > far).flatten(1).any(1).sum())
@@ -181,7 +182,7 @@ def check_given(root: Traced, spec: InputSpec, raw: NDArray[np.uint8]) -> None:
 def _both(
     root: Traced, given: Given, spec: InputSpec, raw: NDArray[np.uint8]
 ) -> tuple[Tensor, Tensor]:
-    """Outputs of what was read, and of the module as it was given."""
+    """Outputs of the layers that were read, and of the module as the user gave it."""
     x = _input(root, spec, raw)
     with torch.no_grad(), evaluating(root):
         return root(x), given.run(x)
@@ -189,8 +190,8 @@ def _both(
 
 @contextmanager
 def _in_double(*modules: nn.Module) -> Iterator[None]:
-    """Modules of float32 in double precision: sums in another order move a level here and there,
-    which hardly happens then. Both are the same numbers, so that going back loses nothing.
+    """Context in which float32 modules are in double precision, so that the order of additions
+    hardly ever changes a level. The conversion and its inverse are exact.
     """
     tensors = [one for module in modules for one in (*module.parameters(), *module.buffers())]
     if any(tensor.dtype != torch.float32 for tensor in tensors if tensor.is_floating_point()):
@@ -227,7 +228,7 @@ def forced(
     *,
     keep: Literal["levels", "all"] = "levels",
 ) -> Iterator[Forced]:
-    """Every layer of the module, in order, on the levels that the integer network has.
+    """Run every layer of the module, in order, on the levels of the integer network.
 
     `keep` says what the traces hold, as in `golden.run`.
     """
@@ -300,7 +301,7 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 
 def samples(network: Network, seed: int = 0) -> NDArray[np.uint8]:
-    """Inputs to compare on where none are given: smooth shapes, each darker than the one before.
+    """Default inputs for a comparison: smooth shapes, each darker than the previous one.
 
     As many as a few seconds allow, and the same in every call.
     """
@@ -328,7 +329,7 @@ def _between(values: NDArray[Any], places: NDArray[Any], axis: int) -> NDArray[A
 
 
 def multiplications(network: Network) -> float:
-    """Of one image over all timesteps, were every level a number."""
+    """Multiplications of one image over all timesteps, if levels were dense."""
     total = 1.0
     for layer in network.layers:
         pixels = layer.shape[1] * layer.shape[2] * network.timesteps

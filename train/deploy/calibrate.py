@@ -1,14 +1,13 @@
-"""Scales of float weights, chosen on given inputs: those with which the fewest levels differ.
+"""Chooses the scales of float weights on given inputs, so that the fewest levels differ.
 
-`train.deploy.rounding` knows the weights alone and takes the scale of each channel with the least
-squared error. Which of these errors moves a membrane across its threshold only inputs tell. So each
-scale is tried again in a few sizes, and each channel keeps the one whose levels differ least from
-the model's, as `train.deploy.agreement` compares them: on equal inputs, which are the levels of the
-layers that were calibrated before. The scale of rounding is among them and wins a tie: on the
-given inputs, no channel differs more than it would with that scale. A readout has one scale for all
-channels, judged by its classes.
+`train.deploy.rounding` sees only the weights, and chooses for each channel the scale with the least
+squared error. But only inputs show which of these errors moves a membrane across its threshold. So
+several sizes of each scale are tried, and each channel keeps the scale whose levels differ least
+from the model's. As in `train.deploy.agreement`, both get equal inputs: the levels of the layers
+that are calibrated already. The scale of rounding is among the candidates and wins a tie, so on the
+given inputs no channel gets worse. A readout has one scale for all channels, chosen by its classes.
 
-Weights that are exact as they are, or were trained quantized, keep their codes.
+Weights that are exact already, or were trained quantized, keep their codes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from lbq_hw.train.deploy.rounding import Quantized, learned_bits, rescaled
 from lbq_hw.train.graph import Analysis, Population
 
 FACTORS = tuple(sorted((n / 20 for n in range(10, 31)), key=lambda factor: abs(factor - 1)))
-"""What rounding's scale is multiplied by, in order of trial: 1 first, then the nearest to it."""
+"""Factors on rounding's scale, in order of trial: 1 first, then the factors nearest to it."""
 
 
 def calibrated(
@@ -39,9 +38,9 @@ def calibrated(
     raw: NDArray[np.uint8],
     build: Callable[[Population, Quantized], Layer],
 ) -> dict[str, Quantized]:
-    """The populations of a module, by name, in the scales that are chosen on the inputs `raw`.
+    """The populations of a module, by name, with scales chosen on the inputs `raw`.
 
-    `network` is made of `quantized`, and `build` makes a layer of it.
+    `network` was made from `quantized`; `build` makes one layer from a population.
     """
     made = dict(quantized)
     traces = {INPUT: golden.run(network, raw, keep="levels").traces[INPUT]}
@@ -76,13 +75,13 @@ def calibrated(
 
 
 def _is_float(population: Population, quantized: Quantized, bits: int) -> bool:
-    """Whether its weights were rounded."""
+    """Whether the population's weights were rounded from floats."""
     learned = learned_bits(population)
     return (learned is None or learned > bits) and any(quantized.error)
 
 
 def _by_channel(layer: Forced) -> NDArray[np.int64]:
-    """How many levels differ in each channel; of a readout, in all of them how many classes do."""
+    """Number of differing levels per channel; for a readout, of differing classes."""
     differs, channels = layer.differs, layer.population.shape[0]
     if layer.output is None:
         return np.full(channels, differs.sum())

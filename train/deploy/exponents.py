@@ -1,8 +1,8 @@
-"""Exponents of several float paths into one neuron: the powers of two with the least errors.
+"""Chooses the exponents of several float paths into one neuron: powers of two with least error.
 
-Each path's squared rounding error is tabled once, per channel, for a row of steps an eighth of an
-octave apart. A choice of exponents then costs a few sums over tables, so that the time of a search
-grows with the square of the number of paths, not with a power of it.
+A table holds each path's squared rounding error, per channel, for scales an eighth of an octave
+apart. The error of a choice of exponents is then a sum over tables, so that the time of a search
+grows with the square of the number of paths, not exponentially.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT
 Floats = NDArray[np.float64]
 
 _OCTAVE = 8  # steps of a table from one power of two to the next
-_CLIPPED = 10  # steps below the one that just spans a channel's weights: they clip the largest
+_CLIPPED = 10  # steps below the step that just spans a channel's weights: they clip the largest
 _DEEP = 30 * _OCTAVE  # steps this far below the widest channel's are not tabled
-_WEIGHTS = 1024  # so many weights of a channel, evenly spaced, stand for all of them
-_TRY_ALL = 3  # with at most so many paths every choice is tried
+_WEIGHTS = 1024  # at most this many weights of a channel, evenly spaced, are used
+_TRY_ALL = 3  # with at most this many paths every choice is tried
 
 
 def best(tensors: Sequence[Floats], bits: int, *, finest: float, shared: bool) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class _Search:
         return float(total.sum(axis=0).min() if self._shared else total.min(axis=1).sum())
 
     def start(self) -> tuple[int, ...]:
-        """What the median channel of each path suggests."""
+        """A first choice, from the median channel of each path."""
         middle = np.median(self._tops, axis=1) / _OCTAVE
         rounded = np.clip(np.rint(middle - middle.min()), 0, MAX_CHOSEN_EXPONENT)
         return tuple(int(x) for x in rounded)

@@ -98,10 +98,10 @@ def _threshold(neuron: Neuron, step: Floats) -> Integers:
 
 
 def mean_current(paths: Sequence[Path], spec: InputSpec, channels: int) -> Floats:
-    """What an image of mean pixels adds to the accumulators, through the codes themselves.
+    """The sums that an image of mean pixels gives, computed from the integer codes.
 
-    Subtracting it leaves ``codes * (pixels - mean)``. Taken from the weights before rounding, it
-    would leave in each channel the sum of their rounding errors times the mean.
+    Subtracting them leaves ``codes * (pixels - mean)``. If they were computed from the float
+    weights, each channel would keep the sum of its rounding errors times the mean.
     """
     total = np.zeros(channels)
     for path in paths:

@@ -1,6 +1,6 @@
 """Weights as integers: codes, exponents, and the scale that all paths into a population share.
 
-Floats become integers through `lbq_hw.numeric` and nowhere else.
+Floats become integers only in `lbq_hw.numeric`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _quantized(
     powers: Sequence[int],
     integers: Sequence[NDArray[np.int64]],
 ) -> Quantized:
-    """Paths of these integers, and how far they are off."""
+    """Paths with these integers, and their rounding errors."""
     paths, error, identity_error = [], [], 0.0
     for term, weight, exponent, integer in zip(parts, weights, powers, integers, strict=True):
         if weight.ndim == 4:
@@ -126,8 +126,8 @@ def _quantized(
 
 
 def _grid(population: Population, weights: Sequence[Floats], bits: int) -> Floats | None:
-    """Of a population that was taken up, per channel, a power of two of which all weights are codes
-    as they are; None if there is none. Weights that were quantized elsewhere stay exact, and so do
+    """For a population from another framework: per channel, a power of two of which all weights are
+    integer multiples, or None. With it, weights that were quantized elsewhere stay exact, and so do
     sums at a threshold.
     """
     if not isinstance(population.neuron, IntegrateFire):
@@ -181,9 +181,9 @@ def _learned(
     *,
     shared: bool,
 ) -> tuple[Floats, list[int], list[NDArray[np.int64]]]:
-    """What quantization-aware training learned: its steps, hence its codes, unchanged.
+    """The codes and steps from quantization-aware training, unchanged.
 
-    Only a channel that is finer than `finest` in all of its paths is rounded again, to that step.
+    Only a channel whose step is below `finest` in all its paths is rounded again, to that step.
     """
     trained = [trained_path(term, spec) for term in parts]
     lowest = min(path.exponent for path in trained if path is not None)

@@ -1,9 +1,9 @@
-"""The way back: a model that computes what an integer network does, so that training can go on.
+"""The reverse of export: loads an integer network into a model, so that training can continue.
 
-Export folds norms into weights and rounds what comes out. Here the codes, worth their steps, become
-weights again, and norms become plain affine maps (`train.norms` then gives them the statistics that
-training needs). A channel's scale is taken from its threshold, ``s_c = gamma * 2**F / theta_c``, so
-that weights, bias, threshold and reset are exact; only identity weights, which a model does not
+Export folds norms into weights and rounds the result. Here codes times their steps become weights
+again, and norms become plain affine maps (`train.norms` then gives them the statistics that
+training needs). A channel's scale follows from its threshold, ``s_c = gamma * 2**F / theta_c``, so
+that weights, bias, threshold and reset are exact. Only identity weights, which a model does not
 have, keep the rounding of the export.
 """
 
@@ -101,7 +101,7 @@ def take_up_steps(model: nn.Module, spec: InputSpec, network: Network) -> None:
 
 
 def _populations(model: nn.Module, spec: InputSpec, network: Network) -> list[Population]:
-    """Those of the model, which must be those of the network."""
+    """The populations of the model, which must match the layers of the network."""
     found = analyze(model, spec)
     if found.violations:
         raise GraphError(found.violations)
@@ -162,7 +162,7 @@ def _set_tail(neuron: Neuron, tail: float | None) -> None:
 
 
 def _scale(population: Population, layer: Layer) -> Floats:
-    """What one accumulator step is worth in the model's units, per channel."""
+    """The value of one accumulator step in the model's units, per channel."""
     if population.neuron is None or layer.neuron is None:
         return np.asarray(_known(layer.scale, layer, "scale"), np.float64)
     return number(population.neuron.gamma) * 2.0**layer.fraction_bits / layer.neuron.theta
@@ -197,7 +197,7 @@ def _set_weight(
 
 
 def _own(term: Term, rows: Floats) -> Floats:
-    """Of something of each channel, what a path reaches."""
+    """The rows, one per channel, that belong to the channels of a path."""
     placed = term.placed
     return rows if placed is None else rows[placed.first : placed.first + placed.size]
 

@@ -1,4 +1,4 @@
-"""What can be trained but not deployed."""
+"""Finds the parts of a model that can be trained but not deployed."""
 
 from __future__ import annotations
 
