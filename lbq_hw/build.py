@@ -73,20 +73,20 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--list-boards", action="store_true", help="print the boards and end")
     steps = parser.add_argument_group("the flow", f"steps: {', '.join(flow.names())}")
     names = {"metavar": "STEP", "choices": flow.names()}
-    steps.add_argument("--from", dest="first", help="run anew from this step on", **names)
+    steps.add_argument("--from", dest="first", help="run again from this step on", **names)
     steps.add_argument("--until", dest="last", help="stop after this step", **names)
     steps.add_argument(
         "--prove",
         choices=list(flow.PROOFS),
-        help="bitstream: turn the packed file into a netlist again, and run it as a board, pins "
-        "included, against the golden model",
+        help="bitstream: extract the netlist from the packed file, simulate it as a board, pins "
+        "included, and compare it with the golden model",
     )
     steps.add_argument("--dry-run", action="store_true", help="print what would be done, and end")
     steps.add_argument(
         "--seed",
         type=int,
-        help="first seed of place and route (the one with which this netlist met its clock in "
-        "a build that was measured, or else 1)",
+        help="first seed of place and route (the seed with which this netlist met its clock in an "
+        "earlier build, or else 1)",
     )
     steps.add_argument("--tries", type=int, default=4, help="seeds to try until timing is met (4)")
     steps.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/BOARD-MODEL")

@@ -185,8 +185,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--early",
         type=positive,
         metavar="N",
-        help="also the accuracy after each timestep, and of answers that are given as soon as a "
-        "class leads by a margin; it is chosen on N training inputs",
+        help="also the accuracy after each timestep, and with an early stop as soon as a class "
+        "leads by a margin, which is chosen on N training inputs",
     )
     parser.add_argument(
         "--picture", type=Path, metavar="F", help="with --early: draw both into an .svg or .png"

@@ -91,7 +91,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     )
     arguments.add_core(parser)
     parser.set_defaults(model="digits")
-    parser.add_argument("--core", type=Path, metavar="F", help="JSON of a core, not a sized one")
+    parser.add_argument(
+        "--core", type=Path, metavar="F", help="JSON file of a core to use, instead of a sized core"
+    )
     arguments.add_images(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser

@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser.add_argument(
         "--dataset", help="default: the one the model was trained on, or noise if it says none"
     )
-    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     parser.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")

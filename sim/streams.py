@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.stream
         help="steps for which membranes that do not leak are proven to fit (4096)",
     )  # fmt: skip
     parser.add_argument("--dataset", help="default: the one the model was trained on")
-    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="recordings of a .npy file instead")
     parser.add_argument(

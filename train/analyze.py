@@ -187,8 +187,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze"
         "--which",
         choices=("last", "best"),
         default="last",
-        help="which checkpoint to take, the last epoch's or that of the best epoch, chosen on the "
-        "images that it was tested on; default: last",
+        help="checkpoint to use: of the last epoch, or of the best one, chosen on the images that "
+        "it was tested on; default: last",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: RUN/analysis")
     parser.add_argument("--json", action="store_true", help="print the JSON, no table")

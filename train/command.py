@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
         type=Path,
         metavar="PATH",
         help="folder of the dataset's files, official ones or torchvision's (data/DATASET), or an "
-        ".npz file of one's own",
+        ".npz file of your own",
     )
     parser.add_argument(
         "--download", action="store_true", help="fetch dataset files that are missing"
@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (runs/NAME)")
     parser.add_argument(
-        "--resume", action="store_true", help="go on with the run in --out, if there is one"
+        "--resume", action="store_true", help="continue the run in --out, if there is one"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     parser.add_argument(

@@ -199,7 +199,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         help=f"a run folder of {spoken('python -m train', prog)}, the .safetensors of its weights, "
         "or an .npz of arrays by name",
     )
-    parser.add_argument("--config", metavar="NAME", help="what an .npz holds the weights of")
+    parser.add_argument(
+        "--config", metavar="NAME", help="the configuration that an .npz has weights for"
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of --config"
     )
@@ -220,8 +222,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--which",
         choices=("last", "best"),
         default="last",
-        help="which checkpoint to take, the last epoch's or that of the best epoch, chosen on the "
-        "images that it was tested on; default: last",
+        help="checkpoint to use: of the last epoch, or of the best one, chosen on the images that "
+        "it was tested on; default: last",
     )
     parser.add_argument(
         "--weights",
@@ -237,15 +239,15 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         type=Path,
         metavar="PATH",
         help="the dataset's folder or .npz file, to compare network and model on training images; "
-        "default: on made-up ones",
+        "default: on synthetic images",
     )
     parser.add_argument(
         "--most-different",
         type=float,
         metavar="SHARE",
-        help="refuse where more of a layer's levels differ from the model's on the same inputs; "
-        f"default: {agreement.MOST_DIFFERENT:g}, or {agreement.MOST_ROUNDED:g} where float weights "
-        "are rounded; 1 exports whatever comes",
+        help="refuse if more of a layer's levels differ from the model's on the same inputs; "
+        f"default: {agreement.MOST_DIFFERENT:g}, or {agreement.MOST_ROUNDED:g} if float weights "
+        "are rounded; 1 exports in any case",
     )
     parser.add_argument(
         "--test",

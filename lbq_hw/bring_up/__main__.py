@@ -152,7 +152,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--port", default=ports.AUTO, help="serial port; auto, the default, finds the board's"
     )
     parser.add_argument(
-        "--no-load", action="store_true", help="the bitstream is there: do not load it"
+        "--no-load", action="store_true", help="the board has its bitstream already: do not load it"
     )
     parser.add_argument(
         "--report", metavar="F", help="file for a bug report (bring-up-NAME.md, in this folder)"

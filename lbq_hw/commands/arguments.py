@@ -43,7 +43,7 @@ COMMANDS = {
         meaning="accuracy, operations and energy of an integer network on a dataset",
     ),
     "analyze": Command(
-        module="lbq_hw.train.analyze", meaning="figures of what each layer of a trained run does"
+        module="lbq_hw.train.analyze", meaning="figures on every layer of a trained run"
     ),
     "zoo": Command(
         module="lbq_hw.zoo.__main__", meaning="the trained networks that ship with the project"
@@ -70,7 +70,7 @@ COMMANDS = {
     ),
     "rtl": Command(
         module="lbq_hw.rtl.__main__",
-        meaning="the core as Verilog for a design of one's own, with a driver in C",
+        meaning="the core as Verilog for your own design, with a driver in C",
     ),
     "bring-up": Command(
         module="lbq_hw.bring_up.__main__",
@@ -145,22 +145,22 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         "--data",
         metavar="PATH",
         help="folder of the dataset's files, official ones or torchvision's (digits needs none), "
-        "or an .npz file of one's own",
+        "or an .npz file of your own",
     )
     add_reading(parser)
 
 
 def add_reading(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
-    """The options that say how one's own data is read: ``--layout`` and ``--background``."""
+    """The options for reading the user's own data: ``--layout`` and ``--background``."""
     parser.add_argument(
         "--layout",
         choices=LAYOUTS,
-        help="order of the axes of one's own arrays, where their shape leaves it open",
+        help="order of the axes of your own arrays, if their shape leaves it open",
     )
     parser.add_argument(
         "--background",
         choices=BACKGROUNDS,
-        help="what lies behind the transparent pixels of one's own pictures",
+        help="background of transparent pixels in your own pictures",
     )
 
 

@@ -15,11 +15,11 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board",
         metavar="NAME",
-        help="as lbq boards prints it; or F.py, a board of one's own",
+        help="a name from lbq boards; or F.py, a board file of your own",
     )
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     core = parser.add_argument_group("the core (sized for the board unless given)")
-    core.add_argument("--lanes", type=int, metavar="P", help="accumulators that work at once")
+    core.add_argument("--lanes", type=int, metavar="P", help="parallel accumulators")
     core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
     core.add_argument(
         "--memory",
@@ -40,7 +40,7 @@ def add_images(parser: argparse.ArgumentParser) -> None:
     """The images that the network runs on."""
     images = parser.add_argument_group("images to check with")
     images.add_argument("--dataset", help="default: the one the model was trained on")
-    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(images)
     images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     images.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")

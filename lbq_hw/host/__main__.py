@@ -38,15 +38,15 @@ examples:
   python -m lbq_hw.host --port NAME --package DIR --images 20 --compare
       logits of 20 images, each compared with the golden model; exit code 1 if one differs
   python -m lbq_hw.host --port NAME --package DIR --picture cat.png dog.jpg
-      the classes that the board takes these pictures for
+      the class that the board gives each of these pictures
   python -m lbq_hw.host --package DIR --memory-test
       a test of the board's external memory by its own core; exit code 1 if a word differs
   python -m lbq_hw.host --package DIR --selftest --recalibrate
-      the self-test, once the core has found out anew when words of its memory are there
-The program is uploaded unless the bitstream has brought it or the external memory holds it; an
-upload that was interrupted goes on where it was. Latency comes from the cycles that the
-core counted, at the package's clock; throughput from the time that passed, the link included. With
-a simulated board (python -m sim.board) all seconds are those of the simulation.
+      the self-test, after a new calibration of the external memory's timing
+The program is uploaded unless the bitstream contains it or the external memory holds it; an
+interrupted upload continues where it stopped. Latency comes from the cycles that the core counted,
+at the package's clock; throughput from the elapsed time, including the link. With a simulated board
+(python -m sim.board), all times are simulated times.
 """
 
 
@@ -241,13 +241,15 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--port",
         default=ports.AUTO,
-        help="serial port, or what sim.board prints; auto, the default: the only USB port that can "
-        "be the board's, or the one behind which the package's core answers",
+        help="serial port, or the port that sim.board prints; auto, the default: the only USB port "
+        "that can be the board's, or else the port at which the package's core answers",
     )
     parser.add_argument("--ports", action="store_true", help="print the serial ports and end")
     parser.add_argument("--package", metavar="DIR", help="folder of the package")
     parser.add_argument(
-        "--selftest", action="store_true", help="run the inputs that the package carries"
+        "--selftest",
+        action="store_true",
+        help="run the package's own inputs, whose logits are known",
     )
     parser.add_argument(
         "--memory-test",
@@ -257,11 +259,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--recalibrate",
         action="store_true",
-        help="first let the core find out anew when words of its external memory are there: for a "
-        "board that has become warmer or colder",
+        help="first calibrate the timing of the external memory again, for a board that has become "
+        "warmer or colder",
     )
     parser.add_argument("--dataset", metavar="NAME", help="default: the model's own")
-    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     parser.add_argument(
@@ -283,21 +285,23 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     loading = parser.add_mutually_exclusive_group()
     loading.add_argument("--no-load", action="store_true", help="refuse to upload")
-    loading.add_argument("--reload", action="store_true", help="upload even what is there")
+    loading.add_argument(
+        "--reload", action="store_true", help="upload all, even what the board already holds"
+    )
     parser.add_argument(
         "--baud",
         type=_baud,
         default=rates.AUTO,
         metavar="N",
-        help="rate of the line; auto, the default: the highest that the board's USB bridge and its "
-        "core both can do, verified by data",
+        help="rate of the line; auto, the default: the highest rate that both the board's USB "
+        "bridge and its core support, verified with data",
     )
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=1.0,
         metavar="S",
-        help="without an answer, until a frame is repeated (1)",
+        help="time without an answer until a frame is repeated (1)",
     )
     return parser
 

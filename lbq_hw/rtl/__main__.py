@@ -41,8 +41,8 @@ as a stream, and raises irq. docs/own-design.md shows it all.
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.rtl") -> int:
     parser = Parser(
         prog=prog,
-        description="Write a network's core as Verilog for a design of one's own, with its "
-        "register map, a driver in C and an example.",
+        description="Write a network's core as Verilog for your own design, with its register map, "
+        "a driver in C and an example.",
         epilog=spoken(_EPILOG, prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

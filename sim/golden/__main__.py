@@ -13,7 +13,7 @@ from lbq_hw.sim.golden import IMAGES, write
 def main(argv: list[str] | None = None) -> int:
     parser = Parser(
         prog="python -m sim.golden",
-        description="Write the golden tensors of a network of the zoo anew.",
+        description="Write the golden tensors of a network of the zoo again.",
         epilog="example: python -m sim.golden mnist-4bit --data folder/of/mnist",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -78,8 +78,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--calibrate",
         type=not_negative,
         metavar="N",
-        help="training inputs on which the scales of float weights are chosen; 0: none, and they "
-        "are those with the least error of the weights, whatever the inputs; default: "
+        help="training inputs on which the scales of float weights are chosen; 0: none, the scales "
+        "with the least error of the weights are used; default: "
         f"{inputs.CALIBRATED}, and fewer where they have "
         f"more than {inputs.CALIBRATED_STEPS:,} timesteps together",
     )
@@ -122,8 +122,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--clamp",
         type=float,
         metavar="V",
-        help="the least that a timestep leaves of a membrane, in the unit of v_threshold (sinabs' "
-        "min_v_mem), which NIR does not say; default: membranes have no least value",
+        help="floor of the membranes, in the unit of v_threshold (sinabs' min_v_mem), which NIR "
+        "does not have; default: no floor",
     )
     parser.add_argument(
         "--most-different",

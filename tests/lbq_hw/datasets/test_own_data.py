@@ -443,7 +443,7 @@ def test_help_says_what_data_may_be(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
     assert (
         "--data PATH folder of the dataset's files, official ones or torchvision's (digits needs "
-        "none), or an .npz file of one's own"
+        "none), or an .npz file of your own"
     ) in said
 
 
