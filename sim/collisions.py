@@ -1,9 +1,9 @@
 """Reads that a memory with ``no_rw_check`` leaves undefined, made wrong on purpose.
 
-A memory with this attribute may give anything where a word is read in the cycle in which it is
-written, and fabrics differ in what they give. Simulators give the old word, so that a block which
-relies on it would pass there and fail on a board. Here such a read gives the old word inverted:
-what is right in both cases depends on no bit of it.
+A memory with this attribute may return anything if a word is read in the cycle of its write, and
+FPGA families differ in the result. Simulators return the old word, so a block that relies on it
+would pass in simulation and fail on a board. Here such a read returns the old word inverted. If the
+results are right in both cases, they depend on no bit of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CollidingPlatform", "colliding", "convert_colliding"]
 
 
 class CollidingPlatform:
-    """What `amaranth.lib.memory.Memory` asks a platform for; `wrapped` counts the memories whose
+    """The platform interface of `amaranth.lib.memory.Memory`; `wrapped` counts the memories whose
     colliding reads are inverted.
     """
 
@@ -63,6 +63,6 @@ def colliding(block: Any) -> Fragment:
 
 
 def convert_colliding(block: Any, *, name: str) -> tuple[str, int]:
-    """The same as Verilog, and how many of its memories are inverted where reads collide."""
+    """The same block as Verilog, and the number of memories whose colliding reads are inverted."""
     platform = CollidingPlatform()
     return convert(block, name=name, platform=platform), platform.wrapped

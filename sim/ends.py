@@ -1,9 +1,9 @@
 """Ends of a testbench in any simulator: they drive and watch the ports of a block.
 
-One loop runs all ends of a bench, so that a cycle has one number for all of them: the ends set what
-they drive, the clock ticks, the ends see what every signal was just before the edge. Two back ends
-have that loop: ``tests/core/harness.py`` in Amaranth's own simulator, and `sim.benches.harness` in
-those that cocotb drives. An end has
+One loop runs all ends of a bench, so that cycles have the same number for all of them. In each
+cycle the ends drive their signals, the clock ticks, and the ends see the values of all signals just
+before the edge. There are two such loops: ``tests/core/harness.py`` for Amaranth's own simulator,
+and `sim.benches.harness` for simulators that cocotb drives. An end has
 
     samples         signals that it wants to see
     set(ctx)        called before each edge: ``ctx.set(signal, value)`` drives a signal
@@ -51,9 +51,9 @@ class Driver:
 
 
 class Monitor:
-    """Takes what a stream offers, and checks that an offer stays as it is until it is taken.
+    """Takes the payloads of a stream, and checks that an offer is stable until it is taken.
 
-    Payloads are kept, and told to `take` as they come.
+    Payloads are recorded, and passed to `take` as they come.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Probe:
 
 
 class Permit:
-    """Drives a bit: 1 but for stalls."""
+    """Drives a bit: 1, except during stalls."""
 
     def __init__(self, signal: Any, stall: Stall) -> None:
         self.signal, self.stall = signal, stall
@@ -166,7 +166,7 @@ class Hold:
 
 
 class Store:
-    """Answers a read port, seen from the other side, so many cycles after an enabled read."""
+    """A memory behind a read port: answers `late` cycles after an enabled read."""
 
     def __init__(self, port: Any, words: Sequence[int], late: int) -> None:
         self.data = Value.cast(port.data)
@@ -193,7 +193,7 @@ def ones(history: Iterable[int]) -> list[int]:
 
 
 def settling(history: Sequence[Any], starts: Sequence[int], expected: Sequence[Any]) -> int:
-    """Least number of cycles after each start from which a signal has its value until the next."""
+    """Settling time: cycles from each start until a signal keeps its value to the next start."""
     late = [0]
     for start, end, value in zip(starts, [*starts[1:], len(history) - 1], expected, strict=True):
         assert history[end] == value, f"{history[end]} in cycle {end}, not {value}"
@@ -203,7 +203,7 @@ def settling(history: Sequence[Any], starts: Sequence[int], expected: Sequence[A
 
 
 class Bench:
-    """One simulation of one block, and its ends. A port is given as what it is, or by its name."""
+    """One simulation of one block, with its ends. A port is given as an object or by its name."""
 
     def __init__(self, block: Any) -> None:
         self.block = block
@@ -213,7 +213,7 @@ class Bench:
         return getattr(self.block, port) if isinstance(port, str) else port
 
     def add(self, end: Any) -> Any:
-        """One more end, from the next cycle on."""
+        """Add an end, from the next cycle on."""
         self.ends.append(end)
         return end
 
@@ -222,7 +222,7 @@ class Bench:
         return self.add(Driver(self.port(port), payloads, stall))
 
     def permit(self, signal: Any, *, stall: Stall = never) -> Permit:
-        """Drive a bit: 1 but for stalls."""
+        """Drive a bit: 1, except during stalls."""
         return self.add(Permit(self.port(signal), stall))
 
     def probe(self, **signals: Any) -> dict[str, list[int]]:
@@ -238,5 +238,5 @@ class Bench:
         return self.add(Hold(values))
 
     def store(self, port: Any, words: Sequence[int], *, late: int = 1) -> Store:
-        """Answer a read port, seen from the other side, like a memory of packed words."""
+        """Answer a read port like a memory of packed words."""
         return self.add(Store(self.port(port), words, late))

@@ -1,8 +1,8 @@
-"""A run of the board's bench again in Icarus, where what begins unknown stays so until it is set.
+"""Repeats a run of the board's bench in Icarus, where uninitialised values are unknown (x).
 
-The bench has recorded when the serial line changed (``sim/board.cpp``). Here the received line is
-played again cycle by cycle, and the sent line must be the same in every cycle. An unknown value
-that reaches it differs.
+The bench has recorded all changes of the serial line (``sim/board.cpp``). Here the received line is
+replayed cycle by cycle, and the sent line must be equal in every cycle. An unknown value that
+reaches the sent line counts as a difference.
 """
 
 from __future__ import annotations

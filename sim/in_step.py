@@ -1,8 +1,8 @@
-"""A simulated board in step with its host: what the host sees, in the board's own time.
+"""A simulated board in step with its host: measures a run in simulated time.
 
-`InStep` is a serial port. Time passes only while the host waits for an answer, so that the seconds
-of a run depend on the line, the USB bridge and the core alone: the host's own work takes none, and
-neither does the simulation.
+`InStep` is a serial port. Simulated time passes only while the host waits for an answer. So the
+time of a run depends only on the line, the USB bridge and the core, not on the host's own work or
+on the speed of the simulation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lbq_hw.sim.board import Preload, build, preloaded
 from lbq_hw.sim.verilator import CACHE
 
 WAIT = 0.02
-"""Seconds for which a read waits for an answer, as those of `SerialTransport.open` do."""
+"""Seconds for which a read waits for an answer, as in `SerialTransport.open`."""
 PACKET = 62
 """Bytes of a full packet, which a bridge sends at once: of an FTDI chip at full speed."""
 _ANSWER = struct.Struct("=QQ")
@@ -57,7 +57,7 @@ class InStep:
         return subprocess.Popen(self._program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def power_cycle(self) -> None:
-        """Let the board lose its power and get it back; its USB bridge keeps what it has."""
+        """Switch the board's power off and on; its USB bridge keeps its bytes."""
         self._stop()
         self._before, self._cycles = self._before + self._cycles, 0
         self._process = self._started()
@@ -101,7 +101,7 @@ class InStep:
         return len(data)
 
     def read(self, size: int = 1, /) -> bytes:
-        """What has come, or comes while it waits."""
+        """The bytes that have come, or come within the waiting time."""
         if not self._given:
             self._command(b"r", self._wait)
             self._cycles, count = _ANSWER.unpack(self._get(_ANSWER.size))

@@ -1,7 +1,7 @@
-"""A line full of noise before a simulated board: ``python -m sim.noise --help``.
+"""A simulated board behind a noisy line: ``python -m sim.noise --help``.
 
 The RTL runs behind its serial line, the ordinary host streams inputs through the core's door, and
-frames are damaged on their way, in both directions. Answers may be late or refused, never wrong.
+frames are damaged in both directions. Answers may be late or refused, but never wrong.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class BadLine(PassedOn):
 
 
 def _flipped(body: bytes, source: random.Random) -> bytes:
-    """One to four bits."""
+    """Flips one to four bits."""
     out = bytearray(body)
     for _ in range(source.randint(1, 4)):
         out[source.randrange(len(out))] ^= 1 << source.randrange(8)
@@ -91,12 +91,12 @@ def _flipped(body: bytes, source: random.Random) -> bytes:
 
 
 def _cut(body: bytes, source: random.Random) -> bytes:
-    """Its end is missing, at times with the flag."""
+    """Cuts off the end of a frame, sometimes with its flag."""
     return body[: source.randrange(len(body))] + _FLAG * source.randint(0, 1)
 
 
 def _babble(body: bytes, source: random.Random) -> bytes:
-    """Bytes that nobody sent come before it, in the middle or behind it."""
+    """Inserts random bytes before a frame, in its middle or after it."""
     place = source.randrange(len(body) + 2)
     frame = body + _FLAG
     return frame[:place] + source.randbytes(source.randint(1, 12)) + frame[place:]
@@ -113,11 +113,11 @@ _DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """What became of some inputs on a bad line.
+    """The result of a run on a bad line.
 
-    `damaged` counts frames by what happened to them, `answers` results that came, all of them
-    compared, `wrong` those that are not golden's, `refused` times that the host gave up with an
-    error, and `slowest` the seconds of the simulation that an answer or an error took at most.
+    `damaged` counts frames by the kind of damage; `answers`, results, all of which are compared;
+    `wrong`, results that differ from golden; `refused`, errors after which the host gave up.
+    `slowest` is the longest simulated time until an answer or an error, in seconds.
     """
 
     damaged: dict[str, int]
@@ -133,7 +133,7 @@ class Noise:
 
 
 def run(packed: Package, *, frames: int, rate: float, seed: int, cache: Path = CACHE) -> Noise:
-    """Stream random inputs until so many frames were damaged; then the line is good for one."""
+    """Stream random inputs until `frames` frames were damaged; then send one on a good line."""
     inputs = noise(packed.network, BATCH)
     wanted = golden.run(packed.network, inputs).logits
     answers = wrong = refused = 0

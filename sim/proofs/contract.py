@@ -1,8 +1,8 @@
-"""Contracts of blocks, as circuits that a solver looks at: what it may give, and what must hold.
+"""Contracts of blocks, as circuits for a solver: assumptions about inputs, and assertions.
 
-A `Contract` is a design around a block. All inputs that the design does not drive are the solver's,
-in every cycle anew. The contracts that blocks check themselves, see
-`lbq_hw.core.fabric.contracts`, must hold too.
+A `Contract` is a design around a block. The solver chooses all inputs that the design does not
+drive, in every cycle. The contracts that blocks check themselves (`lbq_hw.core.fabric.contracts`)
+must hold, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOP = "contract"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
-    """A fault that is planted in a module: the text `old`, which is there once, becomes `new`."""
+    """A fault to plant in a module: the text `old`, which occurs once, is replaced by `new`."""
 
     old: str
     new: str
@@ -40,20 +40,20 @@ class Proof:
     -------
     name : str
     says : str
-        What is proven, for people.
+        The proven statement, as text.
     module : str
-        Where the block is.
+        The module of the block.
     contract : function
-        Of that module's classes and functions, the `Contract`.
+        Makes the `Contract` from the module's classes and functions.
     bug : `Bug`
-        In that module.
+        A fault in that module.
     cycles : int
-        After a reset, that are looked at.
+        Number of cycles after a reset that the solver examines.
     always : bool
-        It holds in all later cycles too, since it holds in a cycle before which it has held for
-        that many, whatever the block's state was.
+        The contract holds in all later cycles, too, by induction: from any state, if it has held
+        for this many cycles, it holds in the next.
     fast : bool
-        It takes seconds, so that CI runs it.
+        The proof takes seconds, so CI runs it.
     """
 
     name: str
@@ -67,16 +67,16 @@ class Proof:
 
     @property
     def bound(self) -> str:
-        """How many cycles it covers: all of them, too, where a circuit has no registers."""
+        """The cycles that the proof covers; all cycles also for a circuit without registers."""
         return "all" if self.always or self.cycles == 1 else str(self.cycles)
 
     def rtlil(self, *, planted: bool) -> str:
-        """The contract for Yosys, of the block as it is or with the fault."""
+        """The contract for Yosys, with the block as it is or with the fault."""
         return self.contract(load(self.module, self.bug if planted else None)).rtlil()
 
 
 def load(name: str, bug: Bug | None = None) -> ModuleType:
-    """A module, with a fault planted in it: a copy, which nothing else imports."""
+    """A private copy of a module, with a fault planted in it."""
     spec = importlib.util.find_spec(name)
     assert spec is not None
     assert spec.origin is not None
@@ -96,7 +96,7 @@ class Contract:
     Members
     -------
     m : Module
-        To which a contract adds what it needs.
+        The module to which a contract adds its logic.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Contract:
         self._ports: list[Signal] = [sync.clk]
 
     def add(self, block: Any, name: str = "block") -> Any:
-        """Put a block into the design; its inputs are the solver's where nothing drives them."""
+        """Put a block into the design; the solver chooses the inputs that nothing drives."""
         self.m.submodules[name] = block
         members = block.signature.flatten(block)
         inputs = {id(Value.cast(value)) for _, member, value in members if member.flow is In}
@@ -113,13 +113,13 @@ class Contract:
         return block
 
     def any(self, shape: Any, name: str) -> Any:
-        """A value that is the solver's in every cycle."""
+        """A value that the solver chooses in every cycle."""
         value = Signal(shape, name=name)
         self._ports.append(Value.cast(value))
         return value
 
     def fixed(self, shape: Any, name: str) -> Any:
-        """A value that is the solver's, and the same in all cycles."""
+        """A value that the solver chooses once, for all cycles."""
         value = self.any(shape, name)
         self.assume(self.before(value, 1) == value, after=1)
         return value
@@ -133,15 +133,15 @@ class Contract:
         return value
 
     def must(self, holds: Any, *, after: int = 0) -> None:
-        """It holds in every cycle, but for so many first ones."""
+        """Assert that this holds in every cycle, except in the first `after` cycles."""
         self.m.d.comb += Assert(holds | ~self._past(after))
 
     def assume(self, holds: Any, *, after: int = 0) -> None:
-        """The solver gives only what makes it hold."""
+        """Assume that this holds: the solver considers no other inputs."""
         self.m.d.comb += Assume(holds | ~self._past(after))
 
     def _past(self, cycles: int) -> Any:
-        """So many cycles have passed."""
+        """Whether this many cycles have passed."""
         past: Any = Value.cast(1)
         for _ in range(cycles):
             later = Signal(name="past")
@@ -150,11 +150,11 @@ class Contract:
         return past
 
     def obeys(self, port: Any) -> None:
-        """A stream of the block: what waits is neither withdrawn nor changed."""
+        """Assert the rules of a stream from the block: a waiting payload stays valid and stable."""
         self.must(self._kept(port), after=1)
 
     def offered(self, port: Any) -> None:
-        """A stream to the block, on which the solver keeps the same rules."""
+        """Assume the same rules for a stream to the block."""
         self.assume(self._kept(port), after=1)
 
     def _kept(self, port: Any) -> Any:

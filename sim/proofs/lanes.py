@@ -1,4 +1,4 @@
-"""Lanes of every profile against the definition of their sums: so all of them give the same."""
+"""Lanes of every profile against the definition of their sums, so that all profiles are equal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lbq_hw.core.payload import PairEvent
 from lbq_hw.sim.proofs.contract import Bug, Contract, Proof
 
 _LANES, _WEIGHT, _ACC = 2, 2, 4
-_WAITING = 6  # most sums on their way
+_WAITING = 6  # largest number of sums in flight
 
 
 def _sums(code: ModuleType, kind: str, rows: int) -> Contract:
