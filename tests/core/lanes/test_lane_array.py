@@ -12,7 +12,7 @@ from core.harness import Bench
 
 from lbq_hw.core.fabric.sharing import LANES, SPREAD_LANES
 from lbq_hw.core.lanes.lane_array import LaneArray
-from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes
+from lbq_hw.core.lanes.spread_lanes import PairLanes, SpreadLanes, TapeLanes
 from lbq_hw.sim.models.lanes import (
     Pairs,
     Tape,
@@ -242,10 +242,13 @@ def test_written_weights_are_used_and_lanes_without_enable_keep_theirs(
         ({"acc_bits": 7}, ValueError, "acc_bits must be at least weight_bits, not 7"),
     ],
 )  # fmt: skip
-def test_sizes_that_make_no_sense_are_refused(change: dict, error: type, text: str) -> None:
+@pytest.mark.parametrize("kind", [LaneArray, TapeLanes])
+def test_sizes_that_make_no_sense_are_refused(
+    kind: type[LaneArray], change: dict, error: type, text: str
+) -> None:
     sizes = {"lanes": 4, "rows": 8, "weight_bits": 8, "acc_bits": 16}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
-        LaneArray(**sizes | change)
+        kind(**sizes | change)
 
 
 def test_pairs_of_an_odd_number_of_rows_are_refused() -> None:
