@@ -67,6 +67,11 @@ def block(bench: str, shape: int) -> Any:
     return _module(bench).block(shape)
 
 
+def verilog(bench: str, shape: int) -> str:
+    """That design as the simulators read it, with what else a testbench has beside it."""
+    return convert(block(bench, shape), name=bench) + getattr(_module(bench), "VERILOG", "")
+
+
 def shapes(bench: str) -> range:
     """Numbers of a testbench's shapes."""
     return range(len(_module(bench).SHAPES))
@@ -89,9 +94,8 @@ def run_bench(
     See `Settings` for what they are told.
     """
     began = time.perf_counter()
-    text = convert(block(bench, shape), name=bench)
     design = compile_design(
-        text, top=bench, simulator=simulator, waves=waves is not None, cache=cache
+        verilog(bench, shape), top=bench, simulator=simulator, waves=waves is not None, cache=cache
     )
     settings = Settings(shape=shape, length=length, spoil=spoil)
     run = simulate(

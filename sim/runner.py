@@ -29,7 +29,7 @@ LIMIT = 600.0
 """Seconds of wall clock that a run of a testbench may take: many times what any of ours does."""
 TIMESCALE = ("1ns", "1ns")
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
-_ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3")}
+_ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3", "--output-split", "0")}
 _WAVES = {"icarus": (), "verilator": ("--trace-fst",)}
 
 _BARE = re.compile(r"always @\*\n(?!\s*begin)")

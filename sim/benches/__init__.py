@@ -4,4 +4,17 @@ A testbench has `SHAPES`, the sizes that it is built for, `block(shape)`, the de
 and cocotb's tests. `BENCHES` names them in the order of the data.
 """
 
-BENCHES = ("host_port", "walker", "planes", "scanner", "lanes", "neurons", "writer", "accelerator")
+BENCHES = (
+    "uart",
+    "link",
+    "memory",
+    "tape_reader",
+    "host_port",
+    "walker",
+    "planes",
+    "scanner",
+    "lanes",
+    "neurons",
+    "writer",
+    "accelerator",
+)

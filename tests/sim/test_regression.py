@@ -42,8 +42,8 @@ SIMULATORS_HERE = [
 ]
 
 
-# The whole core under Icarus takes a minute; a small network has its own test below.
-LARGE = ("accelerator",)
+# These take longer than the others under Icarus; a small network has its own test below.
+LARGE = ("accelerator", "link", "memory")
 
 
 @pytest.mark.parametrize(
@@ -116,16 +116,6 @@ def test_a_wrong_value_is_seen_by_the_checker() -> None:
 @pytest.mark.parametrize("bench", BENCHES)
 def test_a_wrong_value_is_seen_by_every_test_of_a_bench(bench: str) -> None:
     assert_sees_a_wrong_value(bench)
-
-
-@needs_icarus
-def test_a_fault_in_the_design_is_found() -> None:
-    text = convert(regression.block("lanes", 0), name="lanes")
-    broken = text.replace(" + ", " - ", 1)
-    assert broken != text
-    design = compile_design(broken, top="lanes")
-    run = simulate(design, "lbq_hw.sim.benches.lanes", variables=Settings().to_env())
-    assert re.match(r"o_sum: message \d+ differs:", run.failures["sums_of_random_events"])
 
 
 @needs_icarus

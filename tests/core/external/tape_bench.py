@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Cat, Value
 
 from lbq_hw.chips.timing import ReaderTiming
-from lbq_hw.config import CoreConfig, Profile
 from lbq_hw.cycles.words import WordStream
 from lbq_hw.isa import regions, tape
 from lbq_hw.isa.regions import Region
 from lbq_hw.isa.tape import TapeItem
+from lbq_hw.sim.models.tapes import CORE, random_items, words_of
 
-CORE = CoreConfig(
-    lanes=8, word=8, summary=8, units=2, planes=2, timesteps=2, plane_words=64, weight_rows=24,
-    channels=16, logits=8, layers=4, paths=4, segments=8, runs=12, external=16,
-    profile=Profile.SPREAD, partial_words=16, partial_bits=12,
-)  # fmt: skip
-"""A small core; not all of its memories have a power of two of entries."""
+__all__ = [
+    "CORE",
+    "TIMINGS",
+    "Memory",
+    "Walks",
+    "Writes",
+    "expected_words",
+    "random_items",
+    "words_of",
+    "write",
+]
 TIMINGS = (
     ReaderTiming(page_words=16, first=3, rest=1, refresh=4, interval=60),
     ReaderTiming(page_words=64, first=9, rest=0, refresh=7, interval=90),
     ReaderTiming(word_bits=32, page_words=8, first=1, rest=2, refresh=3, interval=40),
     ReaderTiming(word_bits=32, page_words=256, first=8, rest=2, refresh=10, interval=900),
 )
-
-
-def words_of(data: bytes, word_bits: int) -> list[int]:
-    """Memory words of a tape."""
-    size = word_bits // 8
-    return [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
 
 
 class Memory:
@@ -143,26 +141,6 @@ class Writes:
             self.found.append((cycle, "WEIGHTS", row_at, row_value))
         if param:
             self.found.append((cycle, f"PARAMS {param:x}", param_at, param_value))
-
-
-def random_items(source: random.Random, config: CoreConfig, passes: int) -> list[TapeItem]:
-    """Items of a legal tape with this many passes."""
-    slices, entries = regions.slices(config), regions.entries(config)
-    items = []
-    for done in range(passes):
-        for _ in range(source.randint(0, 4)):
-            region = source.choice(tape.WRITTEN)
-            entry = source.randrange(entries[region])
-            part = source.randrange(slices[region]) if region in regions.TABLES else 0
-            room = (entries[region] - entry) * slices[region] - part
-            count = min(source.choice([0, 1, 3, 20, 100]), room)
-            if region not in regions.TABLES:
-                count -= count % slices[region]
-            address = regions.address(config, region, entry, part)
-            payload = tuple(source.getrandbits(32) for _ in range(count))
-            items.append(TapeItem(address=address, payload=payload, after=source.randint(0, done)))
-        items.append(TapeItem(address=tape.PASS))
-    return items
 
 
 def write(region: Region, entry: int, part: int, count: int, after: int = 0) -> TapeItem:
