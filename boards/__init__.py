@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from lbq_hw import families
 from lbq_hw.boards.bridges import Bridge
+from lbq_hw.boards.price import Price
 
 if TYPE_CHECKING:
     from lbq_hw.chips import Chip
 
 _HELPERS = (
-    "__main__", "bridges", "checks", "clocks", "command", "pages", "pins", "platforms", "sources",
+    "__main__", "bridges", "checks", "clocks", "command", "pages", "pins", "platforms", "price",
+    "sources",
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # also a folder's and a package's
 _COUNTS = ("luts", "block_rams", "sprams", "clock_hz", "target_hz", "baud")
@@ -63,6 +65,7 @@ class Board:
     `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, in a
     family that has it, the same as an SVF, which is then written beside it. `usb` is what the
     board is on the bus, and `light` the colour of its LED: for the page about first light.
+    `price` has a source and a date; None: no source is known.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Board:
     program: str = ""
     usb: str = ""
     light: str = ""
+    price: Price | None = None
     file: str = ""
 
     def __post_init__(self) -> None:
@@ -123,6 +127,8 @@ class Board:
                 raise ValueError(f"{name} must be a tuple of strings, not {value!r}")
         if not (self.bridge is None or isinstance(self.bridge, Bridge)):
             raise ValueError(f"bridge must be a Bridge, or None, not {self.bridge!r}")
+        if not (self.price is None or isinstance(self.price, Price)):
+            raise ValueError(f"price must be a Price, or None, not {self.price!r}")
         for name in ("uart", "led"):
             value = getattr(self, name)
             if not (_is_resource(value) or (name == "led" and value is None)):
@@ -226,6 +232,8 @@ class Board:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.bridge is not None:
             found["bridge"] = asdict(self.bridge)
+        if self.price is not None:
+            found["price"] = asdict(self.price)
         return found if isinstance(self.sdram, str) else found | {"sdram": asdict(self.sdram)}
 
 

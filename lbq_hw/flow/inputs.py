@@ -33,10 +33,11 @@ def key_of(
 ) -> str:
     """The digest for a step; the parameters are those of a `Step`, suffixes filled in.
 
-    The board's bridge decides nothing that is built. The steps that name it depend on all sources,
-    and a board of one's own on its file.
+    The board's bridge and price decide nothing that is built. The steps that name them depend on
+    all sources, and a board of one's own on its file.
     """
-    board = {name: value for name, value in job.board.facts().items() if name != "bridge"}
+    said = job.board.facts()
+    board = {name: value for name, value in said.items() if name not in ("bridge", "price")}
     facts = {
         "step": name,
         "board": board,
