@@ -179,6 +179,7 @@ def _clocks(wish: Wish, board: Board, config: CoreConfig) -> Sequence[int]:
         aims = {board.target_hz}  # the cycles of such a core were planned for this clock
     else:
         had, fmax_hz = resources.met(config, board), resources.least(config, board).fmax_hz
+        fmax_hz = min(fmax_hz, resources.fastest_hz(board))  # no estimate beyond what was seen
         limit = int(had.clock_hz if had else MARGIN * fmax_hz if fmax_hz else board.target_hz)
         rates = () if board.bridge is None else board.bridge.rates
         aims = {limit} | {limit // rate * rate for rate in rates if limit >= LEAST_DIVISOR * rate}

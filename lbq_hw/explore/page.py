@@ -34,5 +34,8 @@ _ENVIRONMENT.filters.update(
 
 def render(networks: Sequence[dict[str, Any]], *, refused: dict[str, list[str]]) -> str:
     """The page of what `results.facts` found; `refused` are boards by the network they lack."""
-    shown = [one | {"picture": picture(one["points"])} for one in networks if one["points"]]
+    shown = []
+    for one in networks:
+        if lines := [line for line in one["points"] if line["shown"]]:
+            shown.append(one | {"points": lines, "picture": picture(lines)})
     return _ENVIRONMENT.get_template("exploration.html").render(networks=shown, refused=refused)

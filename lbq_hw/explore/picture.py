@@ -14,7 +14,8 @@ from lbq_hw import boards, units
 
 HEIGHT = 420
 _TOP, _BOTTOM, _LEFT, _RIGHT = 14, 34, 0.12, 0.97
-_STEPS = (1, 2, 5)
+_STEPS = ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100, 5)))
+_FEW = 3  # ticks; fewer do not tell an axis
 
 
 def picture(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -68,13 +69,17 @@ def _stairs(front: Sequence[dict[str, float]]) -> list[tuple[float, float, float
 
 
 class _Axis:
-    """A logarithmic axis with some room at both ends, and ticks at 1, 2 and 5 of each decade."""
+    """A logarithmic axis with some room at both ends. Its ticks are as coarse as they may be."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._low, self._high = min(values) / 1.15, max(values) * 1.15
         decades = range(math.floor(math.log10(self._low)), math.ceil(math.log10(self._high)) + 1)
-        ticks = [step * 10.0**decade for decade in decades for step in _STEPS]
-        self.ticks = [tick for tick in ticks if self._low <= tick <= self._high]
+        self.ticks: list[float] = []
+        for steps in _STEPS:
+            ticks = [step * 10.0**decade for decade in decades for step in steps]
+            self.ticks = [tick for tick in ticks if self._low <= tick <= self._high]
+            if len(self.ticks) >= _FEW:
+                break
 
     def share(self, value: float) -> float:
         """Where a value lies, from 0 to 1."""

@@ -9,7 +9,7 @@ from lbq_hw import boards, decode
 from lbq_hw.compiler import Program
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
-from lbq_hw.explore.front import equals, of_all
+from lbq_hw.explore.front import costs, equals, of_all
 from lbq_hw.explore.points import Placed, Point, best
 from lbq_hw.host.estimate import traffic
 from lbq_hw.isa.door import Opening
@@ -25,18 +25,23 @@ def facts(
     accuracy: float | None,
     remark: str,
 ) -> dict[str, Any]:
-    """One object for JSON, the table and the page; `placed` are results by the id of a point."""
+    """One object for JSON, the table and the page; `placed` are results by the id of a point. Of
+    boards that are equal by estimate, one is `shown`, and others only where they were placed.
+    """
     ahead = {point.id for point in of_all(points)}
+    ordered = sorted(points, key=lambda p: (*costs(p), boards.find(p.board).luts, p.board))
+    firsts = {costs(point): point.id for point in reversed(ordered)}
     lines = [
         point.facts()
         | {
             "id": point.id,
             "front": point.id in ahead,
             "also": equals(point, points),
+            "shown": firsts[costs(point)] == point.id or point.id in placed,
             "price": _price(point.board),
             "placed": _placed(network, point, placed.get(point.id, [])),
         }
-        for point in sorted(points, key=lambda p: (p.seconds, p.luts))
+        for point in ordered
     ]
     return {
         "model": network.name,
@@ -49,7 +54,7 @@ def facts(
 
 def _price(name: str) -> dict[str, Any] | None:
     """What a board's file says that it costs."""
-    return boards.find(name).facts().get("price")
+    return boards.find(name).facts()["price"]
 
 
 def _placed(network: Network, point: Point, seeds: list[Placed]) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ _PLACED = ("placed", "Fmax")
 def table(found: dict[str, Any], *, every: bool) -> Table:
     """The front over all boards; with `every`, each board's front, the common one marked."""
     title = f"{found['model']}: images/s as a host sees them, and cells; * no board has better"
-    lines = [line for line in found["points"] if every or line["front"]]
+    lines = [line for line in found["points"] if line["front"] or (every and line["shown"])]
     placed = any(line["placed"] is not None for line in lines)
     made = Table(box=box.SIMPLE, title=title, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in (*_HEADINGS, *(_PLACED if placed else ())):

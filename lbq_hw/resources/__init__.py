@@ -7,7 +7,7 @@ Logic and clock are a fitted model, memories are counted. Everything here is an 
 from lbq_hw.resources.door import of_door
 from lbq_hw.resources.measured import add, measured, met
 from lbq_hw.resources.memories import Memory, blocks, sprams
-from lbq_hw.resources.model import Estimate, compare, estimate, least
+from lbq_hw.resources.model import Estimate, compare, estimate, fastest_hz, least
 from lbq_hw.resources.room import hopeless, lack, roomy, rounded, short
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "blocks",
     "compare",
     "estimate",
+    "fastest_hz",
     "hopeless",
     "lack",
     "least",

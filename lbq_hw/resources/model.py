@@ -223,6 +223,16 @@ def fitted_period(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | 
     return _nonnegative([row for row, _ in timed], [value for _, value in timed]) if timed else None
 
 
+def fastest_hz(board: Board) -> float:
+    """The fastest clock that was measured on devices of a board's series; 0 if none was."""
+    seen = [
+        1e6 * point["fmax_mhz"]
+        for point in measured()
+        if point["fmax_mhz"] and series_of(boards.find(point["board"])) == series_of(board)
+    ]
+    return max(seen, default=0.0)
+
+
 def series_of(board: Board) -> str:
     """The start of the name, which devices of about one speed share: iCE40UP5K, LFE5U, GW1NR."""
     return board.device.partition("-")[0]

@@ -84,6 +84,14 @@ def test_clocks_are_those_that_the_rates_of_the_line_divide() -> None:
     assert candidates._clocks(replace(WISH, clocks_hz=(1,)), board, config) == []
 
 
+def test_no_clock_is_faster_than_any_that_was_measured() -> None:
+    board = boards.find("tang-nano-20k")
+    (config, _), *_ = every_core(board)
+    assert resources.least(config, board).fmax_hz > resources.fastest_hz(board) > 0
+    assert max(candidates._clocks(WISH, board, config)) <= resources.fastest_hz(board)
+    assert resources.fastest_hz(boards.find("ice40-hx8k")) == 0
+
+
 def test_a_board_that_holds_no_core_has_no_points() -> None:
     full = replace(boards.find("ulx3s-12f"), luts=1000, sdram="")
     assert explore(WISH, full) == []

@@ -50,6 +50,8 @@ def test_the_stairs_join_the_front() -> None:
 def test_a_single_point_has_axes_too() -> None:
     view = picture(found()["points"][:1])
     assert 0.3 < view["dots"][0]["x"] < 0.8
+    assert len(view["columns"]) >= 3
+    assert len(view["rows"]) >= 3
 
 
 def test_the_best_seed_stands_for_a_placed_point() -> None:
@@ -74,10 +76,23 @@ def test_a_point_without_a_place_has_no_ring(seeds: list[int], cells: str) -> No
     assert 'circle class="ring"' not in page.render([made], refused={"digits": []})
 
 
+def test_of_equal_boards_one_is_shown_and_those_that_were_placed() -> None:
+    names = ("ulx3s-85f", "ulx3s-12f", "ulx3s-45f")
+    equal = [point(board=name) for name in names]
+    placed = [Placed(id=equal[0].id, seed=1, error="no place")]
+    made = facts(NETWORK, equal, {equal[0].id: placed}, accuracy=None, remark="")
+    assert [(line["board"], line["shown"]) for line in made["points"]] == [
+        ("ulx3s-12f", True),
+        ("ulx3s-45f", False),
+        ("ulx3s-85f", True),
+    ]
+    assert made["points"][0]["also"] == ["ulx3s-45f", "ulx3s-85f"]
+
+
 def test_a_page_names_points_boards_and_what_fits_nowhere() -> None:
     made = found(Placed(id=POINTS[0].id, seed=1, luts=4000, block_rams=20, fmax_hz=31e6))
     text = page.render([made], refused={"digits": ["icesugar", "orangecrab"]})
-    assert all(f"<td>{one.board}" in text for one in POINTS)
+    assert all(f'<td class="board">{one.board}' in text for one in POINTS)
     assert "No core fits icesugar, orangecrab" in text
     assert text.count('<circle class="ring"') == 1
     assert text.count('<text class="number"') == 2
