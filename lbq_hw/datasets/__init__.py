@@ -1,4 +1,4 @@
-"""Datasets as raw integers, read from files that the user names: official ones, or their own.
+"""Datasets as raw integers, read from files that the user names: official files, or own data.
 
     dataset = load("mnist", "folder/of/mnist", split="test")
     dataset.images   # uint8 (n, C, H, W), or (n, T, C, H, W) for recordings
@@ -6,28 +6,28 @@
 
 | name | files |
 |---|---|
-| digits | none: scikit-learn carries the 8x8 digits; values 0..16, every fifth image tests |
-| mnist, fashion-mnist | the four idx files, packed (.gz) or not, also from Debian's package |
+| digits | none: the 8x8 digits of scikit-learn; values 0..16, every fifth image is for testing |
+| mnist, fashion-mnist | the four idx files, compressed (.gz) or not, also from Debian's package |
 | cifar10, cifar100 | binary or Python batches, in the folder, in a subfolder or in the .tar.gz |
 | nmnist | Train/ and Test/ of .bin files, or one .npz of packed events |
 | dvs128-gesture | the .aedat files with trials_to_train.txt, trials_to_test.txt and *_labels.csv |
-| cifar10-dvs | one folder of .aedat files a class; the first 900 of each train, the last 100 test |
-| fsdd | recordings/ of .wav files; the first 5 of each digit and speaker test |
-| npz | one's own: an .npz file of arrays (see :mod:`lbq_hw.datasets.own`) |
-| images | one's own: a folder of PNG and JPEG files, one folder per class |
+| cifar10-dvs | a folder of .aedat files per class: the first 900 to train, the last 100 to test |
+| fsdd | recordings/ of .wav files; the first 5 per digit and speaker are for testing |
+| npz | own data: an .npz file of arrays (see :mod:`lbq_hw.datasets.own`) |
+| images | own data: PNG and JPEG files, in one folder per class |
 
-What torchvision has downloaded is read as it is: ``MNIST/raw``, ``FashionMNIST/raw``,
-``cifar-10-batches-py`` and ``cifar-100-python``, each named itself or by the folder it lies in. The
-pickles of the last two are read without running what they name
-(:mod:`lbq_hw.datasets.pickled`). All files are checked by the md5 of the official ones.
+The files that torchvision downloads can be read as they are: ``MNIST/raw``, ``FashionMNIST/raw``,
+``cifar-10-batches-py`` and ``cifar-100-python``. The user names one of these folders or its parent.
+Pickles are read without executing them (:mod:`lbq_hw.datasets.pickled`). All files must have the
+md5 of the official files.
 
-A packed .npz holds for each split ``<split>_events``, a structured array with the integer fields x,
-y, p (1: brighter) and t (microseconds) of all recordings, one after the other;
-``<split>_offsets``, n + 1 indices into it; and ``<split>_labels``.
+An .npz of packed events has three arrays per split. ``<split>_events`` is a structured array with
+the integer fields x, y, p (1: brighter) and t (microseconds) of all recordings, one after the
+other; ``<split>_offsets`` has n + 1 indices into it; ``<split>_labels`` has the n labels.
 
-Recordings of a camera become ``timesteps`` frames of event counts, slices of equal duration (see
-:func:`lbq_hw.datasets.events.integrate`); spoken digits become as many frames of 8 ms (see
-:mod:`lbq_hw.datasets.sound`).
+Recordings of a camera become ``timesteps`` frames of event counts, each for a slice of the same
+duration (see :func:`lbq_hw.datasets.events.integrate`). Spoken digits become ``timesteps`` frames
+of 8 ms (see :mod:`lbq_hw.datasets.sound`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def names() -> tuple[str, ...]:
 
 
 def info(name: str) -> DatasetInfo:
-    """What is known of a dataset without reading it: nothing, of the user's own."""
+    """The facts about an official dataset that are known without reading its files."""
     if name in _INFOS:
         return _INFOS[name]
     if name in own.NAMES:
@@ -89,17 +89,17 @@ def info(name: str) -> DatasetInfo:
 
 
 def is_own(name: str) -> bool:
-    """Whether the name stands for data of the user's own, in any shape."""
+    """Whether the name stands for the user's own data, which may have any shape."""
     return name in own.NAMES
 
 
 def is_embedded(name: str) -> bool:
-    """Whether the dataset is there without files of its own."""
+    """Whether the dataset needs no files because a library contains it."""
     return name == static.DIGITS.name
 
 
 def is_divided(name: str, root: str | PathLike[str]) -> bool:
-    """Whether training and test images are told apart; only the user's own may not be."""
+    """Whether training and test images are separate; only the user's own data may be undivided."""
     return not is_own(name) or own.is_divided(name, Path(root))
 
 
@@ -117,12 +117,13 @@ def load(
 ) -> Dataset:
     """Read one split of a dataset.
 
-    ``root`` is the folder of the official files (None for digits, which needs none); ``timesteps``
-    and ``size`` are for recordings alone: into how many frames each is cut, and optionally a frame
-    side that divides the sensor's, to sum square blocks of pixels. ``shape``, (C, H, W), and
-    ``reading`` are for the user's own data alone: what pictures are resized to, and what the axes
-    of arrays and transparent pixels mean. ``verify=False`` skips checksums
-    and file counts, for files made by hand. ``download=True`` fetches files that are missing.
+    ``root`` is the folder of the files (None for digits, which needs none). ``timesteps`` and
+    ``size`` are for recordings only: the number of frames per recording, and optionally the side of
+    a frame. If ``size`` is smaller than the sensor's side, which it must divide, square blocks of
+    pixels are summed. ``shape`` and ``reading`` are for the user's own data only: the size (C, H,
+    W) to which pictures are resized, and the meaning of array axes and of transparent pixels.
+    ``verify=False`` skips checksums and file counts, for files made by hand. ``download=True``
+    downloads missing files.
 
     Raises DatasetError when a file is missing or corrupt: one sentence with the path, the checksum
     and where to get it.
@@ -186,7 +187,8 @@ def _dataset(known: DatasetInfo, arrays: static.Arrays, split: str) -> Dataset:
 
 
 def download(name: str, root: str | PathLike[str]) -> None:
-    """Fetch the official files that ``root`` lacks, each moved there once its checksum is right.
+    """Download the official files that ``root`` lacks; a file is moved there when its checksum is
+    right.
 
     Raises DatasetError with one sentence when there is no network, no direct download, or a wrong
     checksum.
@@ -195,7 +197,7 @@ def download(name: str, root: str | PathLike[str]) -> None:
 
 
 def _needless(root: Path) -> DatasetError:
-    """What to say of files that are given for the digits: most likely, they are to be read."""
+    """The error for a folder given with the digits: most likely, the user wants its files read."""
     meant = own.NPZ if root.suffix == ".npz" or root.is_file() else own.IMAGES
     return DatasetError(
         f"the dataset 'digits' comes with scikit-learn and reads nothing from {root}: leave out "
@@ -204,7 +206,7 @@ def _needless(root: Path) -> DatasetError:
 
 
 def _check_reading(name: str, reading: Reading | None) -> None:
-    """Refuse what is said of axes and transparency where it means nothing."""
+    """Refuse options for axes and transparency if the dataset has no use for them."""
     for option, meant in (("layout", own.NPZ), ("background", own.IMAGES)):
         value = getattr(reading, option, None)
         if value is not None and name != meant:
@@ -214,7 +216,7 @@ def _check_reading(name: str, reading: Reading | None) -> None:
 
 
 def _check_frames(known: DatasetInfo, timesteps: int | None, size: int | None) -> int:
-    """Check what is asked of a recording; the side of the blocks to sum, 1 for still images."""
+    """Check the options for recordings; returns the side of the blocks to sum, 1 for images."""
     if not known.temporal:
         for what, value in (("timesteps", timesteps), ("size", size)):
             if value is not None:

@@ -1,4 +1,4 @@
-"""What every reader shares: the dataset types, the one-sentence error, checksums, download."""
+"""Shared by all readers: the dataset types, the one-sentence error, checksums, download."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ VALIDATION, WHOLE = "validation", "whole"
 
 
 class DatasetError(Exception):
-    """A dataset cannot be read; the message is one sentence with the path and the mend.
+    """A dataset cannot be read; the message is one sentence with the path and the remedy.
 
-    Paths may have any characters: those that a terminal would obey are shown by their codes.
+    A path may have any characters; control characters are shown by their codes.
     """
 
     def __init__(self, text: str) -> None:
@@ -35,7 +35,7 @@ class MissingFileError(DatasetError):
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """One official file; ``unpacks_to`` is the folder it makes if it is read unpacked."""
+    """One official file; ``unpacks_to`` is the folder that unpacking the archive creates."""
 
     name: str
     md5: str
@@ -45,7 +45,7 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo:
-    """What is known of a dataset before any file is read.
+    """Facts about a dataset that are known before any file is read.
 
     ``shape`` is (channels, height, width) of an image, or of one time slice of a recording;
     ``class_names`` are in the order of labels; ``max_value`` is the largest raw value and ``bits``
@@ -66,7 +66,7 @@ class DatasetInfo:
 
     @property
     def full_scale(self) -> int | None:
-        """The raw value that means full scale; None for recordings, whose pixels count events."""
+        """The raw value of full scale; None for recordings, whose pixels count events."""
         return None if self.temporal else self.max_value
 
     @property
@@ -74,7 +74,7 @@ class DatasetInfo:
         return self.max_value.bit_length()
 
     def missing(self, path: Path, resource: Resource, *, instead: str = "") -> MissingFileError:
-        """``instead`` says what else would do."""
+        """The error for a missing file; ``instead`` names an alternative."""
         others = f", or {instead}" if instead else ""
         return MissingFileError(f"{path} is missing; {self._mend(resource)}{others}")
 
@@ -87,7 +87,7 @@ class DatasetInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """Images that were drawn from ``of`` images at random, with the generator's ``seed``."""
+    """How images were drawn: at random from ``of`` images, with this ``seed``."""
 
     of: int
     seed: int
@@ -98,11 +98,11 @@ class Dataset:
     """One split in memory: raw images as uint8, labels as int64.
 
     ``images`` is (n, C, H, W), or (n, T, C, H, W) for recordings cut into T time slices.
-    ``class_names`` are in the order of labels, and empty where the classes have numbers alone;
-    ``full_scale`` is the raw value that means full scale, None where nothing says it. ``split``
-    says which images they are: train, test, validation (held out of those to train on), or whole
-    where the user's own data is not divided. ``drawn`` is there if they were drawn from more of
-    them. ``notes`` are sentences for the user: what was found in the files and not read.
+    ``class_names`` are in the order of labels, and empty if the classes only have numbers.
+    ``full_scale`` is the raw value of full scale, None if it is unknown. ``split`` is train, test,
+    validation (held out of the training images), or whole if the user's own data is not divided.
+    ``drawn`` is set if the images are a random choice from more images. ``notes`` are sentences for
+    the user about files that were found but not read.
     """
 
     name: str
@@ -128,7 +128,7 @@ class Dataset:
         return channels, height, width
 
     def digest(self) -> str:
-        """SHA-256 of images and labels as they were read."""
+        """SHA-256 of images and labels, as they were read."""
         total = hashlib.sha256(str(self.images.shape).encode())
         total.update(np.ascontiguousarray(self.images).data)
         total.update(np.ascontiguousarray(self.labels, "<i8").data)
@@ -149,7 +149,7 @@ def check_md5(
 
 
 def download(info: DatasetInfo, root: Path) -> None:
-    """Fetch the official files that ``root`` lacks; a file appears there once its md5 is right."""
+    """Download the official files that ``root`` lacks; only files with the right md5 go there."""
     for resource in info.resources:
         if not (root / (resource.unpacks_to or resource.name)).exists():
             _fetch(info, resource, root)

@@ -1,7 +1,7 @@
-"""CIFAR-10 and CIFAR-100 in both forms that are published: binary batches, and pickles of Python.
+"""CIFAR-10 and CIFAR-100 in both published forms: binary batches, and Python pickles.
 
-The pickles are what torchvision downloads and unpacks. A form is read from the folder that the user
-names, from its own folder in there, or from its archive.
+torchvision downloads and unpacks the pickles. The batches of a form are read from the folder that
+the user names, from the form's own subfolder, or from its archive.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """How a dataset is published: an archive of one folder, of batches with their md5 per split.
+    """A published form of a dataset: an archive of one folder, with the batches and md5 per split.
 
-    ``parse`` makes images and labels of a batch, or raises ValueError with what is wrong in it.
+    ``parse`` turns a batch into images and labels, or raises ValueError with the reason.
     """
 
     archive: Resource
@@ -39,7 +39,7 @@ class Form:
 
 
 def _binary(label_bytes: int) -> Callable[[bytes], Arrays]:
-    """Records of ``label_bytes``, of which the last counts, and an image."""
+    """Parser of records: ``label_bytes`` bytes, the last of which is the label, and an image."""
     record = label_bytes + _PIXELS
 
     def parse(data: bytes) -> Arrays:
@@ -52,7 +52,7 @@ def _binary(label_bytes: int) -> Callable[[bytes], Arrays]:
 
 
 def _python(key: bytes) -> Callable[[bytes], Arrays]:
-    """A dictionary of ``data``, one row per image, and a list of labels called ``key``."""
+    """Parser of a dictionary: ``data``, one row per image, and a list of labels called ``key``."""
 
     def parse(data: bytes) -> Arrays:
         batch = read_dictionary(data)
@@ -68,7 +68,7 @@ def _python(key: bytes) -> Callable[[bytes], Arrays]:
     return parse
 
 
-# Binary batches come first: their archive is what is downloaded, and what is asked for.
+# Binary batches come first: errors ask for their archive, and a download fetches it.
 FORMS = {
     "cifar10": (
         Form(
@@ -154,7 +154,7 @@ CIFAR10, CIFAR100 = (
 
 
 def read_cifar(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Arrays:
-    """Images and labels from the first form, and the first place of it, that holds a batch."""
+    """Images and labels from the first form of which a batch is found."""
     form, place = _find(info, root, split)
     names = form.batches[split]
     batches = _packed if place.is_file() else _unpacked
@@ -172,7 +172,7 @@ def read_cifar(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Ar
 
 
 def _find(info: DatasetInfo, root: Path, split: str) -> tuple[Form, Path]:
-    """The form that is there, and its folder or archive."""
+    """The form that is found, and its folder or archive."""
     binary, python = FORMS[info.name]
     for form in (binary, python):
         for folder in (root, root / form.folder):
@@ -202,7 +202,7 @@ def _unpacked(
 def _packed(
     info: DatasetInfo, archive: Resource, path: Path, names: dict[str, str], *, verify: bool
 ) -> Iterator[tuple[str, bytes]]:
-    """Path and contents of each batch in an archive, whose md5 covers them all."""
+    """Path and contents of each batch in an archive; the md5 of the archive covers all batches."""
     packed, found = path.read_bytes(), {}
     if verify:
         check_md5(packed, archive.md5, path, info, archive)

@@ -1,9 +1,9 @@
-"""What the classes of the official datasets are called, in the order of their labels."""
+"""Class names of the official datasets, in the order of their labels."""
 
 from __future__ import annotations
 
 DIGITS = tuple("0123456789")
-"""Of digits, MNIST and N-MNIST."""
+"""For digits, MNIST and N-MNIST."""
 
 FASHION_MNIST = (
     "T-shirt/top",

@@ -106,7 +106,7 @@ class Events:
         return Events(x=self.x[chosen], y=self.y[chosen], p=self.p[chosen], t=self.t[chosen])
 
     def inside(self, height: int, width: int) -> bool:
-        """Whether every event lies on a sensor of that size."""
+        """Whether every event lies on a sensor of this size."""
         return not len(self.t) or bool(self.x.max() < width and self.y.max() < height)
 
 
@@ -168,7 +168,9 @@ def _nmnist(
 
 
 def parse_nmnist(data: bytes) -> Events | None:
-    """40-bit events: x, y, then polarity and 23 bits of time; a row of 240 marks 2**13 us more."""
+    """Entries of 40 bits: x, y, then polarity and 23 bits of time. An entry with row 240 is not an
+    event: it adds 2**13 us to all later times.
+    """
     if len(data) % 5:
         return None
     raw = np.frombuffer(data, np.uint8).reshape(-1, 5).astype(np.int64)
@@ -246,7 +248,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def parse_aedat3(data: bytes) -> Events | None:
-    """The valid polarity events of an AEDAT 3.1 file, None when it is not a complete one."""
+    """The valid polarity events of an AEDAT 3.1 file; None when the file is not complete."""
     marker = b"#!END-HEADER\r\n"
     place = data.find(marker)
     if not data.startswith(b"#!AER-DAT3.1") or place < 0:
@@ -295,10 +297,10 @@ def _cifar10_dvs(
 
 
 def parse_aedat2(data: bytes) -> Events | None:
-    """The events of a DVS128 in an AEDAT 2.0 file, upright; None when it is not a complete one.
+    """The events of a DVS128 in an AEDAT 2.0 file, upright; None when the file is not complete.
 
-    An address holds the sensor's column in bits 1 to 7 and its row in bits 8 to 14, counted from
-    the far corner of a camera that lay on its side; bit 0 is 1 for a darker pixel.
+    Bits 1 to 7 of an address are the sensor's column and bits 8 to 14 its row, counted from the
+    opposite corner, since the camera lay on its side. Bit 0 is 1 for a darker pixel.
     """
     if not data.startswith(b"#!AER-DAT2.0"):
         return None

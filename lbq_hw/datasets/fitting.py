@@ -1,4 +1,4 @@
-"""What a network is run on: a dataset, raw inputs, pictures, or noise."""
+"""The inputs that a network runs on: a dataset, raw inputs, pictures, or noise."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lbq_hw.datasets.base import VALIDATION, WHOLE, Drawn
 from lbq_hw.datasets.reading import BACKGROUNDS
 from lbq_hw.network import HeldOut, Network
 
-SEED = 0  # with which images are drawn, so that every command draws the same
+SEED = 0  # of every random choice of images, so that all commands draw the same images
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """Raw inputs in the form a network takes; `labels` is None where nothing says what they are,
-    `split`, `drawn` and `notes` are those of their dataset.
+    """Raw inputs in the form that a network takes; `labels` is None if the classes are unknown.
+    `split`, `drawn` and `notes` come from the dataset.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Samples:
         )
 
     def origin(self) -> dict[str, Any]:
-        """The images as a report names them: dataset, split, how they were drawn, how many."""
+        """The origin of the images, for reports: dataset, split, number, how they were drawn."""
         return {
             "dataset": self.name,
             "split": self.split,
@@ -64,8 +64,8 @@ def described(origin: Mapping[str, Any]) -> str:
 
 
 def draw(total: int, count: int | None) -> NDArray[np.int64]:
-    """Places of `count` of `total` images, drawn with `SEED`; all of them in order where there are
-    no more.
+    """Indices of `count` images out of `total`, drawn with `SEED`; all in order if there are no
+    more than `count`.
     """
     if count is None or count >= total:
         return np.arange(total)
@@ -82,9 +82,9 @@ def load_samples(
     limit: int | None = None,
     reading: Reading | None = None,
 ) -> Samples:
-    """What a command was told to run: the inputs of a .npy file, pictures, or a dataset.
+    """The inputs that a command was told to run: a .npy file, pictures, or a dataset.
 
-    At most `limit` of them: the first inputs or pictures, or images drawn from the dataset.
+    At most `limit`: the first inputs or pictures, or images drawn from the dataset.
     """
     given = [what for what in (raw, pictures, dataset or data) if what]
     if len(given) > 1:
@@ -113,7 +113,9 @@ def input_shape(network: Network) -> tuple[int, ...]:
 
 
 def noise(network: Network, count: int) -> NDArray[np.uint8]:
-    """Random inputs, the same every time: equality must hold on any."""
+    """Random inputs, the same every time. Noise is enough to test equality, which must hold for any
+    input.
+    """
     shape = (count, *input_shape(network))
     return np.random.default_rng(0).integers(0, 256, shape, np.uint8)
 
@@ -127,12 +129,12 @@ def load_dataset(
     *,
     split: str = "test",
 ) -> Dataset:
-    """Images to test on in the form the network takes, at most `limit` of them, drawn from all; of
-    the network's own dataset if none is named.
+    """Test images in the form that the network takes: at most `limit`, drawn from all. The default
+    dataset is the one that the network was trained on.
 
-    They are the test split, or another, or of undivided data those that were held out in training.
-    Values are in the network's range and labels in the order of its classes
-    (`lbq_hw.datasets.mapping`).
+    They come from the test split or the named split; if the data is undivided, they are the images
+    that were held out in training. Values are in the network's range and labels in the order of its
+    classes (`lbq_hw.datasets.mapping`).
     """
     name = name or network.meta.get("dataset")
     if name is None:
@@ -158,8 +160,8 @@ def draw_from(dataset: Dataset, limit: int | None) -> Dataset:
 
 
 def to_test_on(dataset: Dataset, held: HeldOut | None, *, trained: bool) -> Dataset:
-    """Of undivided data, the images that were held out in training; else all, with a note where
-    these may have been trained on. `trained` says that a network learned from such data.
+    """The held-out images of undivided data; if none are known, all images, with a note that the
+    network may have been trained on them. `trained`: the network was trained on such data.
     """
     if dataset.split != WHOLE:
         return dataset
@@ -175,7 +177,7 @@ def to_test_on(dataset: Dataset, held: HeldOut | None, *, trained: bool) -> Data
 
 
 def _reading(network: Network, name: str, told: Reading | None) -> Reading | None:
-    """What the user said, or for pictures what was said when the network was trained."""
+    """The user's reading, or for pictures the reading with which the network was trained."""
     if name != own.IMAGES or (told is not None and told != Reading()):
         return told
     recipe = network.meta.get("config")
@@ -237,7 +239,7 @@ def _load_own(
             f"the model takes {form} of shape {shape}, those of {root} are {dataset.shape}"
         )
     if dataset.class_names and meaning.class_names(network):
-        return dataset  # these are compared one by one
+        return dataset  # named classes are compared one by one
     # Labels in a file may leave out the last classes; folders are numbered by their order.
     exact = name == own.IMAGES
     if dataset.classes > network.classes or (exact and dataset.classes < network.classes):

@@ -1,8 +1,8 @@
-"""Data in the numbers of a network: values in its range, labels in the order of its classes.
+"""Maps data to a network: values to its range, labels to the order of its classes.
 
-Where data says which value means full scale, as pictures do, it is mapped to the full scale of the
-network; where it does not, values are taken as they are, and `range_notes` says if they do not look
-right. Where both data and network name their classes, labels are mapped by name.
+If the full scale of the data is known, as for pictures, values are scaled to the network's full
+scale. Otherwise values are taken as they are, and `range_notes` warns if they do not look right. If
+both the data and the network name their classes, labels are mapped by name.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from lbq_hw.datasets.base import Dataset
 from lbq_hw.network import Network
 
 MOST_SATURATED = 0.01
-"""Share of pixels above full scale that is not worth a word."""
+"""Share of pixels above full scale up to which there is no warning."""
 LEAST_RANGE = 8
 """The largest value must be no less than full scale divided by this."""
 _NAMED = 5  # classes that an error names
 
 
 def fitted(network: Network, dataset: Dataset, place: str) -> Dataset:
-    """A dataset in the numbers of the network, with notes on what the user should know.
+    """A dataset with the network's range and class order, and with notes for the user.
 
-    `place` names the dataset. ValueError where its classes are not the network's.
+    `place` names the dataset. ValueError if its classes are not those of the network.
     """
     images = dataset.images
     wanted = meaning.full_scale(network)
@@ -47,7 +47,7 @@ def fitted(network: Network, dataset: Dataset, place: str) -> Dataset:
 
 
 def scaled(images: NDArray[np.uint8], *, of: int, to: int) -> NDArray[np.uint8]:
-    """Values of 0 to `of` as values of 0 to `to`, rounded, halves up."""
+    """Values of 0 to `of` scaled to 0 to `to`, rounded half up."""
     if of == to:
         return images
     table = np.minimum((2 * np.arange(256) * to + of) // (2 * of), 255).astype(np.uint8)
@@ -57,7 +57,7 @@ def scaled(images: NDArray[np.uint8], *, of: int, to: int) -> NDArray[np.uint8]:
 def by_name(
     labels: NDArray[np.int64], names: Sequence[str], wanted: Sequence[str], place: str
 ) -> NDArray[np.int64]:
-    """Labels that number `names` as labels that number `wanted`; as they are where one is empty."""
+    """Labels renumbered from the order of `names` to that of `wanted`; the same if one is empty."""
     if not names or not wanted or tuple(names) == tuple(wanted):
         return labels
     lacking = [name for name in wanted if name not in names]
@@ -81,7 +81,7 @@ def by_name(
 
 
 def range_notes(network: Network, images: NDArray[np.uint8]) -> tuple[str, ...]:
-    """What looks wrong with the values of raw inputs."""
+    """Warnings about the values of raw inputs."""
     if not network.input.static:
         return event_notes(images, largest=network.input.largest_raw, shift=network.input.shift)
     full_scale = meaning.full_scale(network)
@@ -90,7 +90,7 @@ def range_notes(network: Network, images: NDArray[np.uint8]) -> tuple[str, ...]:
 
 
 def value_notes(images: NDArray[np.uint8], *, full_scale: int) -> tuple[str, ...]:
-    """What looks wrong with the values of images, of which `full_scale` should be the largest."""
+    """Warnings about the values of images, the largest of which should be `full_scale`."""
     above, largest = float(np.mean(images > full_scale)), int(images.max())
     if above > MOST_SATURATED:
         return (
@@ -106,7 +106,7 @@ def value_notes(images: NDArray[np.uint8], *, full_scale: int) -> tuple[str, ...
 
 
 def event_notes(images: NDArray[np.uint8], *, largest: int, shift: int) -> tuple[str, ...]:
-    """What looks wrong with recordings, of which each pixel counts to `largest`."""
+    """Warnings about the values of recordings, in which a pixel counts up to `largest`."""
     above = float(np.mean(images > largest))
     if above > MOST_SATURATED:
         return (
@@ -122,7 +122,7 @@ def event_notes(images: NDArray[np.uint8], *, largest: int, shift: int) -> tuple
 
 
 def _class_notes(dataset: Dataset, mine: Sequence[str], place: str) -> tuple[str, ...]:
-    """What was assumed where only one side names its classes."""
+    """The assumption that was made if only the data or only the network names its classes."""
     named = dataset.class_names or tuple(mine)
     numbers = tuple(map(str, range(len(named))))
     if (dataset.class_names and mine) or named == numbers:

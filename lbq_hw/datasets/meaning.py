@@ -1,7 +1,7 @@
-"""What the numbers of a network mean: which raw value is full scale, what classes are called.
+"""The meaning of a network's numbers: the raw value of full scale, and the class names.
 
-A file says it itself, from version 4 of the format on. An older one says which dataset it was
-trained on, and for an official dataset that is as good.
+Files from version 4 of the format on contain both. An older file only names the dataset that the
+network was trained on, which is enough for an official dataset.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from lbq_hw.network import Network
 
 
 def full_scale(network: Network) -> int | None:
-    """The raw value that means full scale; None for recordings, whose pixels count events.
+    """The raw value of full scale; None for recordings, whose pixels count events.
 
-    Where neither the file nor its dataset says it: the largest value that is not saturated.
+    If neither the file nor its dataset defines it, it is the largest value that is not saturated.
     """
     if not network.input.static:
         return None
@@ -28,7 +28,7 @@ def full_scale(network: Network) -> int | None:
 
 
 def class_names(network: Network) -> tuple[str, ...]:
-    """The names of the classes in the order of the logits; empty where nobody has named them."""
+    """The names of the classes in the order of the logits; empty if they have no names."""
     if network.class_names:
         return network.class_names
     known = _trained_on(network)
@@ -36,7 +36,7 @@ def class_names(network: Network) -> tuple[str, ...]:
 
 
 def named(classes: Sequence[int], names: Sequence[str]) -> str:
-    """Classes in one line, by name where they have names."""
+    """Classes in one line, by name if they have names."""
     return " ".join(names[number] if names else str(number) for number in classes)
 
 

@@ -1,16 +1,17 @@
-"""Data of the user's own: arrays in an .npz file, or pictures in one folder per class.
+"""The user's own data: arrays in an .npz file, or pictures in one folder per class.
 
-An .npz file has `images`, uint8, and `labels`, integers from 0 on. Images are (n, H, W) where they
-are gray, else (n, C, H, W) or (n, H, W, C), and recordings have T behind n. Where the shape
-leaves the order of axes open, it must be said (`lbq_hw.datasets.reading`); an entry `layout` of the
-file, nchw or nhwc, says it too. `test_images` and `test_labels` divide a file; images to train on
-are then `train_images` and `train_labels`, or `images` and `labels`. Two more entries are optional:
-`class_names`, strings in the order of labels, and `full_scale`, the value that means full scale.
+An .npz file has `images`, uint8, and `labels`, integers from 0 on. Gray images are (n, H, W),
+others (n, C, H, W) or (n, H, W, C); recordings have T after n. If the shape does not determine the
+order of the axes, the user must give it (`lbq_hw.datasets.reading`), or the file as an entry
+`layout`, nchw or nhwc. A divided file has `test_images` and `test_labels`; its training images are
+`train_images` and `train_labels`, or `images` and `labels`. Two more entries are optional:
+`class_names`, strings in the order of labels, and `full_scale`, the value of full scale.
 
-A folder has one folder per class, of PNG and JPEG files; folders `train` and `test`, each with such
-folders, divide it. Classes have the names of their folders and are numbered in the order of these
-names, by value where all are numbers; an empty folder is a class too, but hidden folders and those
-that a system makes, such as `__MACOSX`, are none. Pictures become gray or RGB and are resized.
+A folder of pictures has one subfolder of PNG and JPEG files per class; if it is divided, it has
+`train` and `test`, each with such subfolders. A class has the name of its folder. Classes are
+numbered in the order of their names, by value if all names are numbers. An empty folder is a class
+too; hidden folders and folders that a system makes, such as `__MACOSX`, are ignored. Pictures
+become gray or RGB and are resized.
 """
 
 from __future__ import annotations
@@ -52,21 +53,21 @@ NPZ, IMAGES = "npz", "images"
 NAMES = (NPZ, IMAGES)
 _WHOLE = ("images", "labels")
 _READ = {"labels", "train_labels", "test_labels", "layout", "class_names", "full_scale"}
-"""Arrays that are read whichever split is asked for."""
+"""Arrays that are read for every split."""
 WHITE = 255
-"""The value that means full scale in a picture."""
+"""The value of full scale in a picture."""
 _SUFFIXES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB"}
 _MOST_CLASSES = 1 << 15
-_LARGE = 1 << 28  # bytes of an array that may be packed to next to nothing
-_MANY = 1 << 24  # pixels of a picture that may be packed to next to nothing
-_PACKED = 100  # times that an array of pictures is smaller in its file, at most
-# numpy reads a header as Python, and the zip module has errors of its own for what it does not do.
+_LARGE = 1 << 28  # bytes of an array up to which any compression is accepted
+_MANY = 1 << 24  # pixels of a picture up to which any compression is accepted
+_PACKED = 100  # largest compression ratio of a larger array or picture
+# numpy parses a header as Python, and zipfile has its own errors for unsupported features.
 _UNREADABLE = (
     OSError, ValueError, EOFError, MemoryError, RuntimeError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-# Pillow has a SyntaxError for a broken PNG file, and whatever Python raises for broken EXIF data.
+# Pillow raises SyntaxError for a broken PNG file, and almost anything for broken EXIF data.
 _NO_PICTURE = (
     OSError, ValueError, SyntaxError, TypeError, LookupError, ArithmeticError, EOFError,
     MemoryError, struct.error, zlib.error,
@@ -82,10 +83,11 @@ def load(
     shape: Shape | None,
     reading: Reading,
 ) -> Dataset:
-    """One split; the whole of a file or folder that is not divided.
+    """One split, or all of a file or folder that is not divided.
 
-    `timesteps` is how many frames a recording must have; pictures take the `shape` (C, H, W), and
-    arrays whose axes can be read in two ways are read as those that have it.
+    `timesteps` is the number of frames that a recording must have. Pictures are resized to the
+    `shape` (C, H, W); if the axes of an array can be read in two ways, the way that gives this
+    shape is taken.
     """
     if root is None:
         what = "an .npz file" if name == NPZ else "a folder of pictures"
@@ -98,7 +100,7 @@ def load(
 
 
 def is_divided(name: str, root: Path) -> bool:
-    """Whether training and test images are told apart."""
+    """Whether training and test images are separate."""
     if name == NPZ:
         with _opened(root) as arrays:
             return _is_divided(set(arrays))
@@ -107,7 +109,7 @@ def is_divided(name: str, root: Path) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """The arrays of an .npz file; what cannot be read is a DatasetError."""
+    """The arrays of an .npz file; DatasetError if it cannot be read."""
     if not path.is_file():
         raise DatasetError(f"{path} is no file: give the path of an .npz file")
     try:
@@ -126,7 +128,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
-    """Refuse what is no array, and what would fill the memory though its file is small."""
+    """Refuse an entry that is not an array, or that unpacks from a small file to a huge array."""
     if not entry.filename.endswith(".npy"):
         raise ValueError(f"{entry.filename!r} in it is no array")
     if entry.file_size > max(_LARGE, _PACKED * entry.compress_size):
@@ -137,7 +139,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
 
 
 def _array(arrays: Any, name: str) -> NDArray[Any]:
-    """One array; numpy returns the bytes of what is none."""
+    """One array; for an entry that is not an array, numpy returns bytes."""
     found = arrays[name]
     if not isinstance(found, np.ndarray):
         raise ValueError(f"{name!r} in it is no array")
@@ -145,7 +147,7 @@ def _array(arrays: Any, name: str) -> NDArray[Any]:
 
 
 def _is_divided(keys: set[str]) -> bool:
-    """Whether the arrays of these names are of more than one split."""
+    """Whether the arrays of these names belong to more than one split."""
     return bool(keys & {"test_images", "test_labels"}) or not set(_WHOLE) <= keys
 
 
@@ -235,7 +237,7 @@ def _full_scale(path: Path, value: NDArray[Any]) -> int:
 
 
 def _layout(path: Path, entry: NDArray[Any], told: Layout | None) -> Layout:
-    """What a file says of its axes, which the user must not contradict."""
+    """The layout in a file's entry; the user must not contradict it."""
     said = str(entry) if entry.shape == () else ""
     if said == "nchw" or said == "nhwc":
         found: Layout = said
@@ -335,8 +337,8 @@ def _load_pictures(root: Path, split: str, shape: Shape, background: Background 
 def read_picture(
     path: Path, shape: Shape, background: Background | None = None
 ) -> NDArray[np.uint8]:
-    """A picture as (C, H, W): gray or RGB, upright, resized; transparent pixels show the
-    background."""
+    """A picture as (C, H, W): gray or RGB, upright, resized; transparent pixels get the color of
+    the background."""
     channels, height, width = shape
     if channels not in _MODES:
         raise DatasetError(f"a picture has 1 or 3 channels, the network takes {channels}")
@@ -362,9 +364,9 @@ def read_picture(
 
 @contextmanager
 def _opened_picture(path: Path) -> Iterator[Image.Image]:
-    """A picture whose pixels are not read yet, unless they would fill the memory.
+    """An open picture, before its pixels are read; a picture that would fill the memory is refused.
 
-    Pillow warns of large pictures, which are refused, and of broken EXIF data, which are ignored.
+    Pillow's warnings about large pictures become errors; broken EXIF data is ignored.
     """
     from PIL import Image
 
@@ -384,7 +386,7 @@ def _opened_picture(path: Path) -> Iterator[Image.Image]:
 def read_raw(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Inputs of this shape from a .npy file: one, or several along a first axis.
 
-    The axis of a single channel, the third from the end, may be left out.
+    A channel axis of size 1, the third from the end, may be left out.
     """
     try:
         with path.open("rb") as stream:

@@ -1,9 +1,9 @@
-"""The dictionaries of CIFAR's Python batches, read from their pickles without running anything.
+"""Reads the dictionaries of CIFAR's Python batches from their pickles without executing code.
 
-A pickle is a program: it may name any function of any module and call it. The batches name three,
-which make a numpy array. Here a name stands for itself alone: what a pickle calls becomes a
-`_Value`, a record of the call, and arrays are made from these records once all has been read. Any
-other name is an error before anything is called.
+A pickle is a program: it may name any function of any module and call it. The batches name three
+functions, which build a numpy array. This reader calls none of them: each call becomes a `_Value`,
+a record of the call, and arrays are made from these records at the end. Any other name is an error
+before anything is called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES = {_ARRAY, _DTYPE, "numpy.ndarray"}
 
 
 class _Value:
-    """What a pickle named and called: the name, the arguments, and the state given later."""
+    """A recorded call of a pickle: the name, the arguments, and the state set afterwards."""
 
     __slots__ = ("arguments", "name", "state")
 
@@ -34,7 +34,7 @@ class _Value:
 
 
 class _NameError(ValueError):
-    """A pickle names what no batch needs."""
+    """A pickle names a function that no batch needs."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -46,16 +46,16 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_dictionary(data: bytes) -> dict[Any, Any]:
-    """The dictionary in a pickle of Python 2, whose strings become bytes.
+    """The dictionary in a Python 2 pickle; strings become bytes.
 
-    Raises ValueError with what is wrong: a name that no batch needs, or anything but one
-    dictionary.
+    Raises ValueError with the reason if the pickle has a name that no batch needs, or is not a
+    single dictionary.
     """
     try:
         found = _Unpickler(io.BytesIO(data), encoding="bytes").load()
     except _NameError:
         raise
-    except Exception as error:  # Bytes that are no pickle raise nearly every kind.
+    except Exception as error:  # Bytes that are not a pickle raise nearly every kind of error.
         raise ValueError("it is not a complete pickle") from error
     if type(found) is not dict:
         raise ValueError("it is not a pickle of a dictionary")
@@ -63,7 +63,7 @@ def read_dictionary(data: bytes) -> dict[Any, Any]:
 
 
 def to_table(value: object) -> np.ndarray | None:
-    """The table of bytes that an entry of the dictionary stands for; None if it is another."""
+    """The table of bytes that an entry of the dictionary stands for; None if it is not a table."""
     match value:
         case _Value(
             name=name,

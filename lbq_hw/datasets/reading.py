@@ -1,8 +1,7 @@
-"""How data of the user's own is read where its files leave it open.
+"""How the user's own data is read if its files are ambiguous.
 
-Axes of arrays have one order if they can be read in one way only; a `layout` says which it is
-otherwise. Pictures with transparent pixels need the `background` that lies behind them. What is
-neither read nor meant to be is listed by `unread`.
+If the axes of an array could have either order, a `layout` chooses one. Pictures with transparent
+pixels need a `background`. `unread` lists the files that are not read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LAYOUTS: tuple[Layout, ...] = ("nchw", "nhwc")
 BACKGROUNDS: tuple[Background, ...] = ("black", "white")
 _FEW = range(1, 5)  # channels that images have; their sides are longer
 _COLOURS = (1, 3)
-_NAMED = 3  # files that a note names
+_NAMED = 3  # files that a note names at most
 _SYSTEM = (
     "__MACOSX",
     "@eaDir",
@@ -41,10 +40,10 @@ _SYSTEM = (
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What the user said of their data; None: nothing.
+    """The user's options for reading their data; None if not given.
 
-    `layout` is the order of the axes of images in an .npz file, `background` the colour behind the
-    transparent pixels of pictures.
+    `layout` is the order of the axes of images in an .npz file, `background` the colour that
+    replaces the transparent pixels of pictures.
     """
 
     layout: Layout | None = None
@@ -62,9 +61,9 @@ def channels_first(
 ) -> NDArray[Any]:
     """Images with their last three axes in the order (C, H, W).
 
-    Without a `layout`, the axes must say it themselves: one to four channels first and more
-    columns than that last, or one or three channels last and more rows than four first; or else
-    only one of both orders gives the shape that is `wanted`. `place` names the array in an error.
+    Without a `layout`, the sizes must tell: the first axis has 1 to 4 entries and the last more, or
+    the last axis has 1 or 3 entries and the first more than 4; or only one of the two orders gives
+    the shape `wanted`. `place` names the array in an error.
     """
     first, middle, last = images.shape[-3:]
     readings: dict[Layout, Shape] = {"nchw": (first, middle, last), "nhwc": (last, first, middle)}
@@ -90,14 +89,14 @@ def channels_first(
 
 
 def opaque(picture: Image.Image, background: Background | None, path: Path) -> Image.Image:
-    """A picture without transparent pixels, composited on the background if it has any."""
+    """The picture, composited on the background if it has transparent pixels."""
     if not picture.has_transparency_data:
         return picture
     from PIL import Image
 
     whole = picture.convert("RGBA")
     least, _ = whole.getchannel("A").getextrema()
-    if least == 255:  # every pixel is opaque: nothing shows through
+    if least == 255:  # every pixel is opaque
         return whole
     if background is None:
         raise DatasetError(
@@ -108,7 +107,7 @@ def opaque(picture: Image.Image, background: Background | None, path: Path) -> I
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of this name is the system's and not the user's."""
+    """Whether a file or folder of this name belongs to the system and not to the user."""
     return name[0] == "." or name in _SYSTEM
 
 

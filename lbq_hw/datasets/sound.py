@@ -1,8 +1,8 @@
-"""Readers of spoken words, and what a network sees of them: the filter bank of `lbq_hw.audio`.
+"""Readers of spoken words, which a network sees through the filter bank of `lbq_hw.audio`.
 
-A frame of a recording has one channel, a column per band, and a row per frame that is still
-remembered: row k holds the levels of `audio.GAP` * k frames ago. A recording has T of them, 8 ms
-apart; what is longer is cut off, and what is shorter goes on with silence.
+A frame has one channel, one column per band, and one row per remembered frame: row k holds the
+levels of `audio.GAP` * k frames ago. A recording has T frames, 8 ms apart; longer recordings are
+cut off, shorter recordings are continued with silence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FSDD = DatasetInfo(
         ),
     ),
 )
-_TESTED = 5  # recordings of each digit and speaker, the first ones: the official split
+_TESTED = 5  # test recordings per digit and speaker: the first ones, as in the official split
 
 
 def read_fsdd(info: DatasetInfo, root: Path, split: str, *, timesteps: int, verify: bool) -> Arrays:
@@ -77,13 +77,13 @@ def levels(info: DatasetInfo, paths: Sequence[Path], *, frames: int) -> Arrays:
 
 
 def _number(path: Path) -> int:
-    """Of a recording among those of its digit and speaker; -1 if its name has none."""
+    """The number of a recording of its digit and speaker; -1 if its name has no number."""
     last = path.stem.rpartition("_")[2]
     return int(last) if last.isdecimal() else -1
 
 
 def _samples(info: DatasetInfo, path: Path) -> np.ndarray:
-    """What is in a .wav file: one channel of 16 bits, 8,000 samples per second."""
+    """The samples of a .wav file: one channel of 16 bits, 8,000 samples per second."""
     res = info.resources[0]
     try:
         with wave.open(str(path), "rb") as file:

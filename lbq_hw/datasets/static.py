@@ -68,10 +68,10 @@ FASHION_MNIST = DatasetInfo(
     ),
 )
 
-# The folder that torchvision makes, whose raw/ holds the files.
+# The folder that torchvision makes; the files are in its raw/.
 _IDX_FOLDER = {"mnist": "MNIST", "fashion-mnist": "FashionMNIST"}
 
-# Checksums of the unpacked idx files: Debian packs the same contents into other .gz files.
+# Checksums of the uncompressed idx files: Debian's .gz files differ but have the same contents.
 _IDX_MD5 = {
     "mnist": {
         "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
@@ -89,7 +89,7 @@ _IDX_MD5 = {
 
 
 def read_digits(split: str) -> Arrays:
-    """8x8 digits with values 0..16; every fifth image (index % 5 == 4) is for testing."""
+    """8x8 digits with values 0..16; every fifth image (index % 5 == 4) is a test image."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)
@@ -99,7 +99,7 @@ def read_digits(split: str) -> Arrays:
 
 
 def read_idx(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Arrays:
-    """Images and labels from idx files, packed (.gz) or not, also where torchvision puts them."""
+    """Images and labels from idx files, compressed (.gz) or not, also in torchvision's folder."""
     folders = (root, root / "raw", root / _IDX_FOLDER[info.name] / "raw")
     folder = next((f for f in folders if any(_idx_path(f, r) for r in info.resources)), root)
     first = 0 if split == "train" else 2
@@ -114,7 +114,7 @@ def read_idx(info: DatasetInfo, root: Path, split: str, *, verify: bool) -> Arra
 
 
 def _idx_path(folder: Path, res: Resource) -> Path | None:
-    """The file of a resource, unpacked or packed, if the folder has it."""
+    """The file of a resource, compressed or not, if the folder has it."""
     paths = (folder / res.name.removesuffix(".gz"), folder / res.name)
     return next((path for path in paths if path.is_file()), None)
 
