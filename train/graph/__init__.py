@@ -2,8 +2,8 @@
 
 Every tensor of a model is one of three things: `Levels` (integer burst levels times one scale,
 possibly pooled), a current (a tree of `Synapse`, `Identity`, `Norm`, `Sum`) or the `Readout`.
-`train.graph.trace.analyze` finds out which; absorption, weight quantization and export all start
-from its `Analysis`, so the three cannot disagree on what a network is.
+`train.graph.trace.analyze` finds out which. Absorption, weight quantization and export all start
+from its `Analysis`, so the three agree on the structure of the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READOUT = "logits"  # the name of the population that has no neuron
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One reason why a model has no integer form; `trainable`: it can be trained all the same."""
+    """One reason why a model has no integer form; `trainable`: the model can be trained anyway."""
 
     path: str
     reason: str
@@ -55,9 +55,9 @@ class RefusalError(ValueError):
 class Levels:
     """Burst levels of `neuron` (None: input pixels) on their way to a consumer.
 
-    `shape` is the one after pooling and padding; flattening leaves it alone, since weights see
-    images. A sum over the window of `sum_pool` is divided by `divisor`: by the window's size in an
-    average. `pad` are zeros around the pooled image, which the layer that reads it must pad.
+    `shape` is the shape after pooling and padding. Flattening does not change it, since weights see
+    images. The sum over the window of `sum_pool` is divided by `divisor`, which is the window's
+    size for an average. `pad` counts zeros around the pooled image; the next layer must pad them.
     """
 
     source: str
@@ -119,7 +119,7 @@ Value = Levels | Current | Readout | None  # None: no meaning here
 class Term:
     """One path of a current: its origin and the norms that scale it, innermost first.
 
-    `placed` where it reaches some of the channels alone.
+    `placed` is set if the path reaches only some of the channels.
     """
 
     origin: Synapse | Identity
@@ -130,7 +130,7 @@ class Term:
 def terms(
     current: Current, norms: tuple[nn.Module, ...] = (), placed: Placed | None = None
 ) -> Iterator[Term]:
-    """The paths a current is the sum of."""
+    """The paths whose sum is the current."""
     if isinstance(current, Norm):
         yield from terms(current.current, (current.module, *norms), placed)
     elif isinstance(current, Sum):
@@ -153,13 +153,13 @@ class Population:
 
 
 def counts_spikes(population: Population) -> bool:
-    """Whether this is a readout of what its source emits, and of nothing else."""
+    """Whether this is a readout that only averages the spikes of its source, without weights."""
     return population.neuron is None and isinstance(population.current, Identity)
 
 
 @dataclass(kw_only=True)
 class Analysis:
-    """The graph, the value of each of its nodes, and what was found."""
+    """The graph, the value of each of its nodes, the populations, and the violations."""
 
     graph: fx.Graph
     values: dict[fx.Node, Value]

@@ -1,16 +1,16 @@
-"""Concatenation without a concatenation: layers that read a join read its parts one by one.
+"""Removes concatenations from a graph: a layer that reads a join reads each part instead.
 
-Tensors of an integer network are not copied side by side. A layer that reads several of them has a
-path from each, and their sum is what it would make of the join:
+An integer network does not copy tensors side by side. A layer that reads several tensors has a path
+from each, and the sum of these paths equals the layer's result on the concatenation:
 
     conv(cat(a, b))     conv.0(a) + conv.1(b), of the weights for a and those for b
     norm(cat(a, b))     cat(norm.0(a), norm.1(b))
     neuron(cat(a, b))   cat(neuron.0(a), neuron.1(b)), which share their step and other parameters
     pool(cat(a, b))     cat(pool(a), pool(b)), and likewise whatever acts on each channel alone
 
-So a concatenation sinks through the graph, until nothing of it is left but at the end, where the
-parts are outputs that lie side by side (`Rules.join`). A part of a layer is called after the layer
-and its number. Nothing else changes: the parts compute, and learn, what the whole did.
+So each concatenation sinks through the graph. It remains only at the end, where the parts are
+outputs that lie side by side (`Rules.join`). The name of a part is the name of its layer and a
+number. Nothing else changes: the parts compute and learn the same as the whole layer.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def channels_joined(node: fx.Node) -> list[fx.Node] | None:
 
 
 def sink(root: Any) -> bool:
-    """Let a traced module, whose nodes have shapes, do without concatenations, in place; whether it
-    had any to do without. What cannot be sunk stays.
+    """Remove concatenations from a traced module whose nodes have shapes, in place; True if there
+    were any. A concatenation that cannot sink further stays.
     """
     return _Sinking(root).run()
 
@@ -95,7 +95,7 @@ class _Sinking:
         return self.parts.get(node) or [(node, node.meta["shape"][1])]
 
     def _rejoin(self, node: fx.Node) -> None:
-        """Join the parts again for who cannot take them, such as the output."""
+        """Join the parts again for a node that cannot take them, such as the output."""
         with self.graph.inserting_before(node):
             parts = [part for part, _ in self.parts[node]]
             node.replace_all_uses_with(self.graph.call_function(torch.cat, (parts, 1)))
@@ -179,7 +179,9 @@ class _Sinking:
 
 
 def _split_module(module: nn.Module, sizes: list[int]) -> list[nn.Module] | None:
-    """Modules for so many channels each, or features of a linear layer; None if there are none."""
+    """One module per part, for `sizes` channels (or features of a linear layer); None if the module
+    cannot be split.
+    """
     groups = getattr(module, "groups", 1)
     total = sum(sizes)
     if groups > 1 and any(size % (total // groups) for size in sizes):

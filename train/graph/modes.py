@@ -1,4 +1,4 @@
-"""The two modes of a module, training and evaluation: entering one, and what sets them apart."""
+"""Training and evaluation mode of a module: entering a mode, and comparing the two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.fx.node import map_arg
 
 @contextmanager
 def mode(module: nn.Module, *, training: bool) -> Iterator[None]:
-    """A module in a mode, and each part of it back in its own afterwards."""
+    """Set the mode of a module; afterwards, each submodule gets its own mode back."""
     modes = [(part, part.training) for part in module.modules()]
     module.train(training)
     try:
@@ -25,15 +25,15 @@ def mode(module: nn.Module, *, training: bool) -> Iterator[None]:
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """A module in evaluation mode, and each part of it back in its own mode afterwards."""
+    """Set evaluation mode; afterwards, each submodule gets its own mode back."""
     with mode(module, training=False):
         yield
 
 
 def difference(training: fx.Graph, evaluation: fx.Graph) -> str:
-    """What a forward does in one mode alone, as the end of a sentence; empty where both are one.
+    """What a forward does in only one of the modes, as the end of a sentence; empty if they agree.
 
-    A function that is told its mode, such as dropout, is the same in both.
+    A function with an argument for the mode, such as dropout, counts as the same in both.
     """
     first, second = _calls(training), _calls(evaluation)
     if first == second:

@@ -1,10 +1,10 @@
-"""Layers that a user made of torch's, as torch's own, and what a forward does beside its layers.
+"""Replaces a user's subclasses of torch layers by plain torch layers, and refuses hooks.
 
-An integer network has torch's layers. A subclass of one of them may compute something else, so it
-is taken only where that can be told: a convolution or linear layer is traced, and whatever it
-computes from its weights alone (weight standardization, a mask, a parametrization) is folded into
-them; any other layer must have torch's forward, or that of SpikingJelly's layer of the same name,
-which adds time. Hooks are in none of the layers, so they are refused.
+An integer network has torch's layers. A subclass may compute something else, so it is taken only if
+its forward can be checked. A convolution or linear layer is traced; what it computes from its
+weights alone (weight standardization, a mask, a parametrization) is folded into the weights. Every
+other layer must have torch's forward, or the forward of SpikingJelly's layer of the same name,
+which adds time. Hooks belong to no layer, so they are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LAYERS: tuple[type[nn.Module], ...] = (
     *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ConstantPad1d, nn.ConstantPad2d),
     *(nn.Flatten, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity),
 )
-"""The layers of torch that are read, and of which there may be subclasses."""
+"""The torch layers that are read, themselves or as subclasses."""
 
 _OURS = __name__.removesuffix("graph.plain")  # the package of this project's layers
 _CONV = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
@@ -62,13 +62,13 @@ def hooks(model: nn.Module) -> Iterator[Violation]:
 
 
 def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
-    """Torch's own layer that computes what `module` does, one of `LAYERS` or a subclass.
+    """The torch layer that computes the same as `module`, one of `LAYERS` or a subclass.
 
-    In `training` its parameters must be those of `module`. RefusalError where there is none.
+    With `training`, it must have the parameters of `module`. RefusalError if there is no such one.
     """
     kind = next(kind for kind in LAYERS if isinstance(module, kind))
     if type(module).__module__.startswith(_OURS):
-        return module  # one that was prepared
+        return module  # it was prepared before
     if "forward" in vars(module):
         raise RefusalError(
             "its forward was replaced, and is not that of its class", "put it into a class"
@@ -87,7 +87,9 @@ def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
 
 
 def check_forward(module: nn.Module) -> None:
-    """RefusalError where a neuron or time layer of this project has a forward of a user's."""
+    """RefusalError if a subclass of one of this project's neurons or time layers has a forward of
+    its own.
+    """
     bases = type(module).__mro__
     owner = next(base for base in bases if "forward" in vars(base))
     if "forward" in vars(module) or not owner.__module__.startswith(_OURS):
@@ -99,7 +101,7 @@ def check_forward(module: nn.Module) -> None:
 
 
 def _adds_time(owner: type[nn.Module], kind: type[nn.Module]) -> bool:
-    """Whether a class has the forward of SpikingJelly's layer, which is torch's over time."""
+    """Whether a class has the forward of SpikingJelly's layer, which applies torch's over time."""
     base = next(base for base in owner.__mro__ if "forward" in vars(base))
     return base.__module__.startswith("spikingjelly.") and base.__name__ == kind.__name__
 
@@ -111,7 +113,7 @@ def _twin(module: nn.Module, kind: type[nn.Module]) -> nn.Module:
 
 
 class _WeightTracer(fx.Tracer):
-    """Only what depends on the input is traced: tensors of the module are computed with."""
+    """Traces only what depends on the input, and computes with the module's own tensors."""
 
     def getattr(
         self,
@@ -135,7 +137,7 @@ def _folded(module: nn.Module, kind: type[nn.Module], *, training: bool) -> nn.M
         with torch.no_grad(), evaluating(copied):
             graph = _WeightTracer().trace(copied)
         weight, bias, options = _called(graph, copied, kind)
-    except Exception:  # whatever a user's forward raises, it is not one convolution
+    except Exception:  # a user's forward may raise anything; it is then not one convolution
         what = "product with its weights" if kind is nn.Linear else "convolution"
         raise RefusalError(
             f"{name} is a {kind.__name__} whose forward is not one {what}",
@@ -152,7 +154,7 @@ def _folded(module: nn.Module, kind: type[nn.Module], *, training: bool) -> nn.M
 
 
 def _layer(weight: Tensor, bias: Tensor | None, options: dict[str, Any]) -> nn.Module:
-    """Without values of its own, so that no random number is drawn for them."""
+    """A layer with these tensors, built without an initialization, so no random number is drawn."""
     outputs, inputs, *kernel = weight.shape
     with_bias = bias is not None
     if kernel:
@@ -178,8 +180,7 @@ def _parameter(tensor: Tensor) -> nn.Parameter:
 def _called(
     graph: fx.Graph, owner: nn.Module, kind: type[nn.Module]
 ) -> tuple[Tensor, Tensor | None, dict[str, Any]]:
-    """Weight, bias and options of the one call that a forward consists of; ValueError if it does
-    something else."""
+    """Weight, bias and options of the forward's only call; ValueError if the forward does more."""
     functions: dict[Any, Any] = {nn.Conv1d: torch.conv1d, nn.Conv2d: torch.conv2d}
     names, function = (_CONV[:3] if kind is nn.Linear else _CONV), functions.get(kind, F.linear)
     steps = [node for node in graph.nodes if node.op != "get_attr"]

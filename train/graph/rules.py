@@ -1,8 +1,8 @@
-"""What each layer makes of the value it is given, or why it has no integer form.
+"""The output value of each kind of layer, or the reason why the layer has no integer form.
 
-One method per kind of layer. It takes and returns a `Value` of :mod:`train.graph`; None says that
-the layer was refused, and the reason is noted in the `Analysis`. :mod:`train.graph.trace` walks the
-model and calls these methods.
+There is one method per kind of layer. It takes and returns a `Value` of :mod:`train.graph`; None
+means that the layer was refused, and the `Analysis` then has the reason. :mod:`train.graph.trace`
+walks the model and calls these methods.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rules:
         return windows.image_shape(self._shape(node))
 
     def _identity(self, path: str, value: Value) -> Value:
-        """Levels that become a current as they are."""
+        """Levels that become a current without weights."""
         if not isinstance(value, Levels):
             joined = not isinstance(value, Readout | None) and any(t.placed for t in terms(value))
             if joined:
@@ -97,8 +97,9 @@ class Rules:
         return Synapse(levels=value, path=path, module=module)
 
     def _on_current(self, path: str, value: Value, reason: str, mend: str) -> None:
-        """Refuse what wants levels. A sum of levels (as in SEW ResNets) is named as such, since
-        the layer that reads it is not what must change."""
+        """Refuse a layer that needs levels. A sum of levels (as in SEW ResNets) gets a reason of
+        its own, since the sum must change and not the layer that reads it.
+        """
         if isinstance(value, Sum) and any(isinstance(t.origin, Identity) for t in terms(value)):
             names = sorted({t.origin.levels.source for t in terms(value)})
             reason = f"acts on a sum of burst levels ({', '.join(names)}), which is no burst level"
@@ -238,7 +239,7 @@ class Rules:
         return Sum(currents=currents)  # type: ignore[arg-type]
 
     def join(self, path: str, operands: Sequence[tuple[Value, int]], mend: str) -> Value:
-        """What `joins.sink` has left: the parts of a readout, each with its channels."""
+        """A concatenation that `joins.sink` left: parts of a readout, each with its channels."""
         if any(value is None for value, _ in operands):
             return None
         channels, first, placed = sum(size for _, size in operands), 0, list[Placed]()

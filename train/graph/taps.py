@@ -1,7 +1,7 @@
-"""Where the weights of a layer lie in the kernel that the integer network has in its place.
+"""Maps the weights of a layer to the kernel of its convolution in the integer network.
 
-The integer network knows convolutions of all channels, without dilation, that pad both sides alike.
-Whatever else a layer is, it is such a convolution with zeros among its weights:
+The integer network has only dense convolutions: all channels, no dilation, equal padding on both
+sides. Every other layer becomes such a convolution with zeros among its weights:
 
     dilation            zeros between the taps
     groups, depthwise   zeros where an output does not read an input
@@ -31,7 +31,7 @@ def stride(synapse: Synapse) -> tuple[int, int]:
 
 
 def padding(synapse: Synapse) -> tuple[int, int]:
-    """Of the integer network's convolution, the same on both sides."""
+    """The padding of the integer network's convolution, equal on both sides."""
     if isinstance(synapse.module, nn.Linear):
         return (0, 0)
     vertical, horizontal = _sides(synapse)
@@ -39,7 +39,7 @@ def padding(synapse: Synapse) -> tuple[int, int]:
 
 
 def kernel(synapse: Synapse, values: Array) -> Array:
-    """Values of the layer's weights, in their shape, in the kernel ``(out, in, rows, columns)``."""
+    """Values in the shape of the layer's weights, as a kernel ``(out, in, rows, columns)``."""
     module = synapse.module
     if isinstance(module, nn.Linear):
         (top, bottom), (left, right) = synapse.levels.pad
@@ -51,7 +51,7 @@ def kernel(synapse: Synapse, values: Array) -> Array:
 
 
 def values(synapse: Synapse, dense: Array, like: tuple[int, ...]) -> Array:
-    """The inverse of `kernel`, for weights of the shape `like`; those that reach nothing are 0."""
+    """The inverse of `kernel`, for weights of the shape `like`; weights without a tap are 0."""
     count = int(np.prod(like))
     places = kernel(synapse, np.arange(1, count + 1).reshape(like))
     if places.shape != dense.shape:
@@ -84,7 +84,7 @@ def _dilated(weight: Array, synapse: Synapse) -> Array:
 
 
 def _uneven(weight: Array, synapse: Synapse) -> Array:
-    """Zeros before the taps where fewer pixels are padded before than behind, and vice versa."""
+    """Zeros before the taps if fewer pixels are padded before than behind, and vice versa."""
     ends = [(max(0, after - before), max(0, before - after)) for before, after in _sides(synapse)]
     return np.pad(weight, ((0, 0), (0, 0), *ends)) if any(map(any, ends)) else weight
 

@@ -1,8 +1,8 @@
-"""From any nn.Module of supported layers to its meaning: one walk over the torch.fx graph.
+"""From an nn.Module of supported layers to its meaning: one walk over the torch.fx graph.
 
-Here is the walk; what a layer makes of its input, :mod:`train.graph.rules` says. Whatever the
-integer network has no form for becomes a `Violation`; all of them are collected, because a user
-would rather mend five things at once than one at a time.
+This file has the walk; :mod:`train.graph.rules` has the rule of each layer. Everything without an
+integer form becomes a `Violation`. All violations are collected, because a user would rather mend
+five things at once than one at a time.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _OURS = (Neuron, Repeat, MergeTime, TimeMean, Scale)
 
 @dataclass(frozen=True)
 class Given:
-    """A module as its user gave it, and its outputs on an input of the traced one."""
+    """A module as its user gave it, and its outputs for an input of the traced module."""
 
     module: nn.Module
     run: Callable[[Tensor], Tensor]
 
 
 class Traced(fx.GraphModule):
-    """A module down to the layers of an integer network, all of them torch's own or this project's.
+    """A module traced down to the layers of an integer network, from torch or from this project.
 
-    Members: `given`, the module that it was made of, None where it was a graph itself; `refused`,
-    what could not be read; `notes`, what its user should know.
+    Members: `given`, the module that was traced, None if it was a graph already; `refused`, the
+    layers that could not be read; `notes` for the user.
     """
 
     given: Given | None = None
@@ -80,7 +80,7 @@ class Traced(fx.GraphModule):
 
 
 class Tracer(fx.Tracer):
-    """Neurons, time layers and torch's own stay whole, and subclasses of those that are read."""
+    """Neurons, time layers and torch's layers stay whole, and so do subclasses of `LAYERS`."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
         if isinstance(m, (*_OURS, *LAYERS)):
@@ -92,9 +92,9 @@ class Tracer(fx.Tracer):
 def trace(model: nn.Module, *, training: bool = False) -> Traced:
     """Trace a model down to torch.nn layers, neurons and time layers, in evaluation mode.
 
-    Where its forward does something else in training mode, that is a note; `training`: it is a
-    violation, since what is traced will be trained. Raises `GraphError` where its forward depends
-    on the values that go through it.
+    A forward that differs in training mode gives a note, or with `training` a violation, since the
+    traced module will then be trained. Raises `GraphError` if the forward depends on the values of
+    tensors.
     """
     if isinstance(model, Traced):
         return model
@@ -121,7 +121,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
         refused.append(Violation(path=name, reason=reason, mend=mend, trainable=False))
     elif reason:
         notes.append(f"{name}: {reason}; the network does what the model does in evaluation")
-    elif training:  # functions that are told their mode differ
+    elif training:  # functions with an argument for the mode differ
         graph = graph_of(model, Tracer(), training=True)
     root = Traced(model, graph, given=Given(model, _evaluated(model)), notes=notes)
     root.refused = (*refused, *_replace_layers(root, refused, training=training))
@@ -137,7 +137,7 @@ def _evaluated(model: nn.Module) -> Callable[[Tensor], Tensor]:
 
 
 def differs(model: nn.Module, tracer: type[fx.Tracer], evaluation: fx.Graph) -> str:
-    """What a forward does otherwise in training than in `evaluation`; empty where nothing."""
+    """How a forward in training differs from the graph `evaluation`; empty if it does not."""
     try:
         other = modes.difference(graph_of(model, tracer(), training=True), evaluation)
     except GraphError:
@@ -148,8 +148,9 @@ def differs(model: nn.Module, tracer: type[fx.Tracer], evaluation: fx.Graph) -> 
 def _replace_layers(
     root: Traced, refused: Sequence[Violation], *, training: bool
 ) -> Iterator[Violation]:
-    """Put torch's own layers in the place of subclasses; those that have none, where they are not
-    refused already."""
+    """Replace subclasses by torch's layers; yields those without a torch layer, except the ones
+    that were refused before.
+    """
     done = {violation.path for violation in refused}
     for node in root.graph.nodes:
         path = str(node.target)
@@ -169,7 +170,7 @@ def _replace_layers(
 
 
 def graph_of(model: nn.Module, tracer: fx.Tracer, *, training: bool) -> fx.Graph:
-    """The graph of a forward in a mode; `GraphError` where it depends on values."""
+    """The graph of a forward in a mode; `GraphError` if the forward depends on values."""
     try:
         with modes.mode(model, training=training):
             return tracer.trace(model)
@@ -191,7 +192,7 @@ def graph_of(model: nn.Module, tracer: fx.Tracer, *, training: bool) -> fx.Graph
 
 
 def _foreign(frame: FrameSummary) -> bool:
-    """Whether a line is of torch or of this file, not of the model."""
+    """Whether a line of code belongs to torch or to this file, and not to the model."""
     torch_folder = str(Path(torch.__file__).parent)
     return frame.filename == __file__ or frame.filename.startswith(torch_folder)
 
@@ -217,7 +218,7 @@ _MAXIMUM: set[Any] = {
 _DROPOUT = {F.dropout, F.dropout2d}
 _MAX_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)
 _AVG_POOLS = (nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)
-_PADS = (nn.ConstantPad1d, nn.ConstantPad2d)  # of which those with zeros are subclasses
+_PADS = (nn.ConstantPad1d, nn.ConstantPad2d)  # nn.ZeroPad1d and nn.ZeroPad2d are subclasses
 _PASS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity, MergeTime, Scale)
 _SUPPORTED = (
     *(Neuron, nn.Conv1d, nn.Conv2d, nn.Linear, nn.BatchNorm1d, nn.BatchNorm2d, nn.Flatten),

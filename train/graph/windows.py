@@ -1,6 +1,6 @@
 """Pooling windows and paddings, read from layers and functions in any of torch's spellings.
 
-A layer along one axis, such as `nn.MaxPool1d`, is one over images of one row.
+A layer along one axis, such as `nn.MaxPool1d`, counts as a layer over images of one row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def pair(value: Any) -> tuple[int, int]:
 
 
 def option(layer: nn.Module, name: str, along: int) -> tuple[int, int]:
-    """An option of a layer, vertical and horizontal; a layer of one axis has `along` vertically."""
+    """An option of a layer, vertical and horizontal; for a layer of one axis, `along` is the
+    vertical value.
+    """
     value: Any = getattr(layer, name)
     if isinstance(layer, _LINES):
         return (along, value if isinstance(value, int) else value[0])
@@ -42,14 +44,14 @@ def option(layer: nn.Module, name: str, along: int) -> tuple[int, int]:
 
 
 def image_shape(shape: tuple[int, ...]) -> Shape:
-    """The shape of one image, which a tensor's shape with the batch tells."""
+    """The shape of one image, from the shape of a tensor with a batch axis."""
     channels, *sides = shape[1:]
     height, width = (1,) * (2 - len(sides)) + tuple(sides)
     return channels, height, width
 
 
 def conv_sides(conv: nn.Conv2d | nn.Conv1d) -> Sides:
-    """What a convolution pads; "same" may pad one side more than the other."""
+    """The padding of a convolution; "same" may pad one side more than the other."""
     if not isinstance(conv.padding, str):
         vertical, horizontal = option(conv, "padding", 0)
         return ((vertical, vertical), (horizontal, horizontal))
@@ -61,7 +63,7 @@ def conv_sides(conv: nn.Conv2d | nn.Conv1d) -> Sides:
 
 
 def zero_pad(node: fx.Node, layer: nn.Module | None) -> Sides | None:
-    """What a layer or function pads with zeros; None where it does something else."""
+    """The zero padding of a layer or function; None if it does something else."""
     if layer is not None:
         given: Any = getattr(layer, "padding", None)
         zeros = getattr(layer, "value", 0) == 0
@@ -78,7 +80,7 @@ def zero_pad(node: fx.Node, layer: nn.Module | None) -> Sides | None:
 
 
 def of(pool: nn.Module, pad: Sides) -> Window | None:
-    """The window of a pool over what was padded; None where one side is padded more."""
+    """The window of a pool over a padded image; None if one side is padded more than the other."""
     if any(before != after for before, after in pad):
         return None
     kernel, stride = option(pool, "kernel_size", 1), option(pool, "stride", 1)
@@ -96,7 +98,7 @@ def _options(node: fx.Node, names: tuple[str, ...]) -> dict[str, Any]:
 def _layer(
     node: fx.Node, pool: nn.Module | None, kinds: dict[Any, type[nn.Module]], names: tuple[str, ...]
 ) -> nn.Module | None:
-    """The layer that a functional pool stands for; None where its window is computed."""
+    """The layer equal to a functional pool; None if the graph computes the window."""
     if node.target not in kinds:
         return pool
     options = _options(node, names)
@@ -106,7 +108,7 @@ def _layer(
 
 
 def divisor(node: fx.Node, pool: nn.Module | None) -> int | None:
-    """What a pool of torch's that is told so divides sums by; None for an average."""
+    """The `divisor_override` of a torch pool; None for a true average."""
     return getattr(_layer(node, pool, _AVG, _AVG_OPTIONS), "divisor_override", None)
 
 
@@ -117,7 +119,7 @@ def maximum(
     layer: nn.Module | None,
     pad: Sides,
 ) -> Window | None:
-    """The window of a max-pool over shapes before -> after; None where it has no integer form."""
+    """The window of a max-pool over shapes before -> after; None if it has no integer form."""
     pool = _layer(node, layer, _MAX, _MAX_OPTIONS)
     if isinstance(pool, nn.MaxPool2d | nn.MaxPool1d):
         plain = option(pool, "dilation", 1) == (1, 1)
@@ -134,7 +136,7 @@ def average(
     layer: nn.Module | None,
     pad: Sides,
 ) -> Window | None:
-    """The window of an average over shapes before -> after; None where it has no integer form."""
+    """The window of an average over shapes before -> after; None if it has no integer form."""
     pool = _layer(node, layer, _AVG, _AVG_OPTIONS)
     if isinstance(pool, nn.AvgPool2d | nn.AvgPool1d):
         inexact = option(pool, "padding", 0) != (0, 0) and not pool.count_include_pad
@@ -145,7 +147,7 @@ def average(
 
 
 def _equal(node: fx.Node, before: tuple[int, ...], after: tuple[int, ...]) -> Window | None:
-    """Equal windows that cover an image, as adaptive pools and reductions of all axes have."""
+    """Equal windows that cover an image, for adaptive pools and for reductions over all axes."""
     if len(before) not in (3, 4):
         return None
     _, height, width = image_shape(before)

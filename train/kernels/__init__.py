@@ -1,5 +1,5 @@
-"""Neurons as Triton kernels: alone, and in one with the norms and the sum before them.
+"""Neurons as Triton kernels: alone, and fused with the norms and the sum before them.
 
-`recurrence`, `continued` (any number of timesteps) and `normed` say what is computed; files that
-end in ``_jit`` hold the kernels. `fuse` puts the last kind into a model.
+`recurrence`, `continued` (any number of timesteps) and `normed` describe what is computed; files
+that end in ``_jit`` hold the kernels. `fuse` puts the kernels of `normed` into a model.
 """

@@ -1,11 +1,11 @@
-"""The recurrence over any number of timesteps, from membranes that were left to those it leaves.
+"""The recurrence over any number of timesteps, from given membranes, with the final membranes.
 
 The kernels of :mod:`train.kernels.recurrence` hold all timesteps of a neuron in registers, which
-ends at `MAX_TIMESTEPS` of them. These here have a loop over time: the forward pass still reads the
-current once and writes the output once, the backward pass keeps U / gamma of each timestep in
-memory on its way there, four bytes per neuron and timestep, and reads it on its way back. Both
+limits them to `MAX_TIMESTEPS`. The kernels here loop over time. The forward pass still reads the
+current once and writes the output once. The backward pass first runs forward and stores U / gamma
+of each timestep, four bytes per neuron and timestep, then reads it while it runs backward. Both
 take membranes and their gradients in and out, so that a sequence can be run in parts. Levels equal
-those of the definition, :func:`train.neurons.recurrence.continued`, bit for bit.
+the definition, :func:`train.neurons.recurrence.continued`, bit for bit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def continued(
     quantizer: Quantizer,
     emit_levels: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Output and the membranes that are left, fp32; ``v`` None begins at 0. Keeps the layout."""
+    """Output, and the final membranes in fp32. ``v`` None starts from 0. Keeps the layout."""
     layout = layout_of(current)
     return _forward(
         current.contiguous(memory_format=layout),
@@ -53,7 +53,7 @@ def continued(
 
 
 def _membranes(current: Tensor, timesteps: int) -> Tensor:
-    """Place for the membranes, in the order of the current's neurons."""
+    """An empty tensor for the membranes, in the order of the current's neurons."""
     shape = current.shape[0] // timesteps, *current.shape[1:]
     return torch.empty(
         shape, dtype=torch.float32, device=current.device, memory_format=layout_of(current)
@@ -128,7 +128,7 @@ def _backward(
     high: float,
     sharpness: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the current, of the membranes at the start, and of gamma and lam as one."""
+    """Gradients of the current, of the initial membranes, and of gamma and lam in one tensor."""
     grad_current, grad_v = torch.empty_like(current), _membranes(current, timesteps)
     ratios = torch.empty_like(current, dtype=torch.float32)
     size = grad_v.numel()

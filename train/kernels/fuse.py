@@ -1,9 +1,9 @@
-"""Neurons with the norms before them as one module, so that a training step can run them fused.
+"""Makes one module of a neuron and the norms before it, so that a training step runs them fused.
 
 :func:`fuse` rewrites the graph of a prepared model in place: ``neuron(norm(x))``, with a repetition
 over time or a second path in the sum, becomes one call of a :class:`NormedNeuron`. The modules stay
-registered where they were, so a state dict neither gains nor loses a name. Outside of training, and
-where :mod:`train.kernels.normed` does not cover the case, they are called as before.
+registered where they were, so a state dict neither gains nor loses a name. In evaluation, and in
+cases that :mod:`train.kernels.normed` does not cover, they are called as before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NormedNeuron(nn.Module):
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         neuron, norm, repeat, path = self._parts
         timesteps = neuron.timesteps if neuron.stateful or repeat is not None else 1
-        whole = repeat is not None or x.shape[0] % timesteps == 0  # if not, the neuron says so
+        whole = repeat is not None or x.shape[0] % timesteps == 0  # if not, the neuron raises
         covered = neuron.fused and not neuron.keeps_state
         if norm.training and covered and whole and normed.available(x, y, timesteps):
             return self._fused(x, y, timesteps)
@@ -80,7 +80,7 @@ class NormedNeuron(nn.Module):
 
 
 def statistics(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
-    """Mean and invstd ``(2, C)`` of the batch; the norm's running ones take their share of it."""
+    """Mean and invstd ``(2, C)`` of the batch; updates the norm's running statistics."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
     assert norm.num_batches_tracked is not None
@@ -96,7 +96,7 @@ def statistics(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
 
 
 def fuse(model: fx.GraphModule) -> int:
-    """Rewrite the graph, in place; the number of neurons that now have their norm with them."""
+    """Rewrite the graph in place; returns the number of neurons that were fused with their norm."""
     modules: dict[str, nn.Module] = dict(model.named_modules())
     count = 0
     for node in list(model.graph.nodes):
@@ -121,7 +121,7 @@ def fuse(model: fx.GraphModule) -> int:
 def _match(
     modules: dict[str, nn.Module], source: fx.Node
 ) -> tuple[dict[str, Any], tuple[fx.Node, ...], list[fx.Node]] | None:
-    """What a current is made of: modules, the inputs of these, and their nodes, the last first."""
+    """The parts of a current: its modules, their inputs, and their nodes, the last node first."""
     repeat = _called(modules, source, Repeat)
     added = source.op == "call_function" and source.target is operator.add
     operands = source.all_input_nodes if added or repeat is not None else [source]
@@ -142,7 +142,7 @@ def _match(
 
 
 def _called(modules: dict[str, nn.Module], node: fx.Node, kind: Any) -> Any:
-    """The module that a node calls, if it is of that kind."""
+    """The module that a node calls, if it is of this kind."""
     if node.op != "call_module":
         return None
     module = modules[str(node.target)]

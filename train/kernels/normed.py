@@ -1,4 +1,4 @@
-"""Batch norm, residual sum and neuron as one pair of Triton kernels: what a training step moves.
+"""Batch norm, residual sum and neuron as one pair of Triton kernels, to save memory traffic.
 
 A neuron after a batch norm sees, with the batch's statistics of each channel::
 
@@ -6,16 +6,16 @@ A neuron after a batch norm sees, with the batch's statistics of each channel::
            + y[t] * gain                                burst levels of another neuron
            + (y[t] - mean') * (weight' * invstd') + bias'           a second norm
 
-and then what :mod:`train.kernels.recurrence` computes, in fp32, each operation rounded as written.
-No current is ever written: the forward pass reads x and y and writes the levels, the backward pass
-reads x, y and the gradient, makes the current anew, and writes dL/dI with the sums over the batch
-that the norms' gradients need. What remains is a few numbers per channel and two pointwise
-products, which are plain torch for ``torch.compile`` to fuse. A static x has no time axis, and is
-read once.
+and then computes :mod:`train.kernels.recurrence` in fp32, each operation rounded as written.
+The current is never written to memory. The forward pass reads x and y and writes the levels. The
+backward pass reads x, y and the gradient, computes the current again, and writes dL/dI with the
+sums over the batch that the norms' gradients need. The rest is a few numbers per channel and two
+pointwise products in plain torch, which ``torch.compile`` fuses. A static x has no time axis, and
+is read once.
 
-Tensors are channels-last with a power of two of channels, so that the channel of a lane is the same
-in each block: sums over the batch stay in registers, and leave as one partial sum per program.
-Nothing is atomic, so a run repeats exactly.
+Tensors are channels-last and their number of channels is a power of two, so that a lane has the
+same channel in each block: sums over the batch stay in registers, and each program writes one
+partial sum. There are no atomic operations, so results are reproducible bit for bit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def available(x: Tensor, y: Tensor | None, timesteps: int) -> bool:
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and biased variance of each channel in fp32, without a gradient.
 
-    Sums are of the distance to the channel's first value, which keeps what a large mean would lose.
+    It sums the distances to the channel's first value, since a large mean would cancel digits.
     """
     x = x.detach().contiguous(memory_format=LAST)
     first, second = partial_moments(x).sum(0) / (x.numel() // x.shape[1])
@@ -78,10 +78,11 @@ def recurrence(
     quantizer: Quantizer,
     emit_levels: bool,
 ) -> Tensor:
-    """The neurons' output ``(T*B, C, H, W)``, with the gradients of statistics made of x and y.
+    """The neurons' output ``(T*B, C, H, W)``; gradients flow through the statistics of x and y.
 
-    Statistics are ``(2, C)``, mean and invstd. A second path without them is levels, its weight the
-    gain, whose gradient is not made. ``static``: x is ``(B, C, H, W)`` and meets all timesteps.
+    Statistics are ``(2, C)``, mean and invstd. A second path without statistics carries levels, and
+    its weight is the gain, which gets no gradient. ``static``: x is ``(B, C, H, W)``, the same at
+    all timesteps.
     """
     return forward(
         x.contiguous(memory_format=LAST),

@@ -1,8 +1,8 @@
-"""The Triton kernels behind :mod:`train.kernels.normed`, which says what they compute.
+"""The Triton kernels behind :mod:`train.kernels.normed`, which describes what they compute.
 
-A block is a number of neurons that follow each other in memory, with all their timesteps. It holds
-a whole number of pixels, so a lane has the same channel in every block: what belongs to a channel
-is loaded once per program, and sums by channel need no other lane until the end.
+A block is a number of neurons that are adjacent in memory, with all their timesteps. It holds a
+whole number of pixels, so a lane has the same channel in every block: the numbers of a channel are
+loaded once per program, and sums per channel need no other lane until the end.
 """
 
 from __future__ import annotations
@@ -182,9 +182,9 @@ def backward_kernel(
     BLOCKS: constexpr,
     STAGES: constexpr,
 ):
-    """As in ``train.kernels.recurrence_jit``, and by channel the sums of dL/dI, of
-    dL/dI * (x - mean) and, for a second norm, of dL/dI * (y - mean'); all as if ``gamma * S`` was
-    sent, and lam's over gamma.
+    """As in ``train.kernels.recurrence_jit``, and per channel the sums of dL/dI, of
+    dL/dI * (x - mean) and, for a second norm, of dL/dI * (y - mean'). All gradients are computed as
+    if ``gamma * S`` was sent; the gradient of lam is divided by gamma.
     """
     size = tl.cast(size, tl.int64)
     program = tl.program_id(0).to(tl.int64)

@@ -1,7 +1,7 @@
 """The operators behind :mod:`train.kernels.normed`: launches of its kernels, and their shapes.
 
-Tensors come from there and are channels-last already. Each program writes one partial sum; how many
-programs there are, and which part of a tensor each of them takes, is decided here.
+Tensors come from that module and are channels-last already. Each program writes one partial sum.
+This file decides how many programs there are and which part of a tensor each program takes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from lbq_hw.train.kernels.normed_jit import backward_kernel, forward_kernel, mom
 from lbq_hw.train.kernels.recurrence import OPTIONS
 from lbq_hw.train.kernels.recurrence_jit import triton
 
-PROGRAMS = 528  # write partial sums: four per multiprocessor of an H100 or H200
-BLOCKS = 8  # per program of the forward pass: they share the loads of a channel's numbers
-UNROLL = 4  # loads that the statistics have in flight
+PROGRAMS = 528  # programs that write partial sums: four per multiprocessor of an H100 or H200
+BLOCKS = 8  # blocks per program of the forward pass: they share the loads of a channel's numbers
+UNROLL = 4  # loads in flight while the statistics are computed
 LAST = torch.channels_last
 
 
 def _tile(timesteps: int, channels: int) -> tuple[int, int]:
-    """Neurons and warps per block: what a thread holds over all timesteps must fit registers."""
+    """Neurons and warps per block; all timesteps of a thread's neurons must fit its registers."""
     each = 8 if timesteps <= 2 else 4 if timesteps <= 8 else 2
     block = max(128 * each, channels)
     return block, block // (32 * each)
@@ -45,7 +45,7 @@ _INPUTS = (
 
 
 def _stages(x: Tensor) -> int:
-    """Blocks being fetched or computed, as many as fit shared memory."""
+    """Blocks that are fetched or computed at once, as many as fit shared memory."""
     return 3 if x.element_size() == 2 else 1
 
 
@@ -56,7 +56,7 @@ def _moments_programs(x: Tensor) -> tuple[int, int, int]:
 
 @torch.library.custom_op("lbq::moments", mutates_args=(), schema="(Tensor x) -> Tensor")
 def partial_moments(x: Tensor) -> Tensor:
-    """Partial sums ``(programs, 2, C)`` of the distance to the first value, and of its square."""
+    """Partial sums ``(programs, 2, C)`` of the distance to the first value, and its square."""
     channels = x.shape[1]
     block, programs, blocks = _moments_programs(x)
     sums = x.new_empty((programs, 2, channels), dtype=torch.float32)
@@ -176,8 +176,8 @@ def backward(
     high: float,
     sharpness: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the kernel: the gradient of the current, summed over T where static; partial sums
-    ``(programs, 2 or 3, C)`` by channel; and those of gamma and lam, ``(2, programs)``.
+    """The kernel's results: the gradient of the current, summed over T if static; partial sums
+    ``(programs, 2 or 3, C)`` per channel; partial sums ``(2, programs)`` for gamma and lam.
     """
     second = _second(y, y_stats)
     grad_current, channel_sums, sums = _gradients(x, second, static, timesteps)
@@ -217,7 +217,7 @@ def backward(
             BLOCKS=triton.cdiv(triton.cdiv(size, block), programs),
             STAGES=_stages(x),
             num_warps=warps,
-            maxnreg=None if second == "norm" else 128,  # so that these four fit
+            maxnreg=None if second == "norm" else 128,  # so that four programs fit
             enable_fp_fusion=False,
         )
     return grad_current, channel_sums, sums

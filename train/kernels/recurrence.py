@@ -2,15 +2,16 @@
 
 Each program owns a block of neurons and runs all their timesteps in registers: the forward pass
 reads the current once and writes the output once; the backward pass reads current and gradient
-and writes the gradient of the current once, making U, S and V anew instead of saving them. The
-gradients of gamma and lam leave as one partial sum per program: nothing is atomic, so a run repeats
-exactly.
+and writes the gradient of the current once; it computes U, S and V again instead of saving them.
+Each program writes one partial sum for the gradients of gamma and lam. There are no atomic
+operations, so results are reproducible bit for bit.
 
-Arithmetic is fp32 whatever the tensors are. What decides a level is rounded as in the definition,
-:mod:`train.neurons.recurrence`, operation by operation (no contraction into fused multiply-adds),
-so levels are equal bit for bit. The kernels see memory, not shape: contiguous and channels-last
-tensors, in which time is outermost alike, are taken as they lie. They are custom operators of
-torch, opaque to ``torch.compile``; gamma and lam stay on the device, so a CUDA graph can hold them.
+Arithmetic is fp32, whatever the dtype of the tensors. Every operation on which a level depends is
+rounded as in the definition, :mod:`train.neurons.recurrence` (no contraction into fused
+multiply-adds), so levels are equal bit for bit. The kernels see memory and not shapes: time is
+outermost in contiguous and in channels-last tensors, so both are used without a copy. The kernels
+are custom operators of torch, opaque to ``torch.compile``; gamma and lam stay on the device, so
+that a CUDA graph can hold them.
 
 Triton comes with the CUDA builds of torch. Without it this module can be imported, and
 :func:`available` is always False.
@@ -36,7 +37,7 @@ WARPS = 4
 def available(current: Tensor) -> bool:
     """Whether there are kernels for this current (on the CPU: in Triton's interpreter).
 
-    Those of :func:`recurrence` have `MAX_TIMESTEPS`, those of :mod:`train.kernels.continued` any.
+    :func:`recurrence` takes up to `MAX_TIMESTEPS`, :mod:`train.kernels.continued` any number.
     """
     return (
         triton is not None
@@ -57,7 +58,7 @@ def recurrence(
     quantizer: Quantizer,
     emit_levels: bool,
 ) -> Tensor:
-    """What :mod:`train.neurons.recurrence` defines, for fixed beta and alpha; keeps the layout."""
+    """:func:`train.neurons.recurrence.recurrence` for fixed beta and alpha; keeps the layout."""
     return _forward(
         current.contiguous(memory_format=layout_of(current)),
         gamma.float(),
@@ -71,7 +72,7 @@ def recurrence(
 
 
 def layout_of(x: Tensor) -> torch.memory_format:
-    """Channels-last where the tensor is, else contiguous: time is outermost in both."""
+    """Channels-last if the tensor is, else contiguous: time is outermost in both."""
     last = torch.channels_last
     if x.dim() == 4 and not x.is_contiguous() and x.is_contiguous(memory_format=last):
         return last
@@ -79,15 +80,15 @@ def layout_of(x: Tensor) -> torch.memory_format:
 
 
 def _block(timesteps: int) -> int:
-    """Neurons per block: what a thread holds of them, over all timesteps, must fit registers, and 8
-    of them in half precision are the widest load.
+    """Neurons per block. All timesteps of a thread's neurons must fit its registers, and the widest
+    load takes 8 neurons in half precision.
     """
     return 32 * WARPS * (8 if timesteps <= 4 else 4 if timesteps <= 8 else 2)
 
 
 def _blocks(current: Tensor) -> int:
-    """Blocks per program of the backward pass: several share the cost of its sums, and while one is
-    computed the next two are fetched, which fits shared memory in half precision.
+    """Blocks per program of the backward pass. Several blocks share the cost of its sums. While one
+    is computed, the next two are fetched, which fits shared memory in half precision.
     """
     return 4 if current.element_size() == 2 else 1
 
@@ -155,7 +156,7 @@ def _backward(
     high: float,
     sharpness: float,
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of the current, and those of gamma and lam as one tensor of two."""
+    """The gradient of the current, and the gradients of gamma and lam as one tensor of two."""
     grad_current = torch.empty_like(current)
     size, block, blocks = current.numel() // timesteps, _block(timesteps), _blocks(current)
     programs = triton.cdiv(size, block * blocks)

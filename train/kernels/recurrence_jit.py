@@ -1,6 +1,6 @@
-"""The Triton kernels behind :mod:`train.kernels.recurrence`, which says what they compute.
+"""The Triton kernels behind :mod:`train.kernels.recurrence`, which describes what they compute.
 
-The functions that they are made of serve :mod:`train.kernels.normed_jit` too.
+:mod:`train.kernels.normed_jit` uses the same functions.
 
 Triton comes with the CUDA builds of torch. Without it this module can be imported: `triton` is then
 None, and the functions below are never called.
@@ -34,11 +34,11 @@ def jit(function: Any) -> Any:
 
 @jit
 def divide(u, gamma, inverse):
-    """``u / gamma`` rounded as IEEE division rounds it, with ``inverse = 1 / gamma`` so rounded.
+    """``u / gamma``, correctly rounded; ``inverse`` is the correctly rounded ``1 / gamma``.
 
-    One product and two fused steps give exactly that, while nothing overflows, and need no branch
-    (see Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point division when
-    the divisor is known in advance", IEEE Transactions on Computers 53, 2004).
+    One product and two fused steps give this result exactly, without a branch, as long as nothing
+    overflows (see Brisebarre, Muller and Raina, "Accelerating correctly rounded floating-point
+    division when the divisor is known in advance", IEEE Transactions on Computers 53, 2004).
     """
     ratio = u * inverse
     return tl.fma(tl.fma(ratio, -gamma, u), inverse, ratio)
@@ -53,7 +53,7 @@ if INTERPRETED:  # the interpreter's fma rounds twice
 
 @jit
 def level_of(ratio, capacity, SIGNED: constexpr):
-    """``clip(trunc(ratio), -N or 0, N)``; not-a-number stays, so that a broken run shows."""
+    """``clip(trunc(ratio), -N or 0, N)``; NaN stays NaN, so that a broken run is noticed."""
     if SIGNED:
         size = tl.clamp(tl.floor(tl.abs(ratio)), 0.0, capacity, tl.PropagateNan.ALL)
         return tl.where(ratio < 0, -size, size)
@@ -62,7 +62,7 @@ def level_of(ratio, capacity, SIGNED: constexpr):
 
 @jit
 def add_if_fired(x, change, ratio, SIGNED: constexpr):
-    """``x + change * sign(S)``: the level is not 0 where the ratio reaches one step."""
+    """``x + change * sign(S)``; the level S is not 0 if the ratio reaches one step."""
     added = tl.where(ratio >= 1, x + change, x)
     if SIGNED:
         added = tl.where(ratio <= -1, x - change, added)
@@ -78,7 +78,7 @@ def _with_sign(size, x):
 
 @jit
 def load_steps(pointer, at, size, TIMESTEPS: constexpr):
-    """The elements ``at`` of every timestep, all asked for before any is waited for."""
+    """The elements ``at`` of every timestep; all loads are issued before the first is used."""
     steps = ()
     for t in tl.static_range(TIMESTEPS):
         steps = steps + (tl.load(pointer + t * size + at, mask=at < size, other=0.0),)  # noqa: RUF005
@@ -172,7 +172,7 @@ def backward_kernel(
     BLOCK: constexpr,
     BLOCKS: constexpr,
 ):
-    """With g = dL/dout[t], over gamma where S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
+    """With g = dL/dout[t], divided by gamma if S was sent, and h = dL/dV[t] = beta * dL/dI[t+1]:
 
     dL/dI[t]  = g * B' + h
     dL/dgamma = sum of g * (S - B' * r) - alpha * h * sign(S)
@@ -183,7 +183,7 @@ def backward_kernel(
     first = program.to(tl.int64) * (BLOCK * BLOCKS) + tl.arange(0, BLOCK)
     gamma = tl.load(gamma_ptr)
     inverse = tl.div_rn(1.0, gamma)
-    unit = inverse if EMIT_LEVELS else 1.0  # in the slopes, once: the gradients stay as they come
+    unit = inverse if EMIT_LEVELS else 1.0  # scales the slopes, so that gradients need no scaling
     tail = tl.load(lam_ptr) * unit
     level_sum = tl.zeros((BLOCK,), tl.float32)
     taken_sum = tl.zeros((BLOCK,), tl.float32)
@@ -234,8 +234,8 @@ def long_forward_kernel(
     EMIT_LEVELS: constexpr,
     BLOCK: constexpr,
 ):
-    """Any number of timesteps, one after the other; from the membranes ``v`` where these are given,
-    and with those that are left.
+    """Any number of timesteps, one after the other, from the membranes ``v`` if GIVEN; writes the
+    final membranes too.
     """
     size = tl.cast(size, tl.int64)
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -282,10 +282,10 @@ def long_backward_kernel(
     SURROGATE: constexpr,
     BLOCK: constexpr,
 ):
-    """As :func:`backward_kernel`, whose h begins with the gradient of the membranes that are left.
+    """As :func:`backward_kernel`, but h begins with the gradient of the final membranes.
 
-    More timesteps than registers hold: U / gamma of each is kept in ``ratio`` on the way there, and
-    read on the way back.
+    There are more timesteps than registers hold, so U / gamma of each timestep is stored in
+    ``ratio`` on the way forward, and read on the way back.
     """
     size = tl.cast(size, tl.int64)
     program = tl.program_id(0)

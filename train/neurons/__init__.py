@@ -2,13 +2,14 @@
 
 All levelled neurons share the recurrence of :mod:`train.neurons.recurrence`. Inputs and outputs are
 ``(T*B, ...)``, time outermost (see :mod:`train.layers`). A neuron sends ``gamma * S``, or S itself
-where ``emit_levels`` is set: integers are exact in bf16, ``gamma * S`` is not, so consumers that
-multiply gamma into their weights train what is deployed. They multiply by ``gamma.detach()``: the
-neuron itself adds what they would find, which for everything that sees S only through ``gamma * S``
-is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
+with ``emit_levels``. Integers are exact in bf16 and ``gamma * S`` is not, so consumers that
+multiply gamma into their weights train the network that is deployed. They multiply by
+``gamma.detach()``, and the neuron itself adds their part of gamma's gradient: if S is used only as
+``gamma * S``, this part is ``sum(S * dL/dS) / gamma``, one sum instead of one per consumer.
 
-Here: the kinds by name. `base` has what they share, `kinds` what each is, `baselines` those of
-other papers, `integrate_fire` and `uniform` those of networks that other frameworks have trained.
+This file builds neurons by name. `base` has the common module, `kinds` the neurons of this project,
+`baselines` the neurons of other papers, `integrate_fire` and `uniform` the neurons of networks that
+were trained in other frameworks.
 """
 
 from __future__ import annotations
@@ -73,8 +74,8 @@ def options(kind: str) -> list[str]:
 def build(kind: str, *, timesteps: int, capacity: int, **chosen: Any) -> nn.Module:
     """The neuron called ``kind``, with options of :func:`options`.
 
-    All have a capacity to choose but the binary and the ternary neuron, which have 1, and "relu",
-    which has none, whatever is asked.
+    ``capacity`` is ignored by the binary and the ternary neuron, which have 1, and by "relu", which
+    has none.
     """
     known = options(kind)
     for name in chosen:

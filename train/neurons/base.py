@@ -1,7 +1,7 @@
-"""The levelled neuron as a module, of which each kind is a subclass.
+"""The levelled neuron as a module; each kind is a subclass.
 
-CUDA tensors take the fused kernels of :mod:`train.kernels.recurrence` where these cover the case;
-everything else takes the plain torch of :mod:`train.neurons.recurrence`, which defines the result.
+CUDA tensors use the fused kernels of :mod:`train.kernels.recurrence` if these cover the case.
+Everything else uses the plain torch of :mod:`train.neurons.recurrence`, which defines the result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Shared(TypedDict, total=False):
 
 
 class Neuron(nn.Module):
-    """What the levelled neurons share: their parameters, and the way to :func:`recurrence`.
+    """The base of the levelled neurons: their parameters, and the call of :func:`recurrence`.
 
     =============  ============================================================================
     timesteps      T
@@ -43,17 +43,17 @@ class Neuron(nn.Module):
     alpha          the reset factor: ``softplus(alpha_rho)`` where learned, else a float
     lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
     signed         levels go down to -N
-    threshold      what U must reach for the first level: gamma, but for neurons taken up
+    threshold      what U must reach for the first level: gamma, except in imported neurons
     to_zero        a spike leaves nothing of the membrane
     strict         U must pass the threshold, not just reach it
-    late           the reset is subtracted behind the leak: alpha is 1 / beta
-    stateful       False: each timestep is seen alone
+    late           the reset is subtracted after the next leak: alpha is 1 / beta
+    stateful       False: no membrane is carried from one timestep to the next
     scale_step     the gradient of a learned gamma is scaled, see :meth:`step_for`
     emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
     fused          False: plain torch on every device
     streams        it can keep its state between calls
-    keeps_state    each call goes on from the membrane that the last one left
-    v              that membrane, None where there is none; set it to None to begin anew
+    keeps_state    each call continues from the membrane of the previous call
+    v              this membrane, None if there is none; set it to None to start from 0
     trained_only   why the chip can not run it; empty where it can
     =============  ============================================================================
     """
@@ -128,13 +128,14 @@ class Neuron(nn.Module):
         return self.gamma
 
     def rules(self, _unit: NDArray[np.float64]) -> dict[str, Any]:
-        """Fields of the integer neuron of rules that it follows, beside the reset: see
-        `lbq_hw.network.neuron`. `unit` are the membrane steps per unit of the current, by channel.
+        """Fields of the integer neuron for rules other than the soft reset, see
+        `lbq_hw.network.neuron`. `unit` is the number of membrane steps per unit of the current, per
+        channel.
         """
         return {"to_zero": True} if self.to_zero else {}
 
     def step_for(self, current: Tensor) -> Tensor:
-        """gamma; where `scale_step`, with its gradient over sqrt(F * N), of F neurons per image."""
+        """gamma; with `scale_step`, its gradient is over sqrt(F * N) for F neurons per image."""
         gamma = self.gamma
         if not (self.scale_step and self.learn_gamma):
             return gamma
@@ -155,7 +156,7 @@ class Neuron(nn.Module):
         return None
 
     def check_steps(self, current: Tensor) -> None:
-        """Refuse a current that is not one of as many timesteps."""
+        """Refuse a current whose first size is not a multiple of the timesteps."""
         if current.shape[0] % self.timesteps:
             raise ValueError(
                 f"current must have a first size divisible by timesteps = {self.timesteps},"
@@ -163,7 +164,7 @@ class Neuron(nn.Module):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy begins anew: a membrane may hang on the graph of what was computed."""
+        """A copy has no membrane, because a membrane may hold on to an autograd graph."""
         return self.__dict__ | {"v": None}
 
     def forward(self, current: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Neurons of several levels that LBQ is compared with, each as its authors' code has it.
+"""Multi-level neurons of other papers, for comparison with LBQ; each computes as its authors' code.
 
-Their step is fixed, and they are for training alone: what each does that the chip does not stands
-in `trained_only`. Gradients take a box of slope 1 for the jumps of a level, as the authors do.
+Their step is fixed, and they are for training only: `trained_only` says what the chip cannot do.
+As in the authors' code, the surrogate gradient of a level's jump is a box of slope 1.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class Baseline(Neuron, ABC):
-    """What they share: a fixed step, plain torch in at least fp32, and a list of levels. They
-    begin every call anew.
+    """The base of these neurons: a fixed step, plain torch in at least fp32, and no state between
+    calls.
 
-    A subclass says in `levels` what it sends for the currents of T timesteps.
+    In a subclass, `levels` computes the levels for the currents of T timesteps.
     """
 
     streams = False
@@ -49,7 +49,7 @@ class ILIF(Baseline):
 
         U[t] = beta * V[t-1] + I[t]
         S[t] = round(clip(U[t] / gamma, 0, N))      a half goes to the even level
-        V[t] = U[t] - gamma * S[t]                  all that was sent
+        V[t] = U[t] - gamma * S[t]                  one step per level
 
     The slope is 1 on ``0 <= U / gamma <= N``; S is not differentiated in the reset.
     """
@@ -76,10 +76,10 @@ class ILIF(Baseline):
 
 
 class MLF(Baseline):
-    """Multi-level firing (Feng et al., IJCAI 2022): N binary neurons of one current, each with a
-    membrane of its own, and their spikes added. With ``k`` in 0..N-1::
+    """Multi-level firing (Feng et al., IJCAI 2022): the summed spikes of N binary neurons, which
+    share one current and have a membrane each. With ``k`` in 0..N-1::
 
-        U_k[t] = beta * U_k[t-1] * (1 - S_k[t-1]) + I[t]        a spike leaves nothing
+        U_k[t] = beta * U_k[t-1] * (1 - S_k[t-1]) + I[t]        reset to zero
         S_k[t] = 1 where U_k[t] > (0.6 + k) * gamma
         S[t]   = sum of S_k[t]
 
@@ -115,9 +115,9 @@ class LMHT(Baseline):
 
         U[t] = (sigmoid(leak) + 0.5) * V[t-1] + sum over j of 2/T * sigmoid(mixing[t, j]) * I[j]
         S[t] = clip(floor(U[t] / gamma), 0, N)
-        V[t] = U[t] - gamma * S[t]                  all that was sent
+        V[t] = U[t] - gamma * S[t]                  one step per level
 
-    `leak` and `mixing`, a T x T matrix, are learned; they begin at 0, where V does not decay and
+    `leak` and the T x T matrix `mixing` are learned. Both start at 0: then V does not decay, and
     every timestep sees the mean of all currents. The slope is 1 on ``0.5 <= U / gamma <= N + 0.5``,
     and V is not differentiated.
     """
@@ -163,7 +163,7 @@ class _Level(torch.autograd.Function):
 
 
 def _stand_in(r: Tensor, level: Tensor, inside: Tensor) -> Tensor:
-    """`level`, to be differentiated by r as if it were r itself where `inside`, else constant."""
+    """`level`, with a gradient by r of 1 where `inside` and of 0 elsewhere."""
     level = _Level.apply(r, level, inside)
     assert isinstance(level, Tensor)
     return level

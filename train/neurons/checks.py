@@ -1,4 +1,4 @@
-"""Checks of a neuron's options: each returns the value, or raises one sentence that names it."""
+"""Checks of a neuron's options: each returns the value, or raises an error that names it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The neuron of other frameworks: one spike, a threshold that it reaches or passes, either reset.
+"""The neuron of other frameworks: binary spikes, a threshold to reach or to pass, either reset.
 
-It takes networks up that were trained elsewhere, so it has no surrogate gradient.
+It is for networks that were trained elsewhere, so it has no surrogate gradient.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class IntegrateFire(Neuron):
-    """(Leaky) integrate-and-fire, its levels 0 and 1, in evaluation alone::
+    """(Leaky) integrate-and-fire with levels 0 and 1, for evaluation only::
 
         U[t] = beta * V[t-1] + I[t]
         S[t] = 1 where U[t] >= threshold, or U[t] > threshold where `strict`
         V[t] = U[t] - alpha * threshold * S[t], or 0 after a spike where `to_zero`
         V[t] = max(V[t], floor) where there is a `floor`
 
-    Where `late`, the threshold is subtracted behind the leak instead, from the next U: which is the
-    same as `alpha` = 1 / beta. A spike counts 1 whatever the threshold. Threshold and floor are one
-    number each, or one per channel.
+    With `late`, the threshold is subtracted after the leak, from the next U; this is the same as
+    `alpha` = 1 / beta. A spike counts 1 for any threshold. Threshold and floor are one number each,
+    or one per channel.
 
     ==========  ===============================================================================
     threshold   above 0
-    to_zero     the reset leaves nothing; else `alpha` times the threshold is subtracted
+    to_zero     a spike sets V to 0; else `alpha` times the threshold is subtracted
     strict      the membrane must pass the threshold, not just reach it
     late        the threshold is subtracted in the next timestep
-    floor       the least membrane that a timestep leaves, at most 0; None: there is none
+    floor       V is clamped to at least this, which is at most 0; None: no clamp
     ==========  ===============================================================================
     """
 
@@ -124,7 +124,7 @@ def _channels(values: Tensor, current: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Spiking:
-    """A neuron of another framework: an `IntegrateFire` but for the number of timesteps."""
+    """A neuron of another framework: an `IntegrateFire` without its number of timesteps."""
 
     threshold: float | Sequence[float]
     beta: float = 1.0

@@ -1,6 +1,6 @@
-"""The kinds of neuron: LBQ, what it is compared with, and the ReLUs of an ANN.
+"""The kinds of neuron: LBQ, binary and ternary neurons, and the ReLUs of an ANN.
 
-The levelled ones differ in what is learned and in their
+The levelled neurons differ in which parameters are learned, and in their
 :class:`~train.neurons.recurrence.Quantizer`.
 """
 
@@ -18,14 +18,14 @@ from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class LBQ(Neuron):
-    """Learned burst quantization: levels 0..N of a step that is learned per layer.
+    """Learned burst quantization: levels 0..N with a step that is learned per layer.
 
     Sends ``gamma * (B(r) + stopgrad(S - B(r)))`` with ``r = U / gamma``, so that d out/dU is B'(r)
     and d out/dgamma is S - r*B'(r) at each timestep.
 
     ============  =============================================================================
     surrogate     "relsg": exponential tails of strength ``lam = sigmoid(eta)``; "box": none
-    low, high     the interval of r on which B' is 1; ``high`` is N where it is None
+    low, high     the interval of r on which B' is 1; ``high`` None stands for N
     learn_gamma   the step is learned (``rho``), or fixed at gamma0
     scale_step    the step's gradient is scaled as in :class:`QuantReLU`
     learn_lambda  the tail strength is learned (``eta``), or fixed at sigmoid(eta0)
@@ -72,9 +72,9 @@ class LBQ(Neuron):
 
 
 class BinaryLIF(Neuron):
-    """Leaky integrate-and-fire: one spike where U reaches the threshold gamma0, soft reset.
+    """Leaky integrate-and-fire: a spike if U reaches the threshold gamma0, soft reset.
 
-    The surrogate is an arctan's slope, its sharpness in units of the threshold.
+    The surrogate is the slope of an arctan; its sharpness is in units of the threshold.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Ternary(Neuron):
     """Levels -1, 0, 1: ``S = sign(U)`` where ``|U| >= gamma``, else 0; fixed or learned step.
 
     The surrogate is a box of slope 1 on ``low <= |r| <= high``. By default it is centred on the
-    jump that it stands for, and has that jump's area.
+    jump of the level, and its area is the height of the jump.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class Ternary(Neuron):
 
 
 class QuantReLU(Neuron):
-    """ReLU of N + 1 levels, the quantized ANN: what LBQ sends at T = 1, with no state.
+    """ReLU with N + 1 levels, as in a quantized ANN: LBQ at T = 1, without a state.
 
     Straight-through: slope 1 on ``low <= r <= high``, by default 0 to N, and 0 outside. The step's
     gradient is a sum over all F neurons of the layer. With ``scale_step`` it is multiplied by
-    1 / sqrt(F * N), as in learned step size quantization (LSQ): unscaled, the steps of a ResNet-20
+    1 / sqrt(F * N), as in learned step size quantization (LSQ); without, the steps of a ResNet-20
     diverge.
     """
 
@@ -151,7 +151,7 @@ class QuantReLU(Neuron):
 
 
 class ReLU(nn.Module):
-    """Plain ReLU with a neuron's attributes, the ANN. It has no levels: capacity 0, gamma 1."""
+    """Plain ReLU with the attributes of a neuron, for an ANN. No levels: capacity 0, gamma 1."""
 
     capacity = 0
     beta = 0.0

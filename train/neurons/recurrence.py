@@ -1,4 +1,4 @@
-"""What every levelled neuron computes, in plain torch: the definition that the kernels must equal.
+"""The definition of every levelled neuron, in plain torch; the kernels must give equal results.
 
 One recurrence over T timesteps, from ``V = 0`` at each call::
 
@@ -6,7 +6,7 @@ One recurrence over T timesteps, from ``V = 0`` at each call::
     S[t] = level of U[t] / gamma                an integer in 0..N (-N..N where signed)
     V[t] = U[t] - alpha * gamma * sign(S[t])    ONE step, whatever the level
 
-A :class:`Quantizer` makes the level and stands in for its derivative. Gradients flow through V over
+A :class:`Quantizer` computes the level and its surrogate derivative. Gradients flow through V over
 time; ``sign(S)`` is not differentiated.
 """
 
@@ -25,7 +25,7 @@ Surrogate = Literal["relsg", "box", "arctan"]
 
 @dataclass(frozen=True, kw_only=True)
 class Quantizer:
-    """``r = U / gamma`` to an integer level, and a curve B(r) whose slope stands in for its own.
+    """Maps ``r = U / gamma`` to an integer level, with the slope of a curve B(r) as its surrogate.
 
     ========  ==================================================================================
     relsg     B' = 1 on ``low <= r <= high``, ``lam * exp(-distance)`` outside (ReLSG-ET)
@@ -43,7 +43,7 @@ class Quantizer:
 
     @property
     def options(self) -> tuple[int, bool, Surrogate, float, float, float]:
-        """All of it, in the order in which kernels take it."""
+        """All fields, in the order of the kernels' arguments."""
         return self.capacity, self.signed, self.surrogate, self.low, self.high, self.sharpness
 
     def level(self, r: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class Quantizer:
         return r.trunc().clamp(-self.capacity if self.signed else 0, self.capacity)
 
     def slopes(self, r: Tensor, lam: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """dB/dr, which stands in for the derivative of the level, and dB/dlam (ReLSG-ET only)."""
+        """dB/dr, the surrogate of the level's derivative, and dB/dlam (ReLSG-ET only)."""
         if self.surrogate == "arctan":
             x = (math.pi / 2 * self.sharpness) * (r - 1.0)
             return (self.sharpness / 2) / (1.0 + x * x), None
@@ -60,7 +60,7 @@ class Quantizer:
             return ((size >= self.low) & (size <= self.high)).to(r.dtype), None
         assert lam is not None
         beyond = r - r.clamp(self.low, self.high)
-        fall = beyond.abs().neg().exp()  # of a number that is never above 0: no overflow
+        fall = beyond.abs().neg().exp()  # the exponent is at most 0, so it cannot overflow
         return (lam * fall).masked_fill(beyond == 0, 1.0), (1.0 - fall).copysign(beyond)
 
 
@@ -127,8 +127,9 @@ def continued(
     quantizer: Quantizer,
     emit_levels: bool,
 ) -> tuple[Tensor, Callable[[], Tensor]]:
-    """The same from a membrane ``v`` that earlier timesteps have left, None for 0; and what makes
-    the membrane that these timesteps leave."""
+    """As :func:`recurrence`, but from the membrane ``v`` of earlier timesteps, None for 0. Also
+    returns a function that computes the final membrane.
+    """
     compute = torch.promote_types(current.dtype, torch.float32)
     gamma, lam = gamma.to(compute), None if lam is None else lam.to(compute)
     levels: list[Tensor] = []

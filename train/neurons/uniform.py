@@ -1,6 +1,6 @@
 """The activation of quantized ANNs: ReLU, rounded to a uniform grid.
 
-It takes networks up that were trained elsewhere, so it has no surrogate gradient.
+It is for networks that were trained elsewhere, so it has no surrogate gradient.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from lbq_hw.train.neurons.recurrence import Quantizer
 
 
 class UniformReLU(Neuron):
-    """``step * clip(round(I / step), 0, N)``, ties to even, in evaluation and for T = 1 alone.
+    """``step * clip(round(I / step), 0, N)``, ties to even, for evaluation at T = 1 only.
 
-    A burst neuron rounds down, so the integer network adds half a step to the current; the two then
-    differ in ties alone, which go up there. With ``offset`` 0 it rounds down itself.
+    A burst neuron rounds down, so the integer network adds half a step to the current. The two then
+    differ only in ties, which the integer network rounds up. With ``offset`` 0, this ReLU rounds
+    down itself.
     """
 
     stateful = False
@@ -38,8 +39,9 @@ class UniformReLU(Neuron):
         return levels if self.emit_levels else levels * self.step
 
     def ties(self, current: Tensor) -> int:
-        """How many currents lie halfway between two levels, where ties to even go down and the
-        integer network goes up."""
+        """Number of currents halfway between two levels for which the even level is the lower one;
+        there the integer network rounds up.
+        """
         ratio = current / self.step
         low = ratio.floor()
         within = (low >= 0) & (low < self.capacity) & (low % 2 == 0)
