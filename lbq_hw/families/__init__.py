@@ -66,8 +66,8 @@ def plls() -> dict[str, PLL]:
 
 
 def module(package: str, family: str | None, *, what: str, suffix: str = "") -> Any:
-    """A family's own module in another package. FamilyError, which names `what` it has, where
-    there is none.
+    """A family's own module in another package. If there is none, FamilyError says that the family
+    lacks `what`.
     """
     name = f"{package}.{family}{suffix}"
     if importlib.util.find_spec(name) is None:

@@ -1,4 +1,4 @@
-"""What the project asks of a family of FPGAs. docs/families.md says how to add one."""
+"""The interface of an FPGA family. docs/families.md says how to add a family."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class PLL:
-    """A kind of PLL: its limits, and a `search` that tries settings for an input and a target in
-    Hz. `pad`: its input is a pin of its own, which can feed nothing else.
+    """A kind of PLL: its limits, and a `search` that yields settings for an input and a target in
+    Hz. `pad`: the PLL takes its input directly from a pin, which can then feed nothing else.
     """
 
     limits: Limits
@@ -57,8 +57,8 @@ class PLL:
 
 @dataclass(frozen=True, kw_only=True)
 class SinglePort:
-    """Single-port RAMs that can hold the weights, on some `devices`: so many `rows` of `bits`, of
-    which `enable` are written under one enable. Configuration gives them no contents.
+    """Single-port RAMs that can hold the weights, on some `devices`. A RAM has `rows` of `bits`;
+    `enable` bits share a write enable. A bitstream cannot initialize it.
     """
 
     devices: tuple[str, ...]
@@ -67,20 +67,20 @@ class SinglePort:
     enable: int
 
     def shape(self, *, rows: int, lanes: int, weight_bits: int) -> tuple[int, int]:
-        """RAMs side by side, and RAMs on top of each other, that hold rows of weights."""
+        """The number of RAMs in width and in depth that hold `rows` rows of weights."""
         return -(-lanes * self.lane_bits(weight_bits) // self.bits), -(-rows // self.rows)
 
     def lane_bits(self, weight_bits: int) -> int:
-        """Bits that a lane takes: it has enables of its own."""
+        """Bits that a lane takes, rounded up because each lane has its own write enables."""
         return -(-weight_bits // self.enable) * self.enable
 
 
 class Family:
-    """One family of FPGAs: tools and their command lines, RAMs and their prices, PLLs.
+    """One family of FPGAs: tools and their command lines, RAMs and their costs, PLLs.
 
-    A subclass gives the attributes of `ENTRIES`, and may give the others. What needs Amaranth (the
-    PLL's primitive, the reset, pins, RAMs that are instances) is in ``core/fabric``, what reads the
-    bits in ``bitstream``, each in a file of the family's name.
+    A subclass defines the attributes of `ENTRIES`, and may override the others. Code that needs
+    Amaranth (the PLL's primitive, the reset, pins, instantiated RAMs) is in ``core/fabric``, the
+    bitstream decoder in ``bitstream``, each in a file with the family's name.
     """
 
     name: str
@@ -120,19 +120,19 @@ class Family:
         "pack": "the packer's arguments",
         "named": "a platform's device with its package, and nextpnr's options for it",
     }
-    """What every family must give, and what each entry is."""
+    """The attributes that every family must define, with their meanings."""
 
     platform_options: ClassVar[dict[str, str]] = {}
-    """Arguments of a platform."""
+    """Keyword arguments for the constructor of a platform."""
     routed = ""
-    """The file of the routed netlist, where `place` writes one too."""
+    """The file of the routed netlist, if `place` writes one."""
     series_letters = 4
-    """Letters of a device's name that decide what a core is made of."""
+    """Number of letters of a device's name that determine its primitives."""
     single_port: SinglePort | None = None
     register_luts = 1.15
-    """Look-up tables for each register of a door, about."""
+    """Look-up tables per register of a door, approximately."""
     few_cells = False
-    """A core counts its cycles and nothing else."""
+    """Logic is scarce: a core has a cycle counter and no other counters."""
     svf = False
     """The packer can write an SVF."""
     programs: tuple[Tool, ...] = ()
@@ -149,23 +149,23 @@ class Family:
                 )
 
     synth: Callable[[Board, bool], str]
-    """The Yosys command for a board, and for a core that takes nearly all of its block RAMs."""
+    """The Yosys command for a board; the flag says that the core takes nearly all block RAMs."""
     place: Callable[[str, str, str], list[str]]
     pack: Callable[[Board, str, str], list[str]]
     named: Callable[[Any], tuple[str, str]]
 
     def crowded(self, seed: int) -> list[str]:
-        """nextpnr's further options for a core that takes nearly all block RAMs."""
+        """Additional options of nextpnr for a core that takes nearly all block RAMs."""
         del seed
         return []
 
     def in_logic(self, depth: int) -> bool:
-        """Whether a small memory goes into logic where the large ones take all block RAMs."""
+        """Whether a memory of this depth goes into logic if larger memories fill the block RAMs."""
         del depth
         return False
 
     def logic_cost(self, memory: Memory) -> int:
-        """The price of a memory without block RAMs: in registers, unless logic can be memory."""
+        """The cost of a memory outside block RAMs: registers, unless LUTs can be memory."""
         return memory.depth * memory.width
 
     def baked(self, platform: Any) -> bool:
@@ -173,16 +173,16 @@ class Family:
         return self.single_port is None or platform.device not in self.single_port.devices
 
     def pins(self, board: Board, platform: Any) -> frozenset[str] | None:
-        """Names of the pins of a platform's device, or None where no wheel knows them."""
+        """Names of the pins of a platform's device; None if no wheel has them."""
         del board, platform
         return None
 
     def check_place(self, options: str) -> None:
-        """FamilyError if a board's options of nextpnr lack what Amaranth does not know."""
+        """FamilyError if a board's nextpnr options lack an option that Amaranth cannot give."""
         del options
 
     def is_pad(self, pin: str) -> bool:
-        """Whether this names a pad that needs no pin of the package."""
+        """Whether this is the name of a pad without a pin of the package."""
         del pin
         return False
 
@@ -202,7 +202,7 @@ class Family:
 
 
 def installed(package: str, path: str) -> Path | None:
-    """A file of an installed package, if both are there."""
+    """A file of an installed package; None if either is missing."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return None

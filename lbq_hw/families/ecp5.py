@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def _search(input_hz: int, target_hz: int, limits: Limits) -> Iterator[Tried]:
-    """Feedback from CLKOS, undivided: it is the phase detector's clock, times CLKOS_DIV the
-    oscillator's. CLKOP, of the same oscillator, is the clock.
+    """Settings with feedback from CLKOS, undivided: CLKOS runs at the phase detector's frequency,
+    and the oscillator at CLKOS_DIV times that. CLKOP, from the same oscillator, is the clock.
     """
     slowest, fastest = (bound * MHZ for bound in limits.oscillator)
     for clki in range(1, int(input_hz / (limits.detector[0] * MHZ)) + 1):
@@ -56,7 +56,7 @@ class Ecp5(Family):
     constraints, placed, bitstream = "lpf", "config", "bit"
     routed = "routed.json"
     svf = True
-    no_cmsisdap = "1.1.0"  # 1.1.1 can again
+    no_cmsisdap = "1.1.0"  # fixed in 1.1.1
     plls: ClassVar = {
         "ehxplll": PLL(
             limits=Limits(
@@ -88,11 +88,13 @@ class Ecp5(Family):
         return ["--json", netlist, "--lpf", pins, "--textcfg", out, "--write", self.routed]
 
     def crowded(self, seed: int) -> list[str]:
-        """nextpnr's first router had routed a fifth of the arcs of a full chip after ten minutes,
-        and the second was done in fewer. Its usual placer draws logic together and leaves a quarter
-        of the chip empty, so that wires are led around full places; with less pull (beta) they are
-        shorter, and with its placer `static` shorter still. Even seeds take the usual one, so that
-        both are tried where the clock is missed.
+        """Router 2, and a placer that spreads the logic of a full chip.
+
+        After ten minutes, nextpnr's first router had routed a fifth of the arcs of a full chip; the
+        second router was finished by then. The default placer draws logic together and leaves a
+        quarter of the chip empty, so that wires detour around the crowded parts. With less pull
+        (beta) wires are shorter, and with the placer `static` shorter still. Even seeds use the
+        default placer, so that both placers are tried if the clock is missed.
         """
         placer = ["--placer", "static"] if seed % 2 else ["--placer-heap-beta", "0.6"]
         return ["--router", "router2", *placer]
@@ -111,7 +113,7 @@ class Ecp5(Family):
         return True
 
     def logic_cost(self, memory: Memory) -> int:
-        """Logic is memory of 16 x 4 bits."""
+        """The cost in LUTs as memory of 16 x 4 bits."""
         return 4 * -(-memory.depth // 16) * -(-memory.width // 4)
 
     def pins(self, board: Board, platform: Any) -> frozenset[str] | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CHIP = re.compile(r"--vopt family=(\S+)")
 _SITE = re.compile(r"IO[LRTB]\d+[A-Z]")
-"""A pad by its place: one that leads to a memory in the package has no pin."""
+"""A pad named by its location: pads of a memory inside the package have no pin."""
 _FEW = 64  # entries of four look-up tables
 
 
@@ -87,8 +87,8 @@ class Gowin(Family):
 
     def synth(self, board: Board, full: bool) -> str:
         family = "gw2a" if board.device.startswith("GW2A") else "gw1n"
-        # A memory of 16 x 4 bits takes a whole tile of logic: block RAMs are better while there are
-        # any, but registers, which keep the LUT beside them from other use, are worse.
+        # A memory of 16 x 4 bits takes a whole logic tile. Block RAMs are better while some are
+        # left. Registers are worse: each one blocks the LUT beside it.
         options = "" if full else "-nolutram "
         return f"synth_gowin -family {family} {options}-top top -json netlist.json"
 
@@ -105,7 +105,7 @@ class Gowin(Family):
         return depth <= _FEW
 
     def logic_cost(self, memory: Memory) -> int:
-        """It is in registers, unless the tools are told to take logic that is memory."""
+        """The cost in registers, unless the tools are told to use LUTs as memory."""
         if memory.style != "distributed":
             return super().logic_cost(memory)
         return 8 * -(-memory.depth // 16) * -(-memory.width // 4)

@@ -91,8 +91,8 @@ class Ice40(Family):
     def synth(self, board: Board, full: bool) -> str:
         del full
         device = "u" if board.sprams else "hx"
-        # Eight cells share one enable: with one for each few registers a full chip has no legal
-        # places.
+        # Eight cells share one enable: with an enable per few registers, a full chip has no legal
+        # placement.
         enables = "-dffe_min_ce_use 6"
         return f"synth_ice40 -device {device} {enables} -top top -json netlist.json"
 
@@ -109,7 +109,7 @@ class Ice40(Family):
         return f"{device}-{package}", f"{option} --package {package.lower()}{suffix}"
 
     def pins(self, board: Board, platform: Any) -> frozenset[str] | None:
-        """From the table of packages in nextpnr's chip data base."""
+        """From the table of packages in nextpnr's chip database."""
         del platform
         return _pins(board.place[0], dict(pairwise(board.place))["--package"])
 
@@ -124,11 +124,11 @@ def _pins(option: str, package: str) -> frozenset[str] | None:
         data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
     def follow(place: int) -> int:
-        """What the relative pointer there points to."""
+        """The target of the relative pointer at `place`."""
         return place + struct.unpack_from("<i", data, place)[0]
 
     def elements(place: int, size: int) -> Iterator[int]:
-        """Places of the structures in the slice there."""
+        """Places of the structures in the slice at `place`."""
         (count,) = struct.unpack_from("<I", data, place + 4)
         return iter(range(follow(place), follow(place) + size * count, size))
 
