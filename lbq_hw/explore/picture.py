@@ -14,7 +14,7 @@ from lbq_hw import boards, units
 
 HEIGHT = 420
 _TOP, _BOTTOM, _LEFT, _RIGHT = 14, 34, 0.12, 0.97
-_STEPS = ((1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100, 5)))
+_STEPS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100, 5)))
 _FEW = 3  # ticks; fewer do not tell an axis
 
 
