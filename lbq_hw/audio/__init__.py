@@ -1,4 +1,4 @@
-"""Sound as levels: what a network for speech gets, in integers that an FPGA computes too."""
+"""Sound as levels: the input of a network for speech, in integers that an FPGA can compute."""
 
 from lbq_hw.audio.filter_bank import BANDS, FRAME, LEVELS, RATE, Band, FilterBank
 from lbq_hw.audio.memory import GAP, ROWS, remembered

@@ -1,8 +1,8 @@
 """A bank of resonators, and the energy of each as a level per frame.
 
-All of it is integers, and multiplications have constants of 12 bits, so that a block of additions
+All values are integers, and multiplications have constants of 12 bits, so that a block of additions
 and shifts computes the same (`lbq_hw.core.audio.filter_bank`). For each sample x, with d the
-difference to the sample before, each band has
+difference to the previous sample, each band computes
 
     y = d - d'' + floor((c1 * y' - c2 * y'') / 2**FRACTION)
 
@@ -12,10 +12,10 @@ of two, and becomes a number of half octaves, 3 dB each:
 
     loudness = 2 * m + (the bit below the highest), m the place of the highest bit; 0 for a sum of 0
 
-Speakers are loud or quiet, near or far. So levels count down from a ceiling: it rises at once to
-the loudest band, and falls by a half octave in `FALL` frames, down to `FLOOR`, below which all is
-taken for silence. A band has level `LEVELS` at the ceiling, and level 0 if it is as many half
-octaves below or more.
+Speakers are loud or quiet, near or far, so levels are relative to a ceiling. The ceiling rises at
+once to the loudest band, and falls by a half octave in `FALL` frames, but not below `FLOOR`, so
+that silence stays silent. A band has level `LEVELS` at the ceiling and one level less per half
+octave below it, down to 0.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ LEVELS = 7
 FALL = 4
 """Frames in which the ceiling falls by one."""
 FLOOR = 22
-"""The least ceiling."""
+"""The lowest ceiling."""
 _COUNT, _LOWEST_HZ, _HIGHEST_HZ = 16, 200, 3600
 
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
-    """A resonator: its centre in Hz for people, its coefficients, and log2 of its gain."""
+    """A resonator: its centre in Hz, for information, its coefficients, and log2 of its gain."""
 
     centre: float
     c1: int
@@ -52,7 +52,7 @@ class Band:
 
     @classmethod
     def at(cls, centre: float, width: float) -> Band:
-        """The resonator with a peak at `centre` that is `width` wide, both in Hz."""
+        """The resonator with a peak of width `width` at `centre`, both in Hz."""
         radius = math.exp(-math.pi * width / RATE)
         angle = 2 * math.pi * centre / RATE
         c1 = round(2 * radius * math.cos(angle) * 2**FRACTION)
@@ -65,8 +65,8 @@ class Band:
     def largest(self) -> int:
         """A bound of |y| for any samples.
 
-        |d - d''| is at most twice the range of a sample, and each floor takes away less than one:
-        both times the sum of the absolute impulse response.
+        |d - d''| is at most twice the range of a sample, and each floor takes away less than one.
+        The bound is both, times the sum of the absolute impulse response.
         """
         before, earlier, total = 0.0, 0.0, 0.0
         for step in range(RATE):
@@ -94,7 +94,7 @@ BANDS = _bands()
 
 
 class FilterBank:
-    """Turns the samples of several recordings, side by side, into levels; it keeps their state.
+    """Turns the samples of several recordings in parallel into levels, and keeps their state.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class FilterBank:
         shape = (recordings, len(BANDS))
         self._before, self._earlier = np.zeros((2, *shape), np.int64)
         self._sample, self._rise, self._rise_before = np.zeros((3, recordings), np.int64)
-        self._ceiling = np.full(recordings, FLOOR * FALL)  # in parts of a half octave
+        self._ceiling = np.full(recordings, FLOOR * FALL)  # in units of 1 / FALL half octaves
 
     def levels(self, samples: NDArray[np.integer]) -> NDArray[np.uint8]:
         """Levels (recordings, frames, bands) of samples (recordings, frames * `FRAME`)."""

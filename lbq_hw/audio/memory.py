@@ -1,4 +1,4 @@
-"""The levels of a frame beside those of some frames before it."""
+"""The levels of a frame together with the levels of earlier frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 ROWS = 8
 """Frames that a network sees at a time."""
 GAP = 2
-"""Frames from one of them to the next."""
+"""Distance in frames between two rows."""
 
 
 def remembered(levels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """(recordings, frames, `ROWS`, bands) of levels (recordings, frames, bands).
+    """Levels (recordings, frames, bands) as rows of (recordings, frames, `ROWS`, bands).
 
     Row k of a frame holds the levels of `GAP` * k frames ago: 0 before the recording began.
     """

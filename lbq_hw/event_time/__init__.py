@@ -1,7 +1,7 @@
-"""What a recording would cost a core that pays for events: visits, cycles and memory, before RTL.
+"""Estimates for a core whose cost follows the events of a recording: visits, cycles and memory.
 
-`visits` finds where each layer has something to do at each timestep, `ways` how many cycles that
-takes if nothing else is executed, `memory` how many bits are kept on the chip, and `measured` puts
-the numbers of several recordings together. ``python -m lbq_hw.event_time --help``;
-docs/event-time.md has the plan that rests on them.
+`visits` finds the positions with work in each layer at each timestep, `ways` the cycles if only
+these positions are executed, and `memory` the bits that stay on the chip. `measured` combines the
+numbers of several recordings. ``python -m lbq_hw.event_time --help``; docs/event-time.md has the
+plan that is based on them.
 """

@@ -1,4 +1,4 @@
-"""``python -m lbq_hw.event_time``: what recordings would cost a core that pays for events."""
+"""``python -m lbq_hw.event_time``: the cost of recordings on a core that is driven by events."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lbq_hw.event_time.measured import measure
 _EPILOG = """
 examples:
   python -m lbq_hw.event_time --model nmnist --data folder/of/nmnist --limit 20
-      visits by layer, and cycles and memory of every way to execute 20 recordings
+      visits by layer, and cycles and memory of each way to execute 20 recordings
   python -m lbq_hw.event_time --model net.lbq --data folder/of/nmnist --limit 20 --json > net.json
   python -m lbq_hw.event_time --markdown net.json
       the tables of docs/event-time.md
 
 A position is visited at a timestep if it has an event, or if a membrane still reaches its
-threshold; every position is where neurons have a bias. Cycles are estimates: scanner, lanes and
-neuron units are those of the exact model, the walker in front of them does not exist yet.
+threshold. In a layer whose neurons have a bias, all positions are visited. Cycles are estimates:
+scanner, lanes and neuron units follow the exact model, but the walker in front of them is assumed.
 """
 
 
@@ -51,8 +51,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.event_t
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = command_parser(
         prog,
-        "Say what recordings would cost a core that pays for events: visited positions, cycles "
-        "and memory by layer.",
+        "Estimate the cost of recordings on a core that is driven by events: visited positions, "
+        "cycles and memory by layer.",
         _EPILOG,
     )
     parser.add_argument(
@@ -63,12 +63,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--others",
         type=positive,
         metavar="N",
-        help="find the cycles of ways that were not chosen for the first N recordings alone, since "
-        "that takes longest (default: for all)",
+        help="compute the cycles of the ways that the plan does not choose for the first N "
+        "recordings only: these take longest (default: for all)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     parser.add_argument(
-        "--markdown", type=Path, metavar="F", help="the tables of what --json has written to F"
+        "--markdown", type=Path, metavar="F", help="print the tables from the --json output in F"
     )
     return parser
 

@@ -22,14 +22,15 @@ WIRINGS = {
     "tang-nano-20k": (16, Wiring()),
     "icebreaker": (16, Wiring(event_cycles=2, membranes=1)),
 }
-"""Lanes and memories by board: block RAMs read a weight row and a group of membranes per cycle; an
-iCE40 UP5K has two single-port RAMs for each, of 32 bits together: a membrane, or eight weights."""
+"""Lanes and memories by board. Block RAMs read a weight row and a group of membranes per cycle. An
+iCE40 UP5K has two single-port RAMs for the weights and two for the membranes; a pair reads 32 bits
+per cycle: eight weights, or one membrane."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """One way to execute a recording, and the cycles of each of its blocks and layers; `chosen` if
-    it is one of those that the plan is for.
+    """One way to execute a recording, and a function for its cycles by block and layer; `chosen` if
+    the plan is based on it.
     """
 
     walker: str
@@ -46,10 +47,10 @@ def measure(
     others: int | None = None,
     go_on: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """All numbers of some recordings ``(n, T, C, H, W)``; `go_on` is called after each of them.
+    """All numbers of some recordings ``(n, T, C, H, W)``; `go_on` is called after each recording.
 
-    `others`: of how many of them the cycles of ways are found that were not chosen, which takes
-    longest.
+    `others`: the number of recordings for which the ways that are not `chosen` are computed too,
+    since these take longest.
     """
     ways = list(_ways(network))
     counts: list[list[dict[str, Any]]] = []

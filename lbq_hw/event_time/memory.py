@@ -1,4 +1,4 @@
-"""Bits that a network keeps on the chip: with all timesteps of every layer, or with one."""
+"""Bits that a network keeps on the chip, with all timesteps of every layer or with one timestep."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lbq_hw.network import Network, Neuron, Shape
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryBits:
-    """Bits by kind; `maps` have one bit per pixel and plane that says whether it is empty, `stamps`
-    the timestep of each position's last visit, where leaks can be owed.
+    """Bits by kind. `maps` have one bit per pixel and plane that tells whether it is empty;
+    `stamps` have the timestep of each position's last visit, in layers where leaks can be owed.
     """
 
     weights: int
@@ -23,7 +23,7 @@ class MemoryBits:
 
 
 def memory_bits(network: Network, *, lanes: int, block: int, membrane_bits: int) -> MemoryBits:
-    """For blocks of some timesteps; membranes are kept where there are several blocks."""
+    """The bits for blocks of `block` timesteps; membranes are kept if there are several blocks."""
     config = smallest_for(replace(network, timesteps=block), lanes=lanes)
     maps = sum(planes * shape[1] * shape[2] for shape, planes in _tensors(network))
     spiking = [layer for layer in network.layers if layer.neuron is not None]

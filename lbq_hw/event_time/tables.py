@@ -1,4 +1,4 @@
-"""The tables of docs/event-time.md, from what ``python -m lbq_hw.event_time --json`` prints."""
+"""The tables of docs/event-time.md, from the output of ``python -m lbq_hw.event_time --json``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def markdown(facts: Mapping[str, Any]) -> str:
 
 
 def layers(facts: Mapping[str, Any]) -> str:
-    """Means and maxima per timestep."""
+    """The table of layers: means and maxima per timestep."""
     heads = (
         *("layer", "output", "positions", "rests", "events", "most", "visited", "most"),
         *("hot", "owed leaks", "membrane bits"),
@@ -42,7 +42,7 @@ def _layer(layer: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def ways(facts: Mapping[str, Any]) -> str:
-    """Cycles of a recording and of one block of timesteps, mean and most; means by layer."""
+    """Cycles of a recording and of one block of timesteps, mean and maximum; means by layer."""
     names = [layer["name"] for layer in facts["layers"]]
     heads = (
         *("walker", "board", "lanes", "block", "recordings", "cycles of one", "most"),
@@ -65,7 +65,7 @@ def _way(way: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def memory(facts: Mapping[str, Any]) -> str:
-    """Kilobits by kind."""
+    """The table of memory: kilobits by kind."""
     kinds = list(facts["ways"][0]["memory"])
     rows = [
         (

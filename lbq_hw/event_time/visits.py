@@ -1,4 +1,4 @@
-"""Where a layer has something to do at a timestep: events, visited positions, owed leaks."""
+"""Where a layer has work at a timestep: events, visited positions, owed leaks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LayerVisits:
     """One layer and one recording, each array ``(T, H, W)``.
 
     `events`: weight rows that a tile of the position adds. `hot`: positions that would fire without
-    an event, because the step before left a membrane that still reaches its threshold. `visited`:
-    positions that must be executed, which are all of them in a layer that does not rest. `owed`:
-    leaks that a visited position has missed since its last visit. `taps`: set bits by plane and
-    tap, ``(planes, T, H, W, taps)``. `emitted`: levels ``(T, C, H, W)``; none of a readout.
-    `membranes`: the least and the largest that a timestep left, or added up to.
+    an event, because a membrane still reaches its threshold after the previous step. `visited`:
+    positions that must be executed; in a layer that does not rest, all positions. `owed`: leaks
+    that a visited position has missed since its last visit. `taps`: set bits by plane and tap,
+    ``(planes, T, H, W, taps)``. `emitted`: levels ``(T, C, H, W)``; none for a readout.
+    `membranes`: the smallest and the largest value of U or V.
     """
 
     layer: Layer
@@ -39,13 +39,13 @@ class LayerVisits:
     membranes: tuple[int, int]
 
     def words(self, t: int, y: int, x: int) -> Integers:
-        """Events of one visit, ``(planes, pixels)`` of the pixels that are not empty."""
+        """Events of one visit, ``(planes, pixels)``, only for the pixels that are not empty."""
         taps = self.taps[:, t, y, x]
         return taps[:, taps.any(axis=0)]
 
 
 def rests(layer: Layer) -> bool:
-    """Whether a position without an event can be left alone, but for its leak.
+    """Whether a position without an event needs no visit; its leak can be made up for later.
 
     Neurons must not have a bias. A readout can always rest: its biases are added once, at the end.
     """
@@ -53,7 +53,7 @@ def rests(layer: Layer) -> bool:
 
 
 def visits(network: Network, raw: NDArray[np.uint8]) -> list[LayerVisits]:
-    """Of every layer, for the frames ``(T, C, H, W)`` of one recording.
+    """The visits of every layer for the frames ``(T, C, H, W)`` of one recording.
 
     ValueError for a static input, and for max-pools, whose windows would be visited as a whole.
     """
@@ -128,7 +128,7 @@ def _windows(x: Integers, kernel: Pair, stride: Pair, padding: Pair) -> Integers
 
 
 def _missed(visited: Bools) -> Integers:
-    """Timesteps between a visit and the one before it; 0 before the first, when all is 0."""
+    """Timesteps missed between a visit and the previous one; 0 for the first, when all is 0."""
     times = np.arange(1, len(visited) + 1)[:, None, None]
     last = np.maximum.accumulate(np.where(visited, times, 0), axis=0)
     before = np.concatenate((np.zeros_like(last[:1]), last[:-1]))

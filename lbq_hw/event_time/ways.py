@@ -1,10 +1,10 @@
 """Cycles of a recording in passes of some timesteps: estimates, since no core does this yet.
 
-A pass is one layer at `block` timesteps. It executes the visited positions alone, timesteps
-innermost, and keeps the membranes of a position in the neuron units from the first of its visits in
-the block to the last. A block of 1 is streaming with time outermost; a block of all timesteps is
-today's order without the silent steps. Scanner, event FIFO, lanes and neuron units are today's, by
-the exact cycle model; what differs is the walker in front of them.
+A pass is one layer at `block` timesteps. It executes only the visited positions, with timesteps
+innermost, and keeps the membranes of a position in the neuron units from its first to its last
+visit in the block. A block of 1 is streaming with time outermost; a block of all timesteps is the
+order of the static core without the silent steps. Scanner, event FIFO, lanes and neuron units are
+those of the static core, by the exact cycle model; only the walker in front of them differs.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from lbq_hw.numeric import Integers
 VISIT = 3
 """Cycles in which the map walker finds the next position and the addresses of its membranes."""
 START = 8
-"""Cycles from the end of a pass to the first position of the next, if its records are there."""
+"""Cycles from the end of a pass to the first position of the next, if its records are loaded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
-    """What a core's memories are, as far as cycles depend on them.
+    """The memories of a core, as far as cycles depend on them.
 
     `event_cycles`: cycles to read one weight row. `membranes`: membranes that are read or written
-    per cycle where both take turns; None if the neuron units read and write a group in every cycle.
+    per cycle if reads and writes take turns; None if a group is read and written in every cycle.
     """
 
     event_cycles: int = 1
     membranes: int | None = None
 
     def timing(self, config: CoreConfig) -> NeuronTiming:
-        """Of the neuron units, where each tile's membranes come from memory and go back."""
+        """Timing of the neuron units if each tile's membranes come from memory and go back."""
         timing = NeuronTiming.of(config)
         if self.membranes is None:
             return timing
@@ -55,8 +55,8 @@ class Wiring:
 def walker_cycles(
     program: Program, raw: NDArray[np.uint8], found: list[LayerVisits], *, block: int
 ) -> Integers:
-    """Cycles of every pass, ``(blocks, layers)``, with today's walker: it reads its records at the
-    start of each pass, and asks for every run of a visited position, whether it has a bit or not.
+    """Cycles of every pass, ``(blocks, layers)``, with the static core's walker: it reads records
+    at the start of each pass, and requests every run of a visited position, even if it is empty.
     """
     config, timing = program.config, NeuronTiming.of(program.config)
     levels = {one.layer.name: one.emitted for one in found}
@@ -82,8 +82,8 @@ def walker_cycles(
 def map_cycles(
     config: CoreConfig, found: list[LayerVisits], *, block: int, wiring: Wiring
 ) -> Integers:
-    """The same with a walker that reads maps of non-empty pixels, one per plane, and asks for
-    these pixels alone; the records of the next pass are there when a pass ends.
+    """The same with a walker that reads maps of non-empty pixels, one per plane, and requests only
+    these pixels; the records of the next pass are already loaded when a pass ends.
     """
     timing = wiring.timing(config)
     cycles = np.zeros((-(-len(found[0].visited) // block), len(found)), np.int64)
@@ -103,8 +103,8 @@ def map_cycles(
 
 
 Visit = tuple[int, bool, list[int]]
-"""The block of a visit, whether the position's membrane comes from memory, and the cycles that the
-lanes take for each word that it asks for."""
+"""The block of a visit, whether the position's membrane comes from memory, and the lanes' cycles
+for each requested word."""
 
 
 def _visits(here: LayerVisits, block: int, event_cycles: int) -> Iterator[Visit]:
@@ -119,8 +119,8 @@ def _visits(here: LayerVisits, block: int, event_cycles: int) -> Iterator[Visit]
 
 
 def _words(planes: Integers) -> list[int]:
-    """Words of one visit, from events ``(planes, pixels)``, highest plane first: the cycles that
-    the lanes take for each. Doublings of planes without an event go before the next event.
+    """The lanes' cycles for each word of one visit, from events ``(planes, pixels)``, highest plane
+    first. Doublings for planes without an event take place before the next event.
     """
     words: list[int] = []
     doublings = 0
@@ -128,9 +128,9 @@ def _words(planes: Integers) -> list[int]:
         doublings += bool(words)
         for count in row:
             if count:
-                words.append(count + max(0, doublings - 1))  # one goes with the event
+                words.append(count + max(0, doublings - 1))  # one doubling is part of the event
                 doublings = 0
-    if not words or doublings:  # the end goes with no event
+    if not words or doublings:  # the end of the step needs a null event
         words.append(max(1, doublings))
     return words
 
@@ -151,6 +151,6 @@ def _pass(config: CoreConfig, neurons: Neurons, visits: Iterable[Visit], tiles: 
 
 
 def _owed(found: list[LayerVisits], block: int, timing: NeuronTiming) -> Integers:
-    """Cycles of owed leaks, one by one, which nothing else overlaps."""
+    """Cycles of owed leaks: applied one by one, and overlapped by nothing else."""
     owed = np.stack([one.owed.sum(axis=(1, 2)) for one in found], axis=1) * timing.loop
     return np.add.reduceat(owed, np.arange(0, len(owed), block), axis=0)
