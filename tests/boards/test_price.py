@@ -35,9 +35,7 @@ def test_a_price_is_among_the_facts_of_a_board() -> None:
         ("date", "1.2.2026", "date of a price must be like 2026-01-31, not '1.2.2026'"),
     ],
 )
-def test_a_price_without_source_or_date_is_refused(
-    field: str, value: Any, sentence: str
-) -> None:
+def test_a_price_without_source_or_date_is_refused(field: str, value: Any, sentence: str) -> None:
     with pytest.raises(ValueError) as refused:  # noqa: PT011
         Price(**GIVEN | {field: value})
     assert str(refused.value) == sentence
