@@ -1,9 +1,9 @@
-"""A packed bitstream, taken apart again: is it what the router wrote, and what was asked for?
+"""Decodes a packed bitstream and compares it with the routed design and with the build's request.
 
-One module per family reads its files behind the same two functions: ``decode`` gives what the
-packed file holds and compares it with the routed design bit for bit, ``asked`` says what it must
-hold by the board's file, the PLL's setting and the netlist. docs/bitstreams.md has the table of
-what is decoded.
+Each family has a module with the same two functions. ``decode`` reads the packed file and compares
+it with the routed design bit for bit. ``asked`` gives the contents that the file must have, from
+the board's file, the PLL's setting and the netlist. docs/bitstreams.md has a table of what is
+decoded.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Decoder(Protocol):
 
 
 def netlist(files: Files, board: Board, folder: Path) -> Chip:
-    """The packed file as a netlist again, made in `folder`.
+    """The netlist of a packed file, made in `folder`.
 
-    MissingError if a tool is not here that reads the family's bits, or nothing here reads them.
+    MissingError if the tool that reads the family's bits is missing, or there is no such tool.
     """
     try:
         made = families.module(
@@ -54,9 +54,9 @@ def netlist(files: Files, board: Board, folder: Path) -> Chip:
 
 
 def check(files: Files, board: Board, setting: Setting | None) -> dict[str, Any]:
-    """What a packed file holds, for JSON. BitsError, in one sentence, if it is illegal, differs
-    from what the router wrote, or is not what was asked for; UndecodedError if its device is one
-    that no table here knows.
+    """The contents of a packed file, for JSON. BitsError, in one sentence, if the file is illegal,
+    differs from what the router wrote, or is not what was asked for; UndecodedError if no table
+    here has its device.
     """
     try:
         made: Decoder = families.module(__name__, board.family, what="decoder of bitstreams")

@@ -1,4 +1,4 @@
-"""What every family's decoder finds in a bitstream, and what a build asked for."""
+"""The types that all families' decoders share: a bitstream's contents and a build's request."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import Any
 
 
 class BitsError(RuntimeError):
-    """A bitstream that is illegal, or not what was asked for; one sentence."""
+    """A bitstream is illegal, or not what was asked for; the message is one sentence."""
 
 
 class MissingError(RuntimeError):
-    """A tool or a model that is not here; the reason, after "for"."""
+    """A tool or a model is missing; the message is a reason that follows the word "for"."""
 
 
 class UndecodedError(BitsError):
-    """A device or a package that no table here knows; the reason, after "for"."""
+    """No table here has the device or package; the message is a reason that follows "for"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decoded:
-    """What a packed file holds, in the words that all families share.
+    """The contents of a packed file, in terms that all families share.
 
-    `device` is the die, `idcode` what the file demands of it, None where the format has none.
-    `bits` is the number of configuration bits that were compared with the router's. `pll` are the
-    words of the PLL by the names of its primitive's parameters, empty if none is on. `pins` are the
-    pads that are in use, with `input`, `output` or `inout`. `memories` are the contents of the
-    block RAMs that are not all 0. `undecoded` lists in words what could not be read.
+    `device` is the die; `idcode` is the code that the file requires of it, None if the format has
+    no code. `bits` is the number of configuration bits that were compared with the router's. `pll`
+    has the PLL's settings by the names of the primitive's parameters, empty if no PLL is on. `pins`
+    are the pads in use, with `input`, `output` or `inout`. `memories` are the contents of the block
+    RAMs that are not all 0. `undecoded` lists in words what could not be decoded.
     """
 
     device: str
@@ -47,8 +47,8 @@ class Decoded:
 class Chip:
     """A packed file as Verilog: a module ``chip`` with a port per pin.
 
-    `compared` says how many of each kind were found again in the bits, where the netlist does not
-    come from them.
+    `compared` is for a netlist that does not come from the bits: how many cells and wires of each
+    kind were found in the bits.
     """
 
     verilog: str
@@ -57,7 +57,7 @@ class Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a build asked for, in the same words."""
+    """The contents that a build asked for, in the same terms as `Decoded`."""
 
     idcode: int | None
     pll: dict[str, Any]
@@ -66,7 +66,7 @@ class Asked:
 
 
 def compare(found: Decoded, asked: Asked) -> None:
-    """BitsError, in one sentence, for the first that differs."""
+    """BitsError, in one sentence, for the first difference."""
     if found.idcode != asked.idcode:
         raise BitsError(
             f"the bitstream is for the IDCODE {_code(found.idcode)}, but the board's device has "
@@ -101,7 +101,7 @@ def _code(idcode: int | None) -> str:
 class Files:
     """The files of a build: pins, the synthesised netlist, the routed design, the packed bits.
 
-    `routed` is the routed design as a netlist, for a family whose bits do not give one.
+    `routed` is the routed design as a netlist, for a family whose bits cannot be made into one.
     """
 
     constraints: Path
@@ -129,7 +129,7 @@ class Netlist:
 
     @cached_property
     def port_of(self) -> dict[int, str]:
-        """The port on a net, with its index if it has several bits."""
+        """The port of each net, with the index of the bit if the port has several bits."""
         return {
             bit: name if len(port["bits"]) == 1 else f"{name}[{index}]"
             for name, port in self.ports.items()
@@ -138,11 +138,11 @@ class Netlist:
 
 
 def number(parameter: str) -> int:
-    """A parameter as Yosys writes it, binary digits; an unknown bit is 0."""
+    """The value of a parameter, which Yosys writes as binary digits; an unknown bit is 0."""
     return int(parameter.replace("x", "0"), 2)
 
 
 def first_difference(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """The first place at which two sequences differ: the end of one, if it begins the other."""
+    """The first index at which two sequences differ; if one is a prefix of the other, its end."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

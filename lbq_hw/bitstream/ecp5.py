@@ -1,4 +1,4 @@
-"""What an ECP5 bitstream says of its PLL, its pins and its block RAMs."""
+"""Decodes the PLL, the pins and the block RAMs of an ECP5 bitstream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lbq_hw.bitstream.ecp5_tiles import Config, Device, Frames
 from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
 
-# Of the maker's data (BSDL files), as openFPGALoader and Project Trellis have them.
+# From the vendor's BSDL files, as in openFPGALoader and Project Trellis.
 IDCODES = {
     "LFE5U-12F": 0x21111043,
     "LFE5U-25F": 0x41111043,
@@ -32,7 +32,7 @@ IDCODES = {
 _CONTROL = 0x40000000
 _CLOCKS = {"2.4": 0x00, "4.8": 0x01, "9.7": 0x20, "19.4": 0x30, "38.8": 0x38, "62.0": 0x3B}
 _SPI_MODES = {"fast-read": 0x49, "dual-spi": 0x51, "qspi": 0x59}
-# Words of the PLL that hold one less than the parameter.
+# Words of the PLL that hold the parameter minus one.
 _LESS = re.compile(r"CLK(I|FB|OP|OS|OS2|OS3)_DIV")
 _OVER = ("DRIVE", "SLEWRATE", "HYSTERESIS", "OPENDRAIN", "CLAMP")
 _TYPE = re.compile(r"(INPUT|OUTPUT|BIDIR)_(\w+)")
@@ -54,7 +54,7 @@ def decode(files: Files, board: Board) -> Decoded:
 
 
 def unpacked(packed: Path) -> tuple[File, Device]:
-    """What a packed file holds, and the device that it is for."""
+    """The contents of a packed file, and its device."""
     folder = ecp5_tiles.database()
     if folder is None:
         raise UndecodedError(
@@ -76,7 +76,7 @@ def contents(cell: dict[str, Any]) -> bytes:
 
 
 def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
-    """What the bitstream of a build must say."""
+    """The contents that the bitstream of a build must have."""
     netlist = Netlist.read(files.netlist)
     sites, options = _constraints(files.constraints)
     pins = {}
@@ -102,7 +102,7 @@ def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
 
 
 def _device(board: Board) -> str:
-    """A device's name without package and grade."""
+    """A device's name without package and speed grade."""
     return "-".join(board.device.split("-")[:2])
 
 
@@ -111,7 +111,7 @@ def _option(options: tuple[str, ...], name: str) -> str:
 
 
 def _constraints(path: Path) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Pins, and options of pads, by the names of ports."""
+    """Pins and pad options by port name."""
     text = path.read_text(encoding="utf-8")
     sites = dict(re.findall(r'^LOCATE COMP "(\S+)" SITE "(\S+)";', text, re.MULTILINE))
     options = {
@@ -177,7 +177,7 @@ _PLL_ENUMS = (
 
 
 def _pll(frames: Frames, config: Config, device: Device) -> dict[str, Any]:
-    """Words of the PLL that is on; BitsError for one that cannot lock."""
+    """Settings of the PLL that is on; BitsError for a PLL that cannot lock."""
     for group in config.groups:
         named = dict(group.enums)
         if named.get("MODE") != "EHXPLLL":
@@ -202,8 +202,8 @@ def _pll(frames: Frames, config: Config, device: Device) -> dict[str, Any]:
 
 
 def _around(row: int, column: int, device: Device) -> Iterator[str]:
-    """Tiles that the pads of a place are spread over: three rows at the left and right edges, two
-    columns at the top and bottom.
+    """Tiles that hold the settings of the pads at a place: three rows at the left and right edges,
+    two columns at the top and bottom.
     """
     side = (row, column + 1) not in device.places or column == 0
     steps = [(step, 0) for step in range(3)] if side else [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -214,8 +214,8 @@ def _around(row: int, column: int, device: Device) -> Iterator[str]:
 def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[str, str]:
     """Pads in use by their pins.
 
-    Settings of a pad are laid over one another, and several standards have the same bits: the one
-    that the router named must be among those that the bits can mean.
+    Several settings of a pad share bits, and several standards have the same bits. The standard
+    that the router named must be one of the standards that the bits can mean.
     """
     pins = {}
     for pin, (row, column, pad) in device.pads(package).items():
@@ -241,8 +241,8 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
 
 
 def _possible(frames: Frames, tiles: Sequence[str], pad: str, value: str, device: Device) -> bool:
-    """Whether a pad can be of a kind: its bits are as that demands, but for those that other
-    settings of the pad, which are laid over it, may have changed.
+    """Whether a pad can be of a kind: its bits have the values of that kind, except for bits that
+    another setting of the pad shares and may have changed.
     """
     name = f"PIO{pad}.BASE_TYPE"
     having = [tile for tile in tiles if name in device.kind(tile).enums]
@@ -264,7 +264,7 @@ def _possible(frames: Frames, tiles: Sequence[str], pad: str, value: str, device
 
 
 def _meanings(frames: Frames, tiles: Sequence[str], name: str, device: Device) -> frozenset[str]:
-    """What an enum can mean in all tiles that have it, with and without the bits that other
+    """The values that an enum can have in all its tiles, with and without the bits that other
     settings of its pad may have changed.
     """
     having = [tile for tile in tiles if name in device.kind(tile).enums]

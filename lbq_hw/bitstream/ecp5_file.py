@@ -1,7 +1,7 @@
 """Bitstreams of the ECP5: from the bytes of a .bit file to frames and block RAM contents.
 
-The format is the one that Project Trellis documents (https://prjtrellis.readthedocs.io). Every byte
-is either fixed, under a CRC, or part of what `File` holds, so that no flipped bit passes unnoticed.
+Project Trellis documents the format (https://prjtrellis.readthedocs.io). Every byte is either
+fixed, covered by a CRC, or part of `File`, so every flipped bit is noticed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _COMMANDS = {
 _FRAME_OPTIONS = 0x91  # a CRC and one dummy byte after each frame
 _RAM_OPTIONS = 0xD0
 _RAM_WORDS = 2048  # of 9 bits
-_AFTER_FRAMES = 12  # dummy bytes, where commands for security could be
+_AFTER_FRAMES = 12  # dummy bytes in the place of security commands
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """Frames of a device: how many, the bits of each, and what they are padded with."""
+    """Frames of a device: their number, the bits of each, and the padding before and after."""
 
     frames: int
     bits: int
@@ -49,7 +49,7 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """What a .bit file holds. `frames` has a row per frame, `rams` 2,048 words of 9 bits each."""
+    """The contents of a .bit file: `frames` has a row per frame, a RAM 2,048 words of 9 bits."""
 
     comments: tuple[str, ...]
     spi_mode: int | None
@@ -74,7 +74,7 @@ _TABLE = _crc_table()
 
 
 class _Reader:
-    """Bytes in their order; `crc` is that of the bytes since it was reset."""
+    """Reads bytes in order; `crc` covers the bytes since its last reset."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at, self.crc = data, 0, 0
@@ -111,7 +111,7 @@ class _Reader:
         self.crc = 0
 
     def dummies(self, count: int) -> None:
-        """Bytes that no CRC covers."""
+        """Skip dummy bytes, which no CRC covers."""
         kept = self.crc
         self.expect(b"\xff" * count, "padding")
         self.crc = kept
@@ -122,7 +122,7 @@ class _Reader:
 
 
 def decode(data: bytes, shapes: dict[int, Shape]) -> File:
-    """Read a .bit file; `shapes` by IDCODE. BitsError, in one sentence, if a byte is not right."""
+    """Read a .bit file; `shapes` by IDCODE. BitsError, in one sentence, if a byte is wrong."""
     reader = _Reader(data)
     reader.expect(b"\xff\x00", "the begin of a comment")
     end = data.find(b"\x00\xff", 2)
@@ -174,7 +174,7 @@ def decode(data: bytes, shapes: dict[int, Shape]) -> File:
 
 
 def _frames(reader: _Reader, shape: Shape) -> NDArray[np.uint8]:
-    """All frames, the last of which comes first."""
+    """All frames; the file has the last frame first."""
     options = bytes((_FRAME_OPTIONS,)) + shape.frames.to_bytes(2, "big")
     packed = reader.at_command("DICTIONARY")
     dictionary: list[int] = []
@@ -203,9 +203,10 @@ def _frames(reader: _Reader, shape: Shape) -> NDArray[np.uint8]:
 
 
 def _expand(stream: bytes, at: int, size: int, dictionary: list[int]) -> tuple[bytes, int]:
-    """A compressed frame that begins at a byte, and where the next thing begins.
+    """Decompress the frame that begins at byte `at`; returns it and the byte after its end.
 
-    A byte is 0: 0; 10 and four bits: one of the dictionary; 11 and eight bits: itself.
+    Each byte has a prefix code: 0 is a zero byte, 10 and four bits an entry of the dictionary, 11
+    and eight bits a literal byte.
     """
     window = stream[at : at + -(-size * 10 // 8)]
     text = f"{int.from_bytes(window, 'big'):0{8 * len(window)}b}"

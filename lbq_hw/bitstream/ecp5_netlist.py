@@ -1,9 +1,9 @@
 """An ECP5's routed netlist as Verilog.
 
-No tool gives a netlist of an ECP5's bits. nextpnr writes the design that it has routed as JSON,
-together with the configuration that `ecp5.decode` finds in the bits, bit for bit;
-`ecp5_structure.compare` finds the netlist in that configuration. Logic becomes
-expressions here, other cells stay instances. An input that no wire leads to is high.
+No tool extracts a netlist from an ECP5's bits. nextpnr writes the routed design as JSON, together
+with its configuration. `ecp5.decode` compares this configuration with the bits, bit for bit, and
+`ecp5_structure.compare` compares the netlist with the configuration. This module turns logic into
+expressions and other cells into instances. An unconnected input is high.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _BUSES = re.compile(r"([A-Z]+?)(\d+)")
 
 
 def netlist(files: Files, board: Board, folder: Path) -> Chip:
-    """The netlist of a routed design, which is found in the bits.
+    """The netlist of a routed design, after comparing it with the bits.
 
-    A pin that is an input and an output has three ports: what it drives (``_o``), whether it does
-    not (``_t``), and what is there (``_i``).
+    A bidirectional pin has three ports: the driven value (``_o``), the tristate control (``_t``)
+    and the level of the pin (``_i``).
     """
     del board, folder
     assert files.routed is not None
@@ -44,7 +44,7 @@ def netlist(files: Files, board: Board, folder: Path) -> Chip:
 
 
 def _ports(top: dict[str, Any]) -> dict[int, str]:
-    """Names of pins by the bits that lead to them."""
+    """Names of pins by the netlist bits that connect to them."""
     found = {}
     for name, port in top["ports"].items():
         for index, bit in enumerate(port["bits"]):
@@ -75,12 +75,12 @@ def _registers(top: dict[str, Any]) -> set[int]:
 
 
 def _text(cell: Cell, name: str, default: str) -> str:
-    """A parameter that is a text; nextpnr adds a space to one that looks like a number."""
+    """A text parameter; nextpnr appends a space to a text that looks like a number."""
     return str(cell["parameters"].get(name, default)).strip()
 
 
 def _input(cell: Cell, port: str, none: str = "1'b1") -> str:
-    """What an input gets, behind its multiplexer."""
+    """The signal at an input, after its multiplexer."""
     bits = cell["connections"].get(port) or []
     wire = f"n{bits[0]}" if bits else none
     match _text(cell, f"{port}MUX", port):
@@ -104,13 +104,13 @@ def _number(cell: Cell, name: str) -> int:
 
 
 def _comb(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """A LUT with its carry, its place in a wider LUT, or as memory."""
+    """A LUT: with its carry, as part of a wider LUT, or as memory."""
     mode, init = _text(cell, "MODE", "LOGIC"), _number(cell, "INITVAL")
     a, b, c, d = (_input(cell, port) for port in "ABCD")
     function = f"{label}_f"
     yield f"wire {function};"
     if mode == "DPRAM":
-        # Of the address, the bits 0 to 3 lead to the inputs D, B, C and A.
+        # Bits 0 to 3 of the address connect to the inputs D, B, C and A.
         places = [(at & 1) << 3 | at & 6 | at >> 3 for at in range(16)]
         contents = sum((init >> place & 1) << at for at, place in enumerate(places))
         yield f"reg [15:0] {label}_ram = 16'h{contents:04x};"
@@ -168,7 +168,7 @@ def _flip_flop(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
 
 
 def _write_port(cell: Cell, _label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """What leads address and data to memory in LUTs."""
+    """The cell that distributes address and data to memory in LUTs."""
     for out, port in _WRITE_PORT.items():
         if wire := _output(cell, out):
             yield f"assign {wire} = {_input(cell, port)};"
@@ -183,14 +183,14 @@ _WRITE_PORT = {
 def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
     pin, way = pins[cell["connections"]["B"][0]], _text(cell, "DIR", "INPUT")
     both = way == "BIDIR"
-    # A pad has what the register beside it gives, where there is one.
+    # If a pad has a register beside it, the register drives the pad.
     data = "IOLDO" if cell["connections"].get("IOLDO") else "I"
     free = "IOLTO" if cell["connections"].get("IOLTO") else "T"
     if both:
         yield f"assign {pin}_o = {_input(cell, data)};"
         yield f"assign {pin}_t = {_input(cell, free)};"
     elif way == "OUTPUT":
-        # One that is released has an unknown level.
+        # A released pad has an unknown level.
         yield f"assign {pin} = {_input(cell, free, _LOW)} ? 1'bx : {_input(cell, data)};"
     out = _output(cell, "O")
     if out is not None and way != "OUTPUT":
@@ -198,7 +198,7 @@ def _pad(cell: Cell, _label: str, pins: dict[int, str]) -> Iterator[str]:
 
 
 def _registers_at_pad(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """Registers beside a pad: for the input, for the output and for its release."""
+    """Registers beside a pad: for the input, the output and the tristate control."""
     mode = _text(cell, "MODE", "NONE")
     if mode not in ("IREG_OREG", _DOUBLE):
         raise MissingError(f"a register at a pad with the mode {mode} has no model yet")
@@ -234,7 +234,7 @@ def _registers_at_pad(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator
 def _pad_register(
     cell: Cell, label: str, control: str, names: tuple[str, str, str], out: str
 ) -> str:
-    """A register beside a pad, by the names of its enable's setting, its data and its settings."""
+    """A register beside a pad, from the names of its enable setting, its data and its settings."""
     enable, data, prefix = names
     start = int(_text(cell, f"{prefix}.REGSET", "RESET") == "SET")
     on = "1'b1" if _text(cell, enable, "1") == "1" else _input(cell, "CE")
@@ -246,7 +246,7 @@ _DOUBLE = "IDDRX1_ODDRX1"
 
 
 def _buffer(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """A clock buffer; one whose enable is used lets the clock through while it is high."""
+    """A clock buffer; if its enable is used, it passes the clock while the enable is high."""
     out, clock = _output(cell, "CLKO"), _input(cell, "CLKI")
     if not cell["connections"].get("CE"):
         yield f"assign {out} = {clock};"
@@ -255,7 +255,7 @@ def _buffer(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
 
 
 def _instance(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
-    """A cell that has a model, with its numbered ports as buses."""
+    """An instance of a cell that has a model; numbered ports become buses."""
     if cell["type"] not in _MODELLED:
         raise MissingError(f"the cell {cell['type']} of the routed design has no model yet")
     buses: dict[str, dict[int, str]] = {}

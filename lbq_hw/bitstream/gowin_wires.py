@@ -1,4 +1,4 @@
-"""Wires of a Gowin, and which of them the fuses of a bitstream join, by Apycula's tables."""
+"""Wires of a Gowin FPGA, and how the fuses of a bitstream join them, by Apycula's tables."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lbq_hw.bitstream.gowin_file import Fuses
 
 CONSTANTS = {"VCC": "1'b1", "VSS": "1'b0"}
 LOGIC = re.compile(r"R(\d+)C(\d+)_(F|OF|Q|CIN|COUT)(\d)")
-"""Outputs of logic: row and column from 1, kind and number."""
+"""Names of logic outputs: row and column from 1, kind and number."""
 _SEGMENT_PAIRS = 4
-# Wires of length 1 that end in the tiles on both sides of where they begin.
+# Wires of length 1 that end in the tiles on both sides of their origin.
 _CROSSING = ((0, 1, "N", "SN"), (2, 1, "S", "SN"), (1, 0, "W", "EW"), (1, 2, "E", "EW"))
 
 
 class Wires:
-    """Names of wires that cross tiles, and what drives them.
+    """Names of wires that cross tiles, and their drivers.
 
-    Where no fuse of a multiplexer is set, its wire has the source that the tables name for it.
+    If no fuse of a multiplexer is set, its wire has the default source of the tables.
     """
 
     def __init__(self, chip: Any, tiles: dict[tuple[int, int], Fuses]) -> None:
@@ -30,7 +30,7 @@ class Wires:
 
     @cached_property
     def _aliases(self) -> dict[str, str]:
-        """The name that stands for all names of a wire that crosses tiles."""
+        """Maps the other names of a wire that crosses tiles to the name that is kept."""
         from apycula.chipdb import wire2global
 
         chip, found = self._chip, {}
@@ -50,8 +50,8 @@ class Wires:
         return found
 
     def _segments(self) -> Iterator[tuple[str, list[tuple[int, int, str]]]]:
-        """Wires along a column, with a multiplexer at either end, and their branches to the tiles
-        beside it: the name that is kept, and all others by row and column.
+        """Wires along a column with a multiplexer at either end, and their branches into
+        neighbouring tiles: the name that is kept, and all other names by row and column.
         """
         for (_, column, number), segment in self._chip.segments.items():
             down, across = ("LT01", "LBO0") if number < _SEGMENT_PAIRS else ("LT04", "LBO1")
@@ -66,14 +66,16 @@ class Wires:
                 yield f"R{row + 1}C{column + 1}_BRANCH{number}", [(row, column, across), *branches]
 
     def root(self, wire: str) -> str:
-        """The name that stands for a wire."""
+        """The name that is kept for a wire."""
         while wire in self._aliases:
             wire = self._aliases[wire]
         return wire
 
     @cached_property
     def joined(self) -> dict[str, list[str]]:
-        """What the fuses join to a wire. Several names where a tile has only one of them."""
+        """The sources that the fuses join to a wire. There are several if sources have the same
+        fuses; then only one of them exists in the tile.
+        """
         found: dict[str, list[str]] = {}
         for (row, column), fuses in self._tiles.items():
             ones = {(int(y), int(x)) for y, x in zip(*np.nonzero(fuses), strict=True)}
@@ -87,7 +89,7 @@ class Wires:
                         found.setdefault(self.name(row, column, wire), []).extend(names)
             for name, bel in tile.bels.items():
                 if name.startswith("BUFS"):
-                    # A set fuse keeps a buffer of a long wire off its half.
+                    # A set fuse disconnects the buffer of a long wire from its half of the chip.
                     half = "T" if row == 0 else "B"
                     for side, bits in bel.flags.items():
                         if not ones >= bits:
@@ -97,13 +99,13 @@ class Wires:
         return found
 
     def name(self, row: int, column: int, wire: str) -> str:
-        """The one name of a wire of a tile."""
+        """The unique name of a wire of a tile."""
         from apycula.chipdb import wire2global
 
         return self.root(wire2global(row + 1, column + 1, self._chip, wire))
 
     def constant(self, wire: str) -> str | None:
-        """What a wire is if the fuses join it to a constant."""
+        """The constant that the fuses join to a wire, if any."""
         wire, seen = self.root(wire), set()
         while wire not in CONSTANTS and wire not in seen and not LOGIC.fullmatch(wire):
             seen.add(wire)

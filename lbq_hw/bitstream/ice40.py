@@ -1,7 +1,7 @@
-"""What an iCE40 bitstream says of its PLL, its pins and its block RAMs.
+"""Decodes the PLL, the pins and the block RAMs of an iCE40 bitstream.
 
-Where the bits lie is taken from Project IceStorm (icebox.py), pins of packages in
-``ice40_pins.json``.
+The positions of the bits come from Project IceStorm (icebox.py); ``ice40_pins.json`` has the pins
+of the packages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PINS = Path(__file__).with_name("ice40_pins.json")
 _PLLS = {"5k": ((12, 31),), "8k": ((16, 0), (16, 33))}
 # Bits 1 to 9 of a PLL in one of its tiles: row, column.
 _CONFIG = ((0, 2), (0, 3), (3, 3), (2, 2), (2, 3), (5, 3), (4, 2), (4, 3), (7, 3))
-# Fields of a PLL, lowest bit first: tile beside its own, bit.
+# Fields of a PLL, lowest bit first: tile relative to the PLL's, bit.
 _FIELDS = {
     "PLLTYPE": ((0, 5), (2, 1), (2, 3)),
     "FEEDBACK_PATH": ((2, 5), (-1, 9), (0, 1)),
@@ -61,7 +61,7 @@ def decode(files: Files, board: Board) -> Decoded:
 
 
 def asked(files: Files, board: Board, setting: Setting | None) -> Asked:
-    """What the bitstream of a build must say."""
+    """The contents that the bitstream of a build must have."""
     del board
     netlist = Netlist.read(files.netlist)
     where = constraints(files.constraints)
@@ -92,13 +92,13 @@ _NONE = Setting(pll="", input_hz=0, output_hz=0, parameters={})
 
 
 def constraints(path: Path) -> dict[str, str]:
-    """Pins by the names of ports."""
+    """Pins by port name."""
     lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
     return {words[-2]: words[-1] for words in lines if words and words[0] == "set_io"}
 
 
 def _pll(image: Image) -> tuple[dict[str, Any], tuple[int, int, int] | None]:
-    """Words of the PLL that is on, and the pad that its output takes."""
+    """Settings of the PLL that is on, and the pad that its output occupies."""
     for x, y in _PLLS[image.die.name]:
         words: dict[str, Any] = {}
         for name, bits in _FIELDS.items():
@@ -119,7 +119,7 @@ def _packages() -> dict[str, dict[str, list[list[int]]]]:
 
 
 def _pins(image: Image, board: Board, taken: tuple[int, int, int] | None) -> dict[str, str]:
-    """Pads in use by their pins; one that carries the output of a PLL alone is not in use."""
+    """Pads in use, by pin; `taken` is a pad that only serves the output of a PLL."""
     name = f"{image.die.name}-{_package(board)}"
     if name not in _packages():
         raise UndecodedError(f"the package must be one of {', '.join(_packages())}, not {name}")
@@ -136,7 +136,7 @@ def _pins(image: Image, board: Board, taken: tuple[int, int, int] | None) -> dic
 
 
 def pll_pad(image: Image, board: Board) -> str | None:
-    """The pin of the PLL that is on, if it has a pad of its own."""
+    """The input pin of the PLL that is on, if the PLL has its own pad."""
     pll, place = _pll(image)
     if pll.get("kind") != "SB_PLL40_PAD":
         return None
@@ -145,13 +145,15 @@ def pll_pad(image: Image, board: Board) -> str | None:
 
 
 def _package(board: Board) -> str:
-    """As IceStorm names it."""
+    """IceStorm's name of the package."""
     name = board.place[board.place.index("--package") + 1]
     return f"{name}:4k" if "--hx4k" in board.place or "--lp4k" in board.place else name
 
 
 def _function(kind: str, pull_up: bool, reads: bool | None = None) -> str:
-    """What a pad does; `reads`: whether its input is on, where that is not as its type demands."""
+    """The function of a pad; `reads`: whether its input is on, which is only told if it differs
+    from what the type demands.
+    """
     demanded = kind.endswith("01") and kind[:4] == "0000"
     on = "" if reads is None or reads == demanded else f", input {'on' if reads else 'off'}"
     way = "input" if demanded else "output"

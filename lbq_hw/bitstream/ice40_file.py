@@ -1,8 +1,8 @@
 """Bitstreams of the iCE40: from the bytes to the bits of each tile, and back.
 
-The format is the one that Project IceStorm documents (https://prjicestorm.readthedocs.io): commands
-that write four banks of configuration bits and four banks of block RAM contents, under one CRC.
-Reader and writer here are independent of icepack.
+Project IceStorm documents the format (https://prjicestorm.readthedocs.io): commands that write four
+banks of configuration bits and four banks of block RAM contents, covered by one CRC. This reader
+and writer are independent of icepack.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Place = tuple[int, int]
 Bits = NDArray[np.uint8]
 
 _PREAMBLE = b"\x7e\xaa\x99\x7e"
-_LOGIC, _RAM, _IO = 54, 42, 18  # columns of bits of a tile
+_LOGIC, _RAM, _IO = 54, 42, 18  # columns of bits per tile
 _ROWS = 16  # rows of bits of every tile
 _CHUNK = 128  # rows of a RAM bank that one command writes
 _RAM_ROWS = 256
-# Where the columns and rows of an IO tile at the top or bottom lie among those of a logic tile.
+# Positions of the columns and rows of a top or bottom IO tile among those of a logic tile.
 _IO_COLUMNS = [23, 25, 26, 27, 16, 17, 18, 19, 20, 14, 32, 33, 34, 35, 36, 37, 4, 5]
 _IO_ROWS = [0, 1, 3, 2, 4, 5, 7, 6, 8, 9, 11, 10, 12, 13, 15, 14]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Die:
-    """Geometry of a die: tiles inside its ring, and the banks that their bits lie in.
+    """Geometry of a die: tiles inside the ring of IO tiles, and the banks that hold their bits.
 
-    `columns` are the widths of the columns from the left edge to the middle; `cut` is the last row
-    of tiles of the lower banks; `heights` and `ram_widths` are those of lower and upper banks.
-    `blocks`: the left and right edges hold hard blocks instead of IO tiles.
+    `columns` are the widths of the columns from the left edge to the middle; `cut` is the last tile
+    row of the lower banks; `heights` and `ram_widths` are for the lower and the upper banks.
+    `blocks`: the left and right edges have hard blocks instead of IO tiles.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Die:
 
     @property
     def bank_width(self) -> int:
-        # Two columns beyond the tiles of a bank have the extra bits.
+        # The extra bits are in two columns beyond the tiles of a bank.
         return sum(self.columns) + 2
 
     def tile_width(self, x: int, y: int) -> int:
@@ -72,7 +72,7 @@ class Die:
                     yield x, y
 
     def rams(self) -> Iterator[Place]:
-        """Places of all block RAMs, each that of its lower tile."""
+        """Places of all block RAMs; a block RAM has the place of its lower tile."""
         for x in self.ram_columns:
             for y in range(1, self.height, 2):
                 yield x, y
@@ -81,7 +81,7 @@ class Die:
         return int(y > self.cut) + 2 * int(x > self.width // 2)
 
     def bits_of(self, x: int, y: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows and columns in its bank of the bits of a tile."""
+        """Rows and columns of a tile's bits in its bank."""
         right, top = x > self.width // 2, y > self.cut
         column = self.width + 1 - x if right else x
         row = self.height + 1 - y if top else y
@@ -96,7 +96,7 @@ class Die:
         return np.ix_(_ROWS * row + rows, columns)  # type: ignore[return-value]
 
     def ram_columns_of(self, y: int) -> slice:
-        """Columns in its bank of a block RAM's words."""
+        """Columns of a block RAM's words in its bank."""
         above = y - self.cut if y > self.cut else y - 1
         return slice(16 * (above // 2), 16 * (above // 2) + 16)
 
@@ -131,7 +131,7 @@ DIES = {
 
 @dataclass(kw_only=True)
 class Image:
-    """Everything that a bitstream holds.
+    """The contents of a bitstream.
 
     `tiles`: the bits of each tile, 16 rows; `rams`: 256 words of 16 bits each; `extra`: bits
     beyond the tiles, as bank, column and row. `comment` is the text before the bits.
@@ -152,7 +152,7 @@ class Image:
 
 
 def decode(data: bytes) -> Image:
-    """Read a packed file. BitsError if it is not exactly what its contents are packed to."""
+    """Read a packed file. BitsError if packing its contents again does not give the same file."""
     image, banks, memories = _read(data)
     die = image.die
     used = [np.zeros_like(bank) for bank in banks]
@@ -192,7 +192,9 @@ def encode(image: Image) -> bytes:
 
 
 def _write(image: Image, banks: list[Bits], memories: list[Bits]) -> bytes:
-    """As icepack orders its commands: sizes that all banks share are said once, except on a 5k."""
+    """Write the commands in icepack's order: a size that all banks share is written once, except on
+    a 5k.
+    """
     die, varying = image.die, image.die.heights[0] != image.die.heights[1]
     out = bytearray(b"\x92\x00\x20")  # warm boot; the CRC begins here
     out += b"\x62" + (die.bank_width - 1).to_bytes(2, "big")
@@ -220,7 +222,7 @@ def _write(image: Image, banks: list[Bits], memories: list[Bits]) -> bytes:
 
 
 def _read(data: bytes) -> tuple[Image, list[Bits], list[Bits]]:
-    """Obey the commands of a file; what they do not say is left as 0."""
+    """Execute the commands of a file; bits that they do not write are 0."""
     start = data.find(_PREAMBLE)
     if start < 0:
         raise BitsError("the bitstream has no preamble: it is not one of an iCE40")
@@ -254,14 +256,16 @@ def _read(data: bytes) -> tuple[Image, list[Bits], list[Bits]]:
             case 8, _:
                 offset = value
             case _:
-                pass  # `decode` compares all bytes with those that the contents give
+                pass  # `decode` packs the contents again and compares all bytes
     return _assemble(data[:start], banks, chunks)
 
 
 def _assemble(
     comment: bytes, banks: dict[int, Bits], chunks: dict[int, dict[int, Bits]]
 ) -> tuple[Image, list[Bits], list[Bits]]:
-    """Banks in their order, of the die that has banks of these sizes."""
+    """Find the die whose banks have these sizes; returns an empty image of it, and its banks of
+    tiles and of memories in order.
+    """
     for die in DIES.values():
         shapes = {n: (die.heights[n & 1], die.bank_width) for n in range(4)}
         if {n: bank.shape for n, bank in banks.items()} != shapes:
@@ -280,7 +284,7 @@ def _assemble(
 
 
 def read_text(text: str) -> Image:
-    """What the router wrote, an .asc file. Tiles and memories that it leaves out are 0."""
+    """Read the router's .asc file. Tiles and memories that it leaves out are 0."""
     sections = [(line.split(), body) for line, *body in _sections(text)]
     device = next((words[1] for words, _ in sections if words[0] == ".device"), "")
     if device not in DIES:
@@ -309,7 +313,7 @@ def read_text(text: str) -> Image:
 
 
 def _sections(text: str) -> Iterator[list[str]]:
-    """Lines from each that begins with a point to the next."""
+    """The lines of each section, which begins with a line that starts with a point."""
     found: list[str] = []
     for line in text.splitlines():
         if line.startswith(".") and found:
@@ -322,7 +326,7 @@ def _sections(text: str) -> Iterator[list[str]]:
 
 
 def compare(found: Image, routed: Image) -> None:
-    """BitsError, in one sentence, if a bitstream is not what the router wrote."""
+    """BitsError, in one sentence, if a bitstream differs from what the router wrote."""
     if found.die.name != routed.die.name:
         raise BitsError(f"the bitstream is one of a {found.die.name}, not of a {routed.die.name}")
     if found.comment != routed.comment:

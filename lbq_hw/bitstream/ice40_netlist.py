@@ -1,7 +1,7 @@
-"""An iCE40 bitstream as a netlist again, by Debian's fpga-icestorm.
+"""Extracts the netlist of an iCE40 bitstream with Debian's fpga-icestorm.
 
 icebox_vlog writes LUTs, flip-flops, block RAMs, the PLL and the pins as Verilog. It leaves out the
-single-port RAMs of an UltraPlus and does not connect the pad of a PLL: both are added here, from
+single-port RAMs of an UltraPlus and does not connect the pad of a PLL: this module adds both, from
 icebox's own tables.
 """
 
@@ -33,7 +33,7 @@ _BITS = ("WREN", "CHIPSELECT", "CLOCK", "STANDBY", "SLEEP", "POWEROFF")
 
 
 def netlist(files: Files, board: Board, folder: Path) -> Chip:
-    """The netlist of a packed file, with the ports of its pins by their names."""
+    """The netlist of a packed file; ports have the names of the constraints."""
     vlog, unpack = shutil.which("icebox_vlog"), shutil.which("iceunpack")
     if vlog is None or unpack is None or not (_ICEBOX / "icebox.py").is_file():
         raise MissingError(f"icebox is missing: {_INSTALL}")
@@ -57,7 +57,7 @@ def _run(command: list[str]) -> str:
 
 
 def _nets(text: str) -> dict[tuple[int, int, str], str]:
-    """The wire of every segment: icebox_vlog lists the segments of a wire after it."""
+    """The wire of every segment: icebox_vlog lists the segments after each wire."""
     found: dict[tuple[int, int, str], str] = {}
     wire = ""
     for line in text.splitlines():
@@ -106,11 +106,11 @@ def _with_pll_pad(text: str, image: Image, files: Files, board: Board) -> str:
 
 
 def _icebox() -> ModuleType:
-    """icebox's tables, of the Debian package."""
+    """icebox's tables from the Debian package."""
     sys.path.insert(0, str(_ICEBOX))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python about its texts
+            warnings.simplefilter("ignore")  # Python warns about its string literals
             return importlib.import_module("icebox")
     finally:
         sys.path.remove(str(_ICEBOX))
