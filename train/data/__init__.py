@@ -1,4 +1,4 @@
-"""Images on their way into a network: raw inputs, batches made on the device, augmentation."""
+"""The input side of training: raw images, batches made on the device, augmentation."""
 
 from lbq_hw.train.data.feed import Feed, LoaderError
 from lbq_hw.train.data.input_spec import InputSpec

@@ -1,9 +1,9 @@
 """Augmentation of whole batches on the device, every image with its own random parameters.
 
 The random numbers of a batch are one tensor of uniform draws, made by :meth:`Pipeline.draw` from an
-explicit generator; everything after is a pure function of images, labels and draws with fixed
-shapes, free of host round trips, so that it can be compiled, captured in a CUDA graph, shared
-between processes by slicing the draws, and tested by hand-made draws.
+explicit generator. The rest is a pure function of images, labels and draws, with fixed shapes and
+without host round trips. So it can be compiled, captured in a CUDA graph, divided between processes
+by slicing the draws, and tested with chosen draws.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _QUANTILES = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentConfig:
-    """What is done to a training image, in this order; zero or False leaves a step out.
+    """The steps of augmentation, in this order; zero or False leaves a step out.
 
-    ``rotate``, ``shift`` and ``zoom`` make one affine move with bilinear pixels; from ``cutout``
-    on, steps work on normalized values. With both ``mixup`` and ``cutmix``, each takes half of the
-    images.
+    ``rotate``, ``shift`` and ``zoom`` make one affine transform with bilinear interpolation; from
+    ``cutout`` on, steps work on normalized values. With both ``mixup`` and ``cutmix``, each takes
+    half of the images.
 
-    Empty places, which ``fill`` is for, are pixels from outside the image and the square of cutout.
-    "mean" is the mean colour of the training images, "gray" the level 128 in all channels, and
-    "zero" is 0 where a step finds it: black, but cutout's square has the value 0 after
-    normalization, which is the colour ``data.mean`` where that is subtracted.
+    ``fill`` is the value of empty places: pixels from outside the image, and the square of cutout.
+    "mean" is the mean colour of the training images, and "gray" the level 128 in all channels.
+    "zero" is black, but cutout's square has the value 0 after normalization; if ``data.mean`` is
+    subtracted, this is the mean's colour.
     """
 
     rotate: float = 0.0  # most degrees
@@ -64,10 +64,10 @@ class AugmentConfig:
             raise ValueError(f"fill must be 'zero', 'mean' or 'gray', not {self.fill!r}")
 
     def mild(self) -> AugmentConfig:
-        """Without autoaugment, cutout, mixup and cutmix: images as they are met in use, moved.
+        """The same without autoaugment, cutout, mixup and cutmix: natural images, only moved.
 
-        A network that learned from strongly altered images gains when its last epochs see these:
-        He et al., Data Augmentation Revisited, arXiv:1909.09148.
+        A network that learned from strongly augmented images gains if its last epochs use mild
+        augmentation: He et al., Data Augmentation Revisited, arXiv:1909.09148.
         """
         return replace(self, autoaugment=False, cutout=0, mixup=0.0, cutmix=0.0)
 
@@ -75,10 +75,10 @@ class AugmentConfig:
 class Pipeline(nn.Module):
     """The steps of a config, then ``spec.normalize``, then the steps on normalized values.
 
-    ``pipeline(images, labels, draws)`` takes uint8 images (B, C, H, W), or (B, T, C, H, W) whose
-    frames are all treated alike, and labels (B,); it returns float images of the same shape, and
-    the labels, or, with mixup or cutmix, rows of class weights (B, classes). ``mean``, a level per
-    channel, is the mean colour of the training images, which a fill of "mean" needs.
+    ``pipeline(images, labels, draws)`` takes labels (B,) and uint8 images (B, C, H, W), or
+    (B, T, C, H, W) with the same augmentation for all frames. It returns float images of the same
+    shape, and the labels or, with mixup or cutmix, rows of class weights (B, classes). ``mean``, a
+    level per channel, is the mean colour of the training images; a fill of "mean" needs it.
     """
 
     fill: Tensor
@@ -148,7 +148,7 @@ class Pipeline(nn.Module):
         return x.view(shape), labels
 
     def _mix(self, x: Tensor, labels: Tensor, draws: Tensor) -> tuple[Tensor, Tensor]:
-        """Mix each image with its neighbour in the batch, which the shuffled order made random."""
+        """Mix each image with its neighbour in the batch, a random one in a shuffled order."""
         place = torch.arange(len(x), device=x.device)
         # Pairs 0-1, 2-3, ... stay together when a batch is shared between processes.
         partner = torch.where(place ^ 1 < len(x), place ^ 1, place)
@@ -187,7 +187,7 @@ def affine(
 
 
 def crop(images: Tensor, draws: Tensor, fill: Tensor, pad: int) -> Tensor:
-    """Pad by ``pad`` pixels of ``fill``, cut the original size at a random row and column."""
+    """Pad by ``pad`` pixels of ``fill``, then cut the original size at a random row and column."""
     batch, channels, height, width = images.shape
     offset = (draws * (2 * pad + 1)).long().clamp(max=2 * pad) - pad
     y = torch.arange(height, device=images.device) + offset[0, :, None]
@@ -206,14 +206,14 @@ def cutout(x: Tensor, draws: Tensor, fill: Tensor, size: int) -> Tensor:
 
 
 def mixup(x: Tensor, other: Tensor, draw: Tensor, law: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighted mean of two images; also the share of the first."""
+    """The weighted mean of two images, and the weight of the first."""
     share = _beta(draw, law)
     weight = share.view(-1, 1, 1, 1)
     return weight * x + (1 - weight) * other, share
 
 
 def cutmix(x: Tensor, other: Tensor, draws: Tensor, law: Tensor) -> tuple[Tensor, Tensor]:
-    """A box of one image pasted into the other; also the share that is left of the first.
+    """The first image with a box of the other pasted in, and the share that is left of the first.
 
     The box has the image's aspect and an area of one minus a Beta draw, is centred at a random
     pixel and clipped at the border; ``draws`` is (3, B): share, row, column.
@@ -226,7 +226,7 @@ def cutmix(x: Tensor, other: Tensor, draws: Tensor, law: Tensor) -> tuple[Tensor
 
 
 def _box(x: Tensor, draws: Tensor, half_y: Tensor, half_x: Tensor) -> Tensor:
-    """Mask (B, 1, H, W) of the pixels from ``half`` before a random centre to ``half`` after it."""
+    """Mask (B, 1, H, W) of the pixels within ``half`` of a random centre."""
     spans = []
     for draw, half, length in zip(draws, (half_y, half_x), x.shape[-2:], strict=True):
         place = torch.arange(length, device=x.device)
@@ -250,7 +250,7 @@ def beta_quantiles(alpha: float) -> Tensor:
 
 
 def _beta(draw: Tensor, law: Tensor) -> Tensor:
-    """Uniform draws to the law whose quantiles are given, linear between them."""
+    """Maps uniform draws to the law with these quantiles, by linear interpolation."""
     place = draw * _QUANTILES
     below = place.long().clamp(max=_QUANTILES - 1)
     return torch.lerp(law[below], law[below + 1], place - below)

@@ -1,15 +1,15 @@
 """AutoAugment for batches on the device: two operations per image, in a fixed set of kernels.
 
-Every operation of the policy has a discrete magnitude, so that everything which does not depend on
-the image is tabulated once, on the host: for each setting (operation, magnitude, sign) a map of
-source pixels and a table of 256 levels. A stage then looks up each image's setting, moves its
-pixels with one gather, and changes its levels with another; the three operations that depend on the
-image's histogram write their own level table, and the two that mix pixels (Color, Sharpness) are
-blended. Shapes are fixed and no value is read back, whatever was drawn.
+Every operation of the policy has a discrete magnitude, so everything that does not depend on the
+image is tabulated once on the host: for each setting (operation, magnitude, sign), a map of source
+pixels and a table of 256 levels. A stage looks up each image's setting, moves its pixels with one
+gather, and changes its levels with a second one. The three operations that depend on the image's
+histogram compute their own level table; the two that mix pixels (Color, Sharpness) are blended.
+Shapes are fixed, and no value is read back to the host.
 
-The operations equal torchvision's on uint8 tensors (nearest pixel, truncated blends), bit for bit;
-only shears whose sources fall midway between two pixels, of which the policy has none, may differ.
-A compiler that fuses the blends' products and sums moves a few pixels by one level.
+The operations equal torchvision's on uint8 tensors (nearest pixel, truncated blends), bit for bit.
+Only a shear whose sources fall midway between two pixels may differ; the policy has no such shear.
+If a compiler fuses the products and sums of the blends, a few pixels change by one level.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ TABULATED = ("Posterize", "Solarize", "Invert")
 OPERATIONS = (*GEOMETRIC, *BLENDED, *TABULATED, "AutoContrast", "Equalize")
 SIGNED = (*GEOMETRIC, *BLENDED)
 
-# What a setting needs beside its two tables; the order matters: from _COLOR on, pixels are mixed.
+# What a setting needs besides its two tables. The order matters: from _COLOR on, pixels are mixed.
 _TABLE, _CONTRAST, _AUTOCONTRAST, _EQUALIZE, _COLOR, _SHARPNESS = range(6)
 _KINDS = {
     "Contrast": _CONTRAST,
@@ -72,7 +72,7 @@ _KINDS = {
 
 
 def magnitude(name: str, level: int | None, height: int, width: int) -> float:
-    """The magnitude of an operation at a level 0 to 9, as torchvision spaces them (in float32)."""
+    """The magnitude of an operation at a level 0 to 9, with torchvision's spacing (in float32)."""
     if level is None:
         return 0.0
     if name == "Posterize":
@@ -90,7 +90,7 @@ def magnitude(name: str, level: int | None, height: int, width: int) -> float:
 
 
 def source_map(name: str, value: float, height: int, width: int) -> Tensor:
-    """For each output pixel the flat index of its source, height * width where it has none."""
+    """The flat index of each output pixel's source; height * width if it has none."""
     y, x = torch.meshgrid(
         torch.arange(height, dtype=torch.float64),
         torch.arange(width, dtype=torch.float64),
@@ -115,7 +115,7 @@ def source_map(name: str, value: float, height: int, width: int) -> Tensor:
 
 
 def level_table(name: str, value: float) -> Tensor:
-    """The output level of each of the 256 input levels, for an operation that needs no more."""
+    """The output level of each of the 256 input levels, for an operation without a histogram."""
     levels = torch.arange(256)
     if name == "Posterize":
         return levels & -(2 ** (8 - int(value)))
@@ -131,8 +131,8 @@ def level_table(name: str, value: float) -> Tensor:
 class AutoAugment(nn.Module):
     """A policy of two operations per image, for uint8 images (B, 3, H, W) of one fixed size.
 
-    ``fill`` gives the level of pixels that a move leaves empty, one per channel. The random numbers
-    are an argument: ``draws`` is (5, B), uniform in [0, 1).
+    ``fill`` is the level of pixels that a move leaves empty, one per channel. ``draws`` are the
+    random numbers, (5, B), uniform in [0, 1).
     """
 
     draws = 5
@@ -175,7 +175,7 @@ class AutoAugment(nn.Module):
         self._constant("tables", torch.stack(tables).to(torch.uint8))
         maps = [source_map(name, value, height, width) for name, value in settings]
         self._constant("maps", torch.stack(maps))
-        # Reciprocals as torch has them on the host, whatever a device's division does.
+        # Reciprocals are computed on the host, since division may round differently on a device.
         scales = torch.arange(256, dtype=torch.float32).reciprocal() * 255.0
         self._constant("scales", scales.index_fill(0, torch.tensor(0), 1.0))
         self._constant("empty", torch.tensor(fill, dtype=torch.uint8).view(1, -1, 1))
@@ -193,7 +193,7 @@ class AutoAugment(nn.Module):
         return images
 
     def stage(self, images: Tensor, setting: Tensor) -> Tensor:
-        """Apply to each image the one setting whose number is given (B,); 0 leaves it alone."""
+        """Apply to each image the setting of this number, (B,); 0 changes nothing."""
         batch, channels, height, width = images.shape
         kind, factor, rest = (
             t[setting].view(-1, 1, 1) for t in (self.kind, self.factor, self.rest)
@@ -239,7 +239,7 @@ def _smooth(value: Tensor, height: int, width: int) -> Tensor:
 
 
 def _stretch(levels: Tensor, low: Tensor, high: Tensor, scales: Tensor) -> Tensor:
-    """Level table that takes each channel's range to 0..255; a flat channel is kept."""
+    """Level table that stretches each channel's range to 0..255; a flat channel is kept."""
     base = torch.where(high == low, 0, low).float()
     return ((levels - base) * scales[(high - low).long()]).clamp(0, 255).to(torch.uint8)
 

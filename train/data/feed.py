@@ -1,4 +1,4 @@
-"""Batches of any loader, as a network takes them."""
+"""Batches of any loader, in the form that a network takes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ class LoaderError(ValueError):
 
 
 class Feed:
-    """The batches ``(x, targets)`` of a loader, on the device, as the first layer sees them.
+    """The batches ``(x, targets)`` of a loader, on the device, as inputs of the first layer.
 
-    x is raw where its dtype is an integer one, and goes through ``spec.normalize``; floats are
-    taken as they are. Images are ``(B, C, H, W)``; recordings are ``(B, T, C, H, W)``, or
-    ``(T, B, C, H, W)`` where the loader has an attribute ``time_first`` that is true. Targets are
-    labels, or rows of class weights.
+    x of an integer dtype is raw and goes through ``spec.normalize``; floats are not changed. Images
+    are ``(B, C, H, W)``; recordings are ``(B, T, C, H, W)``, or ``(T, B, C, H, W)`` if the loader
+    has an attribute ``time_first`` that is true. Targets are labels, or rows of class weights.
 
-    ``role`` is what errors call the loader.
+    ``role`` is the loader's name in errors.
     """
 
     def __init__(self, loader: Any, spec: InputSpec, device: torch.device, *, role: str) -> None:
@@ -49,7 +48,7 @@ class Feed:
             yield self._moved(*batch)
 
     def begin(self, epoch: int, seed: int) -> None:
-        """Set everything that is random in an epoch, counted from 1."""
+        """Seed everything that is random in an epoch; epochs are counted from 1."""
         torch.manual_seed(seed)
         generator = getattr(self.loader, "generator", None)
         if isinstance(generator, torch.Generator):
@@ -100,7 +99,7 @@ class Feed:
             )
         if self._looked or x.is_floating_point() or x.dtype is torch.uint8:
             return
-        self._looked = True  # at the first batch alone: reading a value waits for the device
+        self._looked = True  # only the first batch is checked: reading a value waits for the device
         low, high = int(x.min()), int(x.max())
         if low < 0 or high > 255:
             raise LoaderError(

@@ -1,4 +1,4 @@
-"""How raw pixels become the input of a network."""
+"""From raw pixels to the input of a network."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class InputSpec:
-    """How a raw uint8 input becomes what the first layer sees.
+    """How a raw uint8 input becomes the input of the first layer.
 
         q = min(raw >> shift, 2**bits - 1)      the integer that the hardware gets
-        x = q / full_scale                      then (x - mean) / std, where given, per channel
+        x = q / full_scale                      then (x - mean) / std per channel, if given
 
     ``shape`` is (channels, height, width) of an image or of one time slice; ``static`` says that
     one image serves every timestep. ``full_scale`` is 2**bits - 1 unless given.
 
-    ``white`` is the raw value that means full scale: data that says its own, as pictures do, is
-    mapped to it. It is ``raw_full_scale`` if that is given, else the largest raw value that becomes
-    1.0, or all that is not saturated where pixels are not scaled (``full_scale`` of at most 1).
+    ``white`` is the raw value that means full scale; data with a full scale of its own, such as
+    pictures, is scaled to it. It is ``raw_full_scale`` if given, else the largest raw value that
+    becomes 1.0. If pixels are not scaled (``full_scale`` of at most 1), it is the largest raw value
+    that is not saturated.
     """
 
     shape: tuple[int, int, int]
@@ -84,7 +85,7 @@ class InputSpec:
         return min(((int(self.full_scale) + 1) << self.shift) - 1, self.largest_raw)
 
     def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """What the first layer sees of a uint8 tensor (..., C, H, W)."""
+        """The input of the first layer for a raw uint8 tensor (..., C, H, W)."""
         if self.shift:
             raw = raw >> self.shift
         if self.bits + self.shift < 8:

@@ -13,16 +13,16 @@ from lbq_hw.train.data.input_spec import InputSpec
 
 
 class DeviceLoader:
-    """Batches of a dataset that lies on the device, whole, as uint8.
+    """Batches of a dataset; the whole dataset lies on the device as uint8.
 
     Each pass yields ``(x, targets)``: x is float32 (B, C, H, W), or (T, B, C, H, W) for recordings;
-    targets are labels, or rows of class weights when ``augment`` mixes images. Nothing waits for
-    the device: the order of an epoch is drawn there, batches are gathered and augmented there.
+    targets are labels, or rows of class weights if ``augment`` mixes images. The order of an epoch
+    is drawn on the device, and batches are gathered and augmented there, so the host never waits.
 
-    ``batch`` counts the images of one step over all processes. With ``world`` processes each draws
+    ``batch`` counts the images of one step over all processes. With ``world`` processes, each draws
     the same order and the same random numbers, and ``rank`` takes its contiguous share of every
-    batch, so that two processes see together exactly what one would. Images that are mixed come in
-    pairs, which a share must not divide.
+    batch. So all processes together see exactly the images that one process would see. Images that
+    are mixed come in pairs, which a share must not divide.
 
     All randomness comes from ``generator``, which is on ``device``.
     """

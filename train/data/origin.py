@@ -1,4 +1,4 @@
-"""Where the images of a run come from, and the file of its folder that says it: ``data.json``."""
+"""Where the images of a run come from, as ``data.json`` in the run's folder records it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FILE = "data.json"
 class Origin:
     """Where a run's images come from.
 
-    Members: `digest` of all of them, with their labels; `held_out`, which images of undivided data
-    the run is tested on, None where the data itself says it; `class_names` in the order of labels,
-    empty where the data has none; `notes` for the user.
+    Members: `digest` of all images and labels; `held_out`, the images of undivided data on which
+    the run is tested, None if the data itself is divided; `class_names` in the order of labels,
+    empty if the data has none; `notes` for the user.
     """
 
     digest: str
@@ -29,7 +29,7 @@ class Origin:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Digest, held-out images and names of classes, as JSON has them."""
+        """Digest, held-out images and names of classes, for JSON."""
         held = None if self.held_out is None else dataclasses.asdict(self.held_out)
         return {"digest": self.digest, "held_out": held, "class_names": self.class_names}
 
@@ -42,12 +42,12 @@ class Origin:
         return cls(digest=facts["digest"], held_out=held, class_names=names)
 
     def write(self, folder: Path) -> None:
-        """Leave what `to_dict` says in a run's folder."""
+        """Write `to_dict` into a run's folder."""
         (folder / FILE).write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
 
 
 def read(folder: Path) -> Origin:
-    """What a run says of its images; nothing, where it is from before runs said it."""
+    """What a run recorded of its images; empty for a run from before this was recorded."""
     path = folder / FILE
     if not path.is_file():
         return Origin(digest="", held_out=None)

@@ -1,4 +1,4 @@
-"""A training split as a whole: the images held out of it, and the mean of its pixels."""
+"""Facts of a whole training split: the images held out of it, and the mean of its pixels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from lbq_hw.datasets import Dataset
 from lbq_hw.datasets.base import VALIDATION
 
-NAMED = 10  # classes that a note names
+NAMED = 10  # the most classes that a note names
 
 
 def held_out(dataset: Dataset, count: int) -> NDArray[np.int64]:
-    """Which ``count`` images of a training split are held out, in ascending order, as many of each
-    class.
+    """The indices of ``count`` images of a training split to hold out, in ascending order, equally
+    many of each class.
 
-    They are, of each class, the images whose places in the split, as decimal ASCII digits, have
-    the least SHA-256. So the choice depends on the labels alone, and a longer list of images holds
+    An image's rank is the SHA-256 of its index as decimal ASCII digits; the images of lowest rank
+    in each class are held out. So the choice depends only on the labels, and a longer list contains
     every shorter one.
     """
     share, rest = divmod(count, dataset.classes)
@@ -37,8 +37,8 @@ def held_out(dataset: Dataset, count: int) -> NDArray[np.int64]:
 
 
 def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
-    """A training split without the ``count`` images that are held out, and these images. Both parts
-    keep the order of the split.
+    """A training split without the ``count`` held-out images, and these images. Both parts keep the
+    order of the split.
     """
     held = held_out(dataset, count)
     kept = np.setdiff1d(np.arange(len(dataset)), held)
@@ -49,8 +49,7 @@ def hold_out(dataset: Dataset, count: int) -> tuple[Dataset, Dataset]:
 
 
 def unseen(dataset: Dataset) -> str | None:
-    """A note that names the classes of which a training split has no image, None if there are
-    none."""
+    """A note that names the classes without an image in a training split; None without any."""
     counts = np.bincount(dataset.labels, minlength=dataset.classes)
     names = dataset.class_names or [str(kind) for kind in range(dataset.classes)]
     missing = [names[kind] for kind in np.flatnonzero(counts == 0)]
@@ -63,7 +62,7 @@ def unseen(dataset: Dataset) -> str | None:
 
 
 def mean_levels(dataset: Dataset) -> tuple[int, ...]:
-    """The mean of all pixels of each channel, rounded to a level, halves up."""
+    """The mean of all pixels of each channel, rounded to the nearest level, halves up."""
     images = dataset.images.reshape(-1, *dataset.images.shape[-3:])
     totals = images.sum((0, 2, 3), dtype=np.int64)
     count = images.size // len(totals)

@@ -1,4 +1,4 @@
-"""The values of a dataset in the range that a network is trained on."""
+"""Scales the values of a dataset to the range on which a network is trained."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lbq_hw.train.data.input_spec import InputSpec
 
 
 def in_range(dataset: Dataset, spec: InputSpec) -> Dataset:
-    """A dataset whose full scale is that of ``spec``, if it says its own; with notes where values
-    do not look right.
+    """The dataset scaled to the full scale of ``spec``, if the dataset has its own; with notes if
+    values do not look right.
     """
     images = dataset.images
     if not spec.static:

@@ -1,12 +1,11 @@
-"""Networks of other frameworks, taken up as they were trained: sinabs, snnTorch, SpikingJelly and
-Brevitas.
+"""Imports trained networks of other frameworks: sinabs, snnTorch, SpikingJelly and Brevitas.
 
     model = adopt(net, timesteps=25, static=True)      # in this project's layers, equal spikes
     network = train.export.integer_network(model, spec)
 
-No framework is imported here: neurons and layers are known by their classes, and read by their
-attributes. `rules` has what they share; what has no exact form is refused in one error with
-every place, reason and mend.
+No framework is imported here: neurons and layers are recognized by their class names and read from
+their attributes. `rules` has the common functions. What has no exact form is refused in one error
+with every place, reason and mend.
 """
 
 from __future__ import annotations

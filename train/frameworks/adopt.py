@@ -28,15 +28,15 @@ _IMAGES = (
 
 
 def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
-    """A module whose spikes are those of `model` over `timesteps`, and whose output is their mean.
+    """A module with the same spikes as `model` over `timesteps`; its output is the mean over time.
 
     `model` computes one timestep, its neurons keep their membranes between calls (in snnTorch,
-    ``init_hidden=True``), and membranes start from rest. Its last layer is one of neurons, whose
-    spikes are then averaged, or one whose current is. With `static` one image serves every timestep
-    and the module takes ``(B, C, H, W)``; else it takes ``(T, B, C, H, W)``. Parameters are shared
-    with `model`, but for weights that a layer computes, which are those of now. A quantized ANN of
-    Brevitas is taken up with one timestep. GraphError with
-    every place that has no exact form. Export compares the network's layers with `model` itself.
+    ``init_hidden=True``), and membranes start from rest. The mean is of the spikes if the last
+    layer is a neuron, else of its current. With `static`, one image serves every timestep and the
+    module takes ``(B, C, H, W)``; else it takes ``(T, B, C, H, W)``. Parameters are shared with
+    `model`, except weights that a layer computes: their present values are copied. A quantized ANN
+    of Brevitas is imported with one timestep. GraphError with every place that has no exact form.
+    Export compares the network's layers with `model` itself.
     """
     graph = graph_of(model, _Tracer(), training=False)
     other = differs(model, _Tracer, graph)
@@ -54,7 +54,9 @@ def adopt(model: nn.Module, *, timesteps: int, static: bool) -> Traced:
 
 
 def _take_up(root: Traced, timesteps: int) -> Iterator[Violation]:
-    """Replace all layers and neurons of a root; those that have no exact form, once each."""
+    """Replace all layers and neurons of a root; yields a violation for each one without an exact
+    form.
+    """
     seen: set[str] = set()
     refused: set[str] = set()
     for node in list(root.graph.nodes):
@@ -83,7 +85,7 @@ def _framework(module: nn.Module) -> ModuleType | None:
 
 
 class _Tracer(fx.Tracer):
-    """Neurons and layers stay whole, also a framework's own kinds of torch's layers."""
+    """Neurons and layers stay whole, and so do a framework's subclasses of torch's layers."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         if _framework(m) is not None or isinstance(m, LAYERS):
@@ -92,8 +94,9 @@ class _Tracer(fx.Tracer):
 
 
 def _axes(node: fx.Node, root: nn.Module) -> int:
-    """How many axes a neuron's membrane has beside the batch: 1 behind what is flat, 2 behind what
-    acts on lines, else 3."""
+    """Number of axes of a neuron's membrane besides the batch: 1 after a layer of vectors, 2 after
+    a layer of lines, else 3.
+    """
     while node.all_input_nodes:
         node = node.all_input_nodes[0]
         if node.op == "call_module":
@@ -110,8 +113,9 @@ def _axes(node: fx.Node, root: nn.Module) -> int:
 
 
 def _take_spikes(node: fx.Node) -> None:
-    """A neuron that also returns its membrane: who reads the spikes, reads the neuron. A membrane
-    that is returned beside them is dropped."""
+    """For a neuron that also returns its membrane, connect the readers of its spikes to the neuron
+    itself. A membrane that the model returns beside the spikes is dropped.
+    """
     for user in list(node.users):
         if user.op == "call_function" and user.target is operator.getitem:
             if user.args[1] == 0:
@@ -124,7 +128,9 @@ def _take_spikes(node: fx.Node) -> None:
 
 
 def _one_head(root: Traced) -> Iterator[Violation]:
-    """Make the output one tensor: a neuron's spikes, if its membrane is all that comes beside."""
+    """Make the output one tensor: a neuron's spikes, if the model returns only these and its
+    membrane.
+    """
     last = next(node for node in root.graph.nodes if node.op == "output")
     values = [last.args[0]]
     while any(isinstance(value, tuple | list) for value in values):
@@ -165,7 +171,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _given(model: nn.Module, timesteps: int, *, static: bool) -> Callable[[Tensor], Tensor]:
-    """The mean over time of what `model` returns, as its own framework computes it, from rest."""
+    """The mean over time of the outputs of `model`, computed by its own framework from rest."""
     multi_step = any(getattr(part, "step_mode", "s") == "m" for part in model.modules())
 
     def run(x: Tensor) -> Tensor:

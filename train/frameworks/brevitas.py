@@ -1,8 +1,9 @@
 """Brevitas' quantized ANNs: layers of quantized weights, and uniform ReLUs between them.
 
-A `QuantReLU` of b bits and scale s sends ``s * clip(round(x / s), 0, 2**b - 1)``, which a burst
-neuron of the step s does at T = 1 with half a step more current. Ties are the one difference:
-Brevitas rounds them to even, the network up. Weights have codes and a scale already, and keep both.
+A `QuantReLU` of b bits and scale s sends ``s * clip(round(x / s), 0, 2**b - 1)``. A burst neuron
+with step s does the same at T = 1 if half a step is added to its current. Only ties differ:
+Brevitas rounds them to even, and the network rounds them up. Weights have codes and a scale
+already, and keep both.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ONE = "use one scale for all channels of an activation"
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A layer or an activation, ready but for the number of timesteps."""
+    """A layer or an activation without its number of timesteps."""
 
     module: nn.Module
 
@@ -47,12 +48,12 @@ def knows(module: Any) -> bool:
 
 @contextmanager
 def at_rest(module: Any) -> Iterator[None]:  # noqa: ARG001
-    """An ANN is always at rest."""
+    """Does nothing: an ANN has no state."""
     yield
 
 
 def read(module: Any, axes: int) -> Layer:  # noqa: ARG001
-    """What a layer computes; RefusalError where it has no exact form."""
+    """The equal layer of this project; RefusalError if there is no exact form."""
     name = type(module).__name__
     if not is_own(module, "brevitas.nn."):
         raise RefusalError(f"{name} is a layer of Brevitas with changes", "use Brevitas' own")
@@ -112,7 +113,7 @@ def _synapse(module: Any, kind: type[nn.Module]) -> nn.Module:
 
 
 def _plain(module: Any, kind: type[nn.Module]) -> Any:
-    """A layer of torch with the options of Brevitas' own, and without values."""
+    """A torch layer with the options of Brevitas' layer, without values."""
     if kind is nn.Linear:
         return nn.Linear(module.in_features, module.out_features, device="meta")
     names = ("stride", "padding", "dilation", "groups", "padding_mode")

@@ -1,4 +1,4 @@
-"""How the values of another framework's neuron are read, for `Spiking` and `IntegrateFire`."""
+"""Reads the values of another framework's neurons, for `Spiking` and `IntegrateFire`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lbq_hw.train.quantize import Conv1d, Conv2d, Linear, stand_in
 
 
 def is_own(module: nn.Module, package: str) -> bool:
-    """Whether a neuron is of a class of its framework, and not of a user's subclass of it."""
+    """Whether a neuron's class belongs to the framework itself, and is not a user's subclass."""
     return type(module).__module__.startswith(package) and "forward" not in vars(module)
 
 
 def uniform(values: Any, what: str, mend: str) -> float:
-    """The number that all entries are."""
+    """The value that all entries have; RefusalError if they differ."""
     found = torch.as_tensor(values).detach().double().unique()
     if found.numel() != 1:
         raise RefusalError(f"{what} differs from neuron to neuron", mend)
@@ -28,8 +28,9 @@ def uniform(values: Any, what: str, mend: str) -> float:
 def per_channel(values: Any, what: str, axes: int | None = None) -> float | list[float]:
     """One number, or one per channel.
 
-    `axes` of a neuron's membrane beside the batch, 1 or 3, tell what values of fewer axes act on:
-    they are broadcast as tensors are, from the last axis on. Without, values have all axes.
+    `axes` is the number of axes of the neuron's membrane besides the batch, 1 or 3. Values with
+    fewer axes are broadcast as in torch, from the last axis on. Without `axes`, values must have
+    all axes.
     """
     found = torch.as_tensor(values).detach().double()
     if found.numel() and bool((found == found.flatten()[0]).all()):
@@ -56,15 +57,15 @@ def per_channel(values: Any, what: str, axes: int | None = None) -> float | list
 
 
 def with_codes(plain: Any, weight: Tensor, scale: Tensor, bits: int) -> Conv1d | Conv2d | Linear:
-    """A layer of torch with weights that are codes of so many bits times `scale`, which is one
-    number or one per output channel; export keeps both.
+    """A torch layer whose weights are codes of `bits` bits times `scale`, which is one number or
+    one per output channel; export keeps codes and scale.
     """
     if scale.numel() not in (1, len(weight)):
         raise RefusalError("its scales are neither one nor one per channel", "use one of these")
     shape = (-1, *[1] * (weight.dim() - 1))
     largest = int((weight / scale.reshape(shape)).round().abs().max())
     if bits > 1 and largest > numeric.weight_limit(bits):
-        bits += 1  # -2**(bits - 1), which a negative gain of a norm could not flip
+        bits += 1  # a code is -2**(bits - 1), which a norm's negative gain could not negate
     plain.weight = nn.Parameter(weight, requires_grad=False)
     layer = stand_in(plain)
     layer.deploy(source=None, absorb=False, bits=max(bits, 2), per_tensor=scale.numel() == 1)
@@ -73,7 +74,7 @@ def with_codes(plain: Any, weight: Tensor, scale: Tensor, bits: int) -> Conv1d |
 
 
 def shifted(threshold: float | list[float], by: float, gain: float) -> float | list[float]:
-    """A threshold over a resting potential, in units of the current: it must be above 0."""
+    """A threshold relative to the resting potential, in units of the current; must be above 0."""
     values = threshold if isinstance(threshold, list) else [threshold]
     moved = [(value - by) / gain for value in values]
     if not gain > 0 or not min(moved) > 0:

@@ -6,7 +6,7 @@
     v[t] = v[t] - spike_threshold * s[t], or 0 where s[t]       MembraneSubtract, MembraneReset
     v[t] = max(v[t], min_v_mem)
 
-A factor of the input raises the threshold and lowers the floor instead.
+A factor on the input is folded into the threshold and the floor, which are divided by it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def knows(module: Any) -> bool:
 
 @contextmanager
 def at_rest(module: Any) -> Iterator[None]:
-    """A neuron without a state that takes one timestep, and is as it was afterwards."""
+    """Within it, a neuron has no state and takes one timestep; then its own state returns."""
     states = dict(module.named_buffers())
     shape = module.batch_size, module.num_timesteps
     for name, state in states.items():
@@ -47,8 +47,9 @@ def at_rest(module: Any) -> Iterator[None]:
 
 
 def read(module: Any, axes: int) -> Spiking:
-    """What a neuron computes whose membrane has so many `axes` beside the batch; RefusalError where
-    it has no exact form."""
+    """The equal neuron of this project; its membrane has `axes` axes besides the batch.
+    RefusalError if there is no exact form.
+    """
     name = type(module).__name__
     if name not in _KINDS or not is_own(module, "sinabs."):
         raise RefusalError(f"sinabs' {name} has no integer form", f"use {' or '.join(_KINDS)}")
@@ -83,7 +84,7 @@ def _resets_to_zero(reset: Any) -> bool:
 
 
 def _below(floor: float | list[float], gain: float) -> float | list[float]:
-    """A floor in units of the current, which must not be above 0, where membranes begin."""
+    """A floor in units of the current; at most 0, because membranes start at 0."""
     values = floor if isinstance(floor, list) else [floor]
     if max(values) > 0:
         raise RefusalError("its min_v_mem is above 0", "train it with a min_v_mem of at most 0")

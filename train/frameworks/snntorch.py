@@ -4,9 +4,9 @@
     mem[t] = beta * (1 - spk[t-1]) * mem[t-1] + I[t]            reset_mechanism="zero"
     spk[t] = mem[t] > threshold
 
-The subtraction comes a timestep late, behind the leak. With ``reset_delay=False`` it comes at once,
-but spikes of a membrane that stays above its threshold are then decided otherwise: that has no form
-here. A reset to zero is the same with and without the delay.
+The subtraction comes one timestep late, after the leak. With ``reset_delay=False`` it comes at
+once, but snnTorch then decides differently on spikes of a membrane that stays above its threshold,
+and this has no form here. A reset to zero is the same with and without the delay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def knows(module: Any) -> bool:
 
 @contextmanager
 def at_rest(module: Any) -> Iterator[None]:
-    """A neuron without a membrane, and with its own again afterwards."""
+    """Within it, a neuron has no membrane; then its own membrane returns."""
     membrane = getattr(module, "mem", None)
     if membrane is not None:
         module.mem = torch.zeros(0, device=membrane.device)
@@ -50,8 +50,9 @@ def at_rest(module: Any) -> Iterator[None]:
 
 
 def read(module: Any, axes: int) -> Spiking:
-    """What a neuron computes whose membrane has so many `axes` beside the batch; RefusalError where
-    it has no exact form."""
+    """The equal neuron of this project; its membrane has `axes` axes besides the batch.
+    RefusalError if there is no exact form.
+    """
     name = type(module).__name__
     if name != "Leaky" or not is_own(module, "snntorch."):
         raise RefusalError(

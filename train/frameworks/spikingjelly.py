@@ -6,8 +6,8 @@
     s[t] = h[t] >= v_threshold
     v[t] = v_reset where s[t], else h[t]; or h[t] - v_threshold * s[t] where v_reset is None
 
-A membrane rests at v_reset, so it is counted from there, and a tau that divides the input raises
-the threshold instead.
+A membrane rests at v_reset, so the network's membrane is relative to v_reset. Instead of dividing
+the input by tau, the network multiplies the threshold by it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def knows(module: Any) -> bool:
 
 @contextmanager
 def at_rest(module: Any) -> Iterator[None]:
-    """A neuron whose membrane is reset, and is as it was afterwards."""
+    """Within it, a neuron's membrane is reset; then its own membrane returns."""
     kept = dict(module._memories)
     module.reset()
     yield
@@ -42,7 +42,7 @@ def at_rest(module: Any) -> Iterator[None]:
 
 
 def read(module: Any, _axes: int) -> Spiking:
-    """What a neuron computes; RefusalError where it has no exact form."""
+    """The equal neuron of this project; RefusalError if there is no exact form."""
     name = type(module).__name__
     if name not in _KINDS or not is_own(module, "spikingjelly."):
         raise RefusalError(f"SpikingJelly's {name} has no integer form", f"use {', '.join(_KINDS)}")

@@ -1,4 +1,4 @@
-"""What may be wrong with a file of NIR before it means anything: its links, sizes and numbers."""
+"""Checks of a NIR file before its graph is read: links, sizes and numbers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from lbq_hw.train.graph import RefusalError
 
 MOST_BYTES = 1 << 31
-"""Bytes that the arrays of a file may have together."""
+"""The most bytes that all arrays of a file may have together."""
 MOST_NESTED = 16
-"""Groups inside one another: a graph needs four."""
+"""The deepest nesting of groups; a graph needs four."""
 _PADDING = ("same", "valid")
 _NEURON = ("tau", "tau_mem", "tau_syn", "r", "v_leak", "v_threshold", "v_reset", "w_in")
 _WEIGHTS = ("weight", "bias")
@@ -23,7 +23,7 @@ _NUMBERS = (*_NEURON, *_WEIGHTS, *_LEAST, *_DIMENSIONS)
 
 
 def file(group: h5py.Group) -> None:
-    """ValueError where reading would not end, would fill the memory, or finds text for numbers."""
+    """ValueError if reading would not end or would fill the memory, or if numbers are text."""
     _walk(group, 0)
 
 
@@ -48,7 +48,7 @@ def _walk(group: h5py.Group, depth: int) -> int:
 
 
 def node(one: nir.NIRNode) -> None:
-    """RefusalError where a field of a node is no number, or not one that it can be."""
+    """RefusalError if a field of a node is not a number, or out of its range."""
     for name in _NUMBERS:
         value = getattr(one, name, None)
         if value is not None and not (name == "padding" and _text(value) in _PADDING):
@@ -79,7 +79,7 @@ def _number(name: str, value: np.ndarray[Any, Any]) -> None:
 
 
 def weight(values: Any, bias: Any, axes: int) -> None:
-    """RefusalError where weights do not have so many axes, or a bias not one number per output."""
+    """RefusalError if weights do not have `axes` axes, or a bias not one number per output."""
     shape = np.shape(values)
     if len(shape) != axes:
         what = "(out, in)" if axes == 2 else "(out, in, height, width)"

@@ -221,7 +221,7 @@ def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
 def _specs(args: argparse.Namespace, data: Dataset) -> tuple[InputSpec, InputSpec]:
     """The input of the graph, and that of the network, which may have fewer bits.
 
-    Fewer bits than full scale takes are its upper ones: nothing is saturated.
+    With fewer bits than full scale needs, the upper bits are used, so nothing is saturated.
     """
     if data.temporal:
         spec = InputSpec(
@@ -248,8 +248,9 @@ def _specs(args: argparse.Namespace, data: Dataset) -> tuple[InputSpec, InputSpe
 
 
 def _full_scale(told: float | None, largest: int) -> int:
-    """The raw value that means full scale in data that does not say it: the one that the graph saw
-    as 1, unless it saw raw values, or the largest."""
+    """The raw value that means full scale, for data without one of its own: the value that the
+    graph saw as 1, or the largest value if the graph saw raw values or nothing is told.
+    """
     return max(largest, 1) if told is None or told <= 1 else max(1, int(told))
 
 
@@ -264,7 +265,7 @@ def _tested(
     network: Network,
     graph: nir.NIRGraph,
 ) -> dict[str, Any]:
-    """Accuracies of graph, network and board on test inputs; the graph sees these whole."""
+    """Accuracies of graph, network and board on test inputs; only the graph sees all their bits."""
     place = args.dataset if args.data is None else str(args.data)
     test = draw_from(mapping.fitted(network, _data(args, graph, "test"), place), args.test)
     show_notes(test.notes)
@@ -281,7 +282,7 @@ def _tested(
 
 
 def _calibration(facts: dict[str, Any]) -> Iterator[str]:
-    """By layer, what differs after calibration and differed before."""
+    """A line per layer: the share of spikes that differ, after calibration and before."""
     after, before = facts["agreement"], facts["uncalibrated"]
     yield (
         f"calibrated on {facts['calibrated']} inputs; what differs on {after['samples']} inputs, "

@@ -1,4 +1,6 @@
-"""The inputs of a dataset in the form that a graph takes, and which of them serve for what."""
+"""The inputs of a dataset in the form that a graph takes, and which of them serve to compare and to
+calibrate.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from lbq_hw.datasets import Dataset, Reading, own
 
 COMPARED = 32  # training inputs on which the network is compared with the graph
 CALIBRATED = 256  # training inputs for calibration, unless told otherwise
-CALIBRATED_STEPS = 4096  # and so many timesteps of theirs together, since all are held at once
+CALIBRATED_STEPS = 4096  # the most timesteps of all these together, since all are held at once
 
 Places = NDArray[np.int64]
 
@@ -50,7 +52,7 @@ def _picture_shape(graph: nir.NIRGraph) -> tuple[int, ...]:
 
 
 def check_shape(graph: nir.NIRGraph, shape: tuple[int, ...]) -> None:
-    """ValueError where the graph's input says another size than images of this shape have."""
+    """ValueError if the graph's input has another size than images of this shape."""
     for node in graph.nodes.values():
         if isinstance(node, nir.Input):
             said = tuple(np.ravel(node.input_type["input"]).tolist())
@@ -73,8 +75,8 @@ def is_vector(graph: nir.NIRGraph) -> bool:
 
 
 def places(inputs: int, calibrate: int | None, *, timesteps: int) -> tuple[Places, Places]:
-    """Which training inputs to compare on, and on which others to calibrate; where there are no
-    others, on the same.
+    """The training inputs to compare on, and other ones to calibrate on. If there are no others,
+    both are the same.
 
     Both are spread over the split, since files may be sorted by class.
     """

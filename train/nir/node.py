@@ -1,14 +1,15 @@
-"""Neurons of NIR, which has equations in continuous time, as what they compute per timestep.
+"""NIR's neurons, which are equations in continuous time, as updates per timestep.
 
-With Euler's method and a timestep dt, in units of the current and counted from rest::
+With Euler's method and a timestep dt, in units of the current and relative to the resting
+potential::
 
     IF        U[t] = V[t-1] + r dt I[t]
     LIF       U[t] = (1 - dt / tau) V[t-1] + r dt / tau I[t]
     CubaLIF   as LIF, with w_in I for I, where tau_syn = dt: its synapse then has no memory
 
-NIR says that a membrane must pass its threshold, and is then set to v_reset. Up to version 1.0.4
-it said that the threshold is subtracted, and files of that time have no v_reset. Frameworks differ
-from both, so that a `Reading` says what is meant.
+In NIR, a membrane must pass its threshold and is then set to v_reset. Up to version 1.0.4, the
+threshold was subtracted instead, and files of these versions have no v_reset. Frameworks differ
+from both, so a `Reading` says what is meant.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ CLOSE = 1e-6  # relative: time constants are quotients of floats
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the neurons of a graph are meant.
+    """The interpretation of a graph's neurons.
 
     Members: `dt`, a timestep in the graph's unit of time; `reset` "zero" (to v_reset), "subtract"
-    (the threshold, at once) or "late" (behind the leak of the next timestep, as snnTorch does);
-    `strict`, whether a membrane must pass its threshold, not just reach it; `clamp`, the least that
-    a timestep leaves of a membrane, in the graph's unit of v_threshold, or None.
+    (the threshold, at once) or "late" (the threshold, after the leak of the next timestep, as in
+    snnTorch); `strict`, whether a membrane must pass its threshold, not just reach it; `clamp`, the
+    smallest membrane after a timestep, in the graph's unit of v_threshold, or None.
     """
 
     dt: float
@@ -46,7 +47,7 @@ class Reading:
     clamp: float | None = None
 
     def neuron(self, node: nir.NIRNode) -> Spiking:
-        """What a node computes; RefusalError where it has no exact form."""
+        """The neuron of a node; RefusalError if it has no exact form."""
         if isinstance(node, nir.IF):
             return self._spiking(node, beta=1.0, gain=node.r * self.dt, rest=None)
         if isinstance(node, nir.LIF):
@@ -101,7 +102,7 @@ class Reading:
         )
 
     def _floor(self, base: NDArray[Any], gain: NDArray[Any]) -> float | list[float] | None:
-        """The clamp over the resting potential, in units of the current."""
+        """The clamp relative to the resting potential, in units of the current."""
         if self.clamp is None:
             return None
         if self.reset == "late":
@@ -118,8 +119,9 @@ class Reading:
 
 
 def default_dt(graph: nir.NIRGraph) -> float:
-    """A timestep of the graph: 1 where all neurons integrate r = 1 times their current, as sinabs
-    writes them, else the 1e-4 of snnTorch, SpikingJelly and most others."""
+    """The default timestep of a graph: 1 if every neuron is IF with r = 1, as sinabs writes them;
+    else 1e-4, as in snnTorch, SpikingJelly and most others.
+    """
     nodes = graph.nodes.values()
     leaky = any(isinstance(node, nir.LIF | nir.CubaLIF) for node in nodes)
     whole = all(np.all(node.r == 1) for node in nodes if isinstance(node, nir.IF))

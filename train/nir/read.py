@@ -24,7 +24,7 @@ from lbq_hw.train.nir import check
 from lbq_hw.train.nir.node import Reading, Reset, default_dt
 
 META = "lbq"
-"""The metadata of a graph that `train.nir.write` has written: how it is meant, as JSON text."""
+"""Key of the metadata in graphs from `train.nir.write`: their `Reading`, as JSON text."""
 _HDF5 = re.compile(r"^Unable to synchronously open file \((.*)\)$")
 _ENDS = "end the network with a linear layer, or with IF"
 
@@ -40,7 +40,9 @@ def load(
     reset: Reset | None = None,
     strict: bool | None = None,
 ) -> tuple[nir.NIRGraph, Reading]:
-    """The graph of a file, and how it is meant: as told, else as the file or NIR's version says."""
+    """The graph of a file and its reading: the given values, else the file's, else NIR's defaults
+    for the file's version.
+    """
     if dt is not None and not 0 < dt < math.inf:
         raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
     if not Path(path).is_file():
@@ -53,7 +55,7 @@ def load(
         graph = nir.read(path, type_check=False)
         if not isinstance(graph, nir.NIRGraph):
             raise ValueError(f"it holds a {type(graph).__name__}, not a graph")
-    except Exception as error:  # nir.read raises whatever a broken file makes it stumble on
+    except Exception as error:  # nir.read raises errors of any kind for a broken file
         reason = _HDF5.sub(r"\1", str(error)) or type(error).__name__
         raise NirError(f"{path} is no NIR file ({reason}): give one that nir.write made") from error
     told = _told(graph)
@@ -86,10 +88,10 @@ def _told(graph: nir.NIRGraph) -> dict[str, Any]:
 def module(
     graph: nir.NIRGraph, reading: Reading, *, timesteps: int, static: bool, flat: bool = False
 ) -> fx.GraphModule:
-    """A module that computes what the graph does over `timesteps`, as `train.frameworks.adopt`.
+    """A module that computes the same as the graph over `timesteps`, as `train.frameworks.adopt`.
 
-    `flat`: the graph's input is a vector, and the module's an image. GraphError with every node
-    that has no exact form.
+    `flat`: the graph's input is a vector, and the module's input an image. GraphError with every
+    node that has no exact form.
     """
     return _Builder(graph, reading, timesteps).build(static=static, flat=flat)
 
@@ -146,7 +148,7 @@ class _Builder:
         return fx.GraphModule(self.root, self.graph).eval()
 
     def _check_edges(self, start: str, end: str) -> None:
-        """Every node has an input and a reader, but for the two ends."""
+        """Refuse every node without an input or a reader, except at the two ends of the graph."""
         read = {source for sources in self.sources.values() for source in sources}
         for name, sources in self.sources.items():
             if name == start and sources:
@@ -177,7 +179,7 @@ class _Builder:
         self.violations.append(Violation(path=path, reason=reason, mend=mend))
 
     def _attribute(self, name: str) -> str:
-        """A node's name as that of a module, which has no dots and is no other name of Python's."""
+        """A node's name as the name of a module: without dots, and no attribute of the root."""
         plain = re.sub(r"\W", "_", name)
         taken = ("time_in", "flatten_in", "time_mean")
         while plain in taken or keyword.iskeyword(plain) or hasattr(self.root, plain):

@@ -1,9 +1,9 @@
-"""An integer network as a graph of NIR, for what NIR can say.
+"""Writes an integer network as a NIR graph, if NIR can express it.
 
-Weights are the codes, in accumulator steps; a timestep is 1. NIR sets a membrane to v_reset, and
-does not know subtraction: where a network subtracts, the graph's metadata says so, and other
-readers must be told. NIR's membranes must pass a threshold: of neurons that reset to zero the
-threshold stands half a membrane step lower, so that passing and reaching it are one.
+Weights are the codes, in accumulator steps; a timestep is 1. NIR sets a membrane to v_reset and has
+no reset by subtraction: if a network subtracts, the graph's metadata says so, and other readers
+must be told. In NIR a membrane must pass its threshold. For neurons that reset to zero, the
+threshold is written half a membrane step lower, so that passing and reaching it are the same.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _reset(network: Network) -> str:
 def _path_nodes(
     network: Network, layer: Layer, path: Path, *, first: bool
 ) -> Iterator[tuple[str, nir.NIRNode]]:
-    """The nodes of a path, in order; the first path of a layer brings its bias along."""
+    """The nodes of a path, in order; the first path of a layer includes the bias."""
     shape = network.source_shape(path)
     if path.pool is not None:
         sizes = (np.array(size) for size in (path.pool.kernel, path.pool.stride, path.pool.padding))

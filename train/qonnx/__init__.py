@@ -3,9 +3,9 @@
     model = read("net.onnx", spec)                       # in this project's layers, T = 1
     network = train.export.integer_network(model, spec)
 
-`graph` makes a module of the nodes of a file, `layers` makes the layer of each, `quantizers` says
-what a Quant node computes. Brevitas writes such files with `export_qonnx`. What has no exact form
-is refused with place, reason and mend.
+`graph` turns the nodes of a file into a module, `layers` makes the layer of each node, `quantizers`
+reads Quant nodes. Brevitas writes such files with `export_qonnx`. What has no exact form is refused
+with place, reason and mend.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from lbq_hw.train.qonnx import layers
 from lbq_hw.train.qonnx.quantizers import Array, Codes, Quantizer, attributes, bipolar
 
 MOST_BYTES = 1 << 28
-"""Bytes that a file may have: the largest core holds fewer weights."""
+"""The largest size of a file in bytes; the largest core holds fewer weights."""
 _MEND = (
     "use Quant, BipolarQuant of weights, Conv, Gemm, MatMul, Add, BatchNormalization, Relu, "
     "MaxPool, AveragePool, GlobalAveragePool, Flatten"
@@ -33,12 +33,13 @@ class QonnxError(ValueError):
 
 
 def read(path: str | Path, spec: InputSpec) -> fx.GraphModule:
-    """The network of a QONNX file, for inputs as `spec` normalises them, at T = 1.
+    """The network of a QONNX file at T = 1, for inputs that `spec` normalises.
 
-    Every activation is ReLU with a uniform unsigned quantizer, every weight is quantized. Levels
-    equal those of burst neurons at T = 1 but for ties, which QONNX rounds to even and the network
-    up: `UniformReLU.ties` counts them. A quantizer of the input must leave what `spec` gives as it
-    is. QonnxError for what is no such file, GraphError with the first node that has no exact form.
+    Every activation must be a ReLU with a uniform unsigned quantizer, and every weight must be
+    quantized. Levels equal the levels of burst neurons at T = 1 except for ties, which QONNX rounds
+    to even and the network rounds up: `UniformReLU.ties` counts them. A quantizer of the input must
+    not change the output of `spec`. QonnxError if the file is not QONNX, GraphError with the first
+    node that has no exact form.
     """
     path = Path(path)
     try:
@@ -86,7 +87,7 @@ class _Builder:
                 self._add(name, node)
             except RefusalError as refusal:
                 self._refuse(name, refusal.reason, refusal.mend)
-                break  # what reads it has no input
+                break  # nodes after it would lack their input
         if not self._violations and ends[0] not in self._nodes:
             self._refuse("graph", "its output does not depend on its input", "export it again")
         if self._violations:
@@ -95,7 +96,7 @@ class _Builder:
         return fx.GraphModule(self._root, self._graph).eval()
 
     def _add(self, name: str, node: onnx.NodeProto) -> None:
-        """Say what a node computes: a constant, weights, or a layer."""
+        """Add a node: a constant, weights, or a layer."""
         source, [result, *_] = (node.input[0] if node.input else ""), node.output
         if node.op_type == "Constant":
             self._constants[result] = onnx.numpy_helper.to_array(attributes(node)["value"])
@@ -139,7 +140,7 @@ class _Builder:
     def _made(
         self, node: onnx.NodeProto, kind: str, options: dict[str, Any], *, flat: bool
     ) -> tuple[nn.Module, bool]:
-        """The layer of a node, and whether it gives vectors."""
+        """The layer of a node, and whether its output is a vector."""
         inputs = node.input
         match kind:
             case "Conv":
@@ -176,7 +177,7 @@ class _Builder:
         return Quantizer.of(node, constants).codes(values)
 
     def _check_input(self, node: onnx.NodeProto) -> None:
-        """RefusalError where a quantizer changes what the InputSpec gives."""
+        """RefusalError if a quantizer of the input changes the output of the InputSpec."""
         quantizer = Quantizer.of(node, [self._constants.get(one) for one in node.input])
         raw = torch.arange(1 << self._spec.bits).to(torch.uint8) << self._spec.shift
         shape = (len(raw), *self._spec.shape)
@@ -188,7 +189,7 @@ class _Builder:
             )
 
     def _add_bias(self, value: fx.Node, bias: Array) -> fx.Node:
-        """A bias that a node of its own adds to a linear layer."""
+        """A bias that a separate Add node adds to a linear layer."""
         layer: Any = (
             self._root.get_submodule(str(value.target)) if value.op == "call_module" else None
         )
@@ -208,7 +209,7 @@ class _Builder:
                 names.add(result)
 
     def _value(self, name: str) -> fx.Node:
-        """What a layer reads: not a ReLU that is not quantized."""
+        """The node of a layer's input; RefusalError for a ReLU without a quantizer."""
         if name in self._rectified:
             raise RefusalError("it reads a ReLU without a quantizer", "put a Quant behind the ReLU")
         return self._nodes[name]

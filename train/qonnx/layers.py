@@ -1,4 +1,4 @@
-"""The layer of torch that a node of ONNX is; weights are quantized."""
+"""The torch layers of ONNX nodes, with quantized weights."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def pool(kind: str, options: dict[str, Any]) -> nn.Module:
 
 
 def padding(options: dict[str, Any]) -> tuple[int, int]:
-    """Of both sides of each axis."""
+    """The padding of each axis, equal on both sides."""
     if options.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise RefusalError(f"its auto_pad is {options['auto_pad']}", "write its pads")
     pads = [int(value) for value in options.get("pads", (0, 0, 0, 0))]

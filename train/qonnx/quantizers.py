@@ -1,4 +1,4 @@
-"""What a Quant node computes, and the values that are known before any input is."""
+"""Quant nodes, and the quantized constants of a graph."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Quantizer:
 
     @classmethod
     def of(cls, node: onnx.NodeProto, constants: list[Array | None]) -> Quantizer:
-        """RefusalError where it is no uniform quantizer around 0."""
+        """The quantizer of a node; RefusalError if it is not uniform around 0."""
         if node.op_type == "BipolarQuant":
             raise RefusalError("it makes activations of one bit and both signs", "use Quant")
         if len(constants) != 4 or any(value is None for value in constants[1:]):
@@ -72,14 +72,14 @@ class Quantizer:
         return cls(scale=scale, bits=count, low=low, high=high, rounding=rounding)
 
     def codes(self, values: Array) -> Codes:
-        """Weights, or a bias, which are rounded to nearest."""
+        """The codes of weights or of a bias, rounded to nearest."""
         if self.rounding != "ROUND":
             raise RefusalError(f"it rounds weights by {self.rounding}", "use ROUND")
         codes = np.rint(values / self.scale).clip(self.low, self.high)
         return Codes(values=codes * self.scale, scale=self.scale, bits=self.bits)
 
     def activation(self) -> UniformReLU:
-        """A ReLU that is quantized so."""
+        """A ReLU with this quantizer."""
         if self.low < 0:
             raise RefusalError("it is signed", "put a ReLU before it, and quantize unsigned")
         if self.scale.size != 1:
@@ -90,11 +90,11 @@ class Quantizer:
         return UniformReLU(step=step, capacity=self.high, offset=OFFSETS[self.rounding])
 
     def keeps(self, values: Array) -> bool:
-        """Whether these values are as they were behind it, up to float32's precision."""
+        """Whether the quantizer leaves these values unchanged, up to float32's precision."""
         kept = np.rint(values / self.scale).clip(self.low, self.high) * self.scale
         return bool(np.allclose(kept, values, rtol=1e-5, atol=1e-6 * float(self.scale.max())))
 
 
 def bipolar(values: Array, scale: Array) -> Codes:
-    """Weights of one bit: ``scale`` with the sign of `values`, of which 0 is positive."""
+    """Weights of one bit: ``scale`` with the sign of `values`; 0 counts as positive."""
     return Codes(values=np.where(values >= 0, 1.0, -1.0) * scale, scale=scale, bits=2)

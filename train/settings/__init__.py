@@ -1,6 +1,6 @@
-"""What a run is told: configurations and recipes, checked key by key.
+"""The settings of a run: configurations and recipes, checked key by key.
 
-| file | what it holds |
+| file | contents |
 | --- | --- |
 | config.py | a whole run: data, model, neuron, training, augmentation; each key with its meaning |
 | files.py | the TOML files: bases, and sweeps of variants |
@@ -8,5 +8,5 @@
 | schema.py | dictionaries to dataclasses; knows nothing of training |
 | keys.py | the keys as ``--help`` lists them, with defaults and meanings |
 
-The files that ship are in ``train/configs``.
+The shipped configurations are in ``train/configs``.
 """

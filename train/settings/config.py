@@ -1,7 +1,8 @@
-"""Configurations: TOML files, checked against frozen dataclasses; no number hides in the code.
+"""Configurations: TOML files, checked against frozen dataclasses.
 
-An unknown key is an error that names the nearest known one; ``--set section.key=value`` goes
-through the same check. What a file may say beside the keys, :mod:`train.settings.files` reads.
+An unknown key is an error that names the nearest known key; ``--set section.key=value`` goes
+through the same check. :mod:`train.settings.files` reads what a file may have besides the keys: a
+base and variants.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from lbq_hw.train.settings.schema import (
     require,
 )
 
-# Keys that say how a run is carried out, not what it computes: a resumed run may change them.
+# Keys that do not change what a run computes: a resumed run may change them.
 INCIDENTAL = {"name", "description", "train.device", "train.log_every"}
 INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 
@@ -72,7 +73,7 @@ class DataConfig:
         require(self.layout is None or self.name == "npz", "data.layout", want, self.layout)
 
     def options(self, timesteps: int) -> dict[str, Any]:
-        """What `lbq_hw.datasets.load` is told beside the name, for a network of T timesteps."""
+        """The options of `lbq_hw.datasets.load`, for a network of T timesteps."""
         if self.name == "images":
             shape = (self.channels, self.size, self.size)
             return {"shape": shape, "reading": self.reading}
@@ -84,21 +85,21 @@ class DataConfig:
 
     @property
     def reading(self) -> Reading:
-        """What is said of data of the user's own."""
+        """How to read the user's own data."""
         return Reading(layout=self.layout, background=self.background)
 
     @property
     def default_root(self) -> Path | None:
-        """Where the dataset's files lie unless the user says it; the digits have none."""
+        """The default folder of the dataset's files; None for the digits, which have no files."""
         return None if self.name == "digits" else Path("data") / self.name
 
     @property
     def split(self) -> Literal["test", "validation"]:
-        """What the network is tested on while it is trained."""
+        """The images on which the network is tested while it is trained."""
         return "validation" if self.validation else "test"
 
     def spec(self, shape: Sequence[int], *, static: bool) -> InputSpec:
-        """The input of a network fed with frames of that shape, ``(C, H, W)``."""
+        """The input of a network that takes frames of this shape, ``(C, H, W)``."""
         ok = not static or self.size is None or self.name == "images"
         require(ok, "data.size", "left out for still images", self.size)
         return InputSpec(
@@ -166,7 +167,8 @@ class NeuronConfig:
         return neurons.build(self.kind, timesteps=self.timesteps, capacity=self.capacity, **options)
 
 
-# What a choice leaves without effect, or can not do, must keep the value that is given here.
+# (key, value): keys that have no effect, or are impossible, with this value; each must have the
+# value given here.
 FIXED: dict[tuple[str, str], dict[str, Any]] = {
     ("neuron.kind", "binary"): {"neuron.capacity": 1},
     ("neuron.kind", "ternary"): {"neuron.capacity": 1},
@@ -209,7 +211,9 @@ class Config:
 
 
 def load(name: str, overrides: Sequence[str] = ()) -> Config:
-    """A shipped configuration, or the file at that path, with ``key=value`` overrides."""
+    """The shipped configuration of this name, or the file at this path, with ``key=value``
+    overrides.
+    """
     source = files.find(name)
     values = files.read(source)
     values["name"] = source.name
@@ -239,8 +243,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _resolve(section: Any, key: str, choice: str, options: Mapping[str, Any]) -> None:
-    """Check that the choice has the options given, and write down the defaults of those left out,
-    so that a checkpoint's configuration says everything."""
+    """Check that the choice takes the given options, and fill in the defaults of the others, so
+    that the configuration in a checkpoint is complete.
+    """
     for entry in dataclasses.fields(section):
         given = getattr(section, entry.name)
         if entry.name in options and given is None:

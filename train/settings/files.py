@@ -1,8 +1,8 @@
-"""The TOML files of configurations: where they are, and what they take from each other.
+"""The TOML files of configurations: where they are, and how they inherit from each other.
 
-A file may name another as its ``base`` and say only what differs. A shipped file with ``variants``
-is a sweep: ``STEM-NAME`` is its base with what ``[variants.NAME]`` changes, and the file is no
-configuration itself.
+A file may name another as its ``base`` and have only the keys that differ. A shipped file with
+``variants`` is a sweep: the configuration ``STEM-NAME`` is the base with the changes of
+``[variants.NAME]``, and the file itself is not a configuration.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def shipped() -> dict[str, Source]:
 
 
 def find(name: str, beside: Path | None = None) -> Source:
-    """A shipped configuration, or the file at that path; a relative one lies ``beside`` another."""
+    """The shipped configuration of this name, or the file at this path; a relative path starts at
+    the folder ``beside``.
+    """
     if name in shipped():
         return shipped()[name]
     path = (beside or Path()) / name
@@ -56,7 +58,7 @@ def find(name: str, beside: Path | None = None) -> Source:
 
 
 def read(source: Source, seen: tuple[Source, ...] = ()) -> dict[str, Any]:
-    """All keys of a configuration, those of its bases included."""
+    """All keys of a configuration, including the keys of its bases."""
     if source in seen:
         raise ConfigError(f"{source.path} is its own base")
     values = _toml(source.path)

@@ -1,6 +1,6 @@
 """The keys of a configuration, for ``--help``: each with its default and its meaning.
 
-The meaning is the comment behind the field, so that it stands in one place.
+The meaning is the comment after the field, so that it is written only once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _FIELD = re.compile(r"^    (\w+): [^#\n]*(?:  # (.*))?$", re.M)
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """A key: its dotted `name`, its `default` as TOML has it, and its `meaning`.
+    """A key: its dotted `name`, its `default` in TOML, and its `meaning`.
 
-    The default is None where the key must be given, and empty where another key decides.
+    The default is None if the key must be given, and empty if it depends on another key.
     """
 
     name: str
@@ -43,7 +43,7 @@ def every(section: Any = Config, place: str = "") -> list[Key]:
 
 
 def listing() -> str:
-    """All keys as lines, sections apart."""
+    """All keys as lines, with an empty line between sections."""
     lines = [
         "keys of a configuration, as a file has them and --set takes them; one without a default",
         "takes that of the dataset, the model or the kind of neuron:",

@@ -16,8 +16,8 @@ _BITS = (2, 3, 4, 6, 8)
 class Recipe:
     """How a network is trained: the section ``[train]`` of a configuration, and what `fit` takes.
 
-    ``batch`` is the global one: it is divided by processes and by ``accumulate``. A loader of one's
-    own makes its batches itself, and ``batch`` and ``eval_batch`` are without effect.
+    ``batch`` is the global batch: it is divided by processes and by ``accumulate``. A loader of
+    your own makes its batches itself; ``batch`` and ``eval_batch`` then have no effect.
     """
 
     epochs: int  # passes over the training images
@@ -100,22 +100,23 @@ class Recipe:
 
     @property
     def bits(self) -> dict[str, int] | None:
-        """Weight bits by pattern of layers, as `prepare` takes them; None for float weights."""
+        """Weight bits per pattern of layers, as `prepare` takes them; None for float weights."""
         return {"*": self.weight_bits, **self.layer_bits} if self.weight_bits else None
 
     @classmethod
     def of(cls, values: Recipe | Mapping[str, Any]) -> Recipe:
-        """A recipe as it is, or from a dictionary of its fields."""
+        """A recipe, unchanged, or made from a dictionary of its fields."""
         return values if isinstance(values, Recipe) else build(cls, dict(values))
 
 
-# What a choice leaves without effect, or can not do, must keep the value that is given here.
+# (key, value): keys that have no effect, or are impossible, with this value; each must have the
+# value given here.
 FIXED: dict[tuple[str, str], dict[str, Any]] = {
     ("train.optimizer", "sgd"): {"train.adam_betas": Recipe.adam_betas},
     ("train.optimizer", "adamw"): {
         "train.momentum": Recipe.momentum,
         "train.nesterov": Recipe.nesterov,
     },
-    # The gradients of an earlier part would lie in memory that the next replay writes to.
+    # With CUDA graphs, the next replay would overwrite the gradients of an earlier micro-batch.
     ("train.compile", "reduce-overhead"): {"train.accumulate": 1},
 }

@@ -1,6 +1,6 @@
-"""Dictionaries to configurations: `lbq_hw.decode` with the nearest key of the whole configuration.
+"""Dictionaries to dataclasses: `lbq_hw.decode`, with errors that name the nearest key.
 
-Knows nothing of training; :mod:`train.settings.config` says what the keys are.
+This file knows nothing of training; :mod:`train.settings.config` defines the keys.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ class ConfigError(DecodeError):
 
 
 def require(ok: bool, key: str, want: str, value: object) -> None:
-    """Raise unless ok: ``key`` must be what is wanted."""
+    """Raise ConfigError unless ok: ``key`` must be ``want``."""
     if not ok:
         raise ConfigError(f"{key} must be {want}, not {value!r}")
 
 
 def parse(text: str) -> dict[str, Any]:
-    """``section.key=value``, the value as in TOML, as nested dictionaries."""
+    """``section.key=value`` as nested dictionaries; the value is written as in TOML."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"an override must read key=value, not {text!r}")
     try:
         parsed: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        parsed = value.strip()  # a bare word, so that names need no quotes inside the shell's
+        parsed = value.strip()  # a bare word, so that names need no quotes within shell quotes
     for part in reversed(key.strip().split(".")):
         parsed = {part: parsed}
     return parsed
 
 
 def merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
-    """Lay values over those of ``into``, section by section."""
+    """Overwrite values of ``into``, section by section."""
     for key, value in values.items():
         if isinstance(value, Mapping) and isinstance(into.get(key), dict):
             merge(into[key], value)
@@ -49,7 +49,7 @@ def merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
 
 
 def build(cls: type, values: Any) -> Any:
-    """An instance of a dataclass, nested ones included, from a dictionary."""
+    """An instance of a dataclass, with nested dataclasses, from a dictionary."""
     try:
         return decode.reader(cls)(values, "")
     except ConfigError:
@@ -72,14 +72,14 @@ def _keys(cls: type, path: str = "") -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """The same with lists for tuples, as JSON has it."""
+    """The same value with tuples as lists, as in JSON."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, keyed by dotted paths."""
+    """Nested dictionaries as one dictionary with dotted keys."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict):
@@ -92,8 +92,9 @@ def flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 def check_fixed(
     values: Mapping[str, Any], fixed: Mapping[tuple[str, str], Mapping[str, Any]]
 ) -> None:
-    """Raise where a choice, ``(key, value)``, is made and a key that it leaves without effect does
-    not keep the value that ``fixed`` gives it; ``values`` are as of :func:`flat`."""
+    """Raise ConfigError if a key has a value for which ``fixed`` fixes other keys, and one of these
+    has another value; ``values`` come from :func:`flat`.
+    """
     for (key, choice), kept in fixed.items():
         for name, value in kept.items() if values[key] == choice else ():
             want = f"{value!r} with {key} = {choice!r}"
