@@ -1,9 +1,8 @@
 """The build as named steps, each with a saved product: ``python -m lbq_hw.build --help``.
 
-`STEPS` is the whole flow. A step names the products that it needs and makes, the options that it
-obeys and the tools that it calls; `runner` executes the steps, skips those whose inputs have not
-changed, and says how long each will take. What only checks the design runs beside the tools that
-place it.
+`STEPS` is the whole flow. A step names the products that it needs and makes, its options and its
+tools. `runner` executes the steps, skips a step whose inputs have not changed, and estimates the
+time of each step. Steps that only check the design run in parallel with place and route.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = [
 
 _SOURCE = ("dataset", "data", "raw", "reading")
 _IMAGES = (*_SOURCE, "images")
-# Steps that call a tool for minutes depend on the code that calls it and reads its answers alone.
+# Steps that run a tool for minutes depend only on the code that calls it and reads its output.
 _TOOL_SOURCES = (
     "lbq_hw/flow/steps.py",
     "lbq_hw/flow/commands.py",
@@ -179,11 +178,11 @@ PROOFS = {
         seconds=300,
     ),
 }  # fmt: skip
-"""Steps that prove what was made, by what is asked for; each comes before the report."""
+"""Optional proofs of a build by name of the proof; the step comes before the report."""
 
 
 def with_proof(steps: Sequence[Step], name: str | None) -> tuple[Step, ...]:
-    """The steps of a build, with a proof of `PROOFS` if one is asked for."""
+    """The steps of a build, with the step of `PROOFS` that `name` asks for."""
     return (*steps[:-1], PROOFS[name], steps[-1]) if name is not None else tuple(steps)
 
 

@@ -20,7 +20,12 @@ def add_core(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="F", help="an .lbq file or a name of the zoo")
     core = parser.add_argument_group("the core (sized for the board unless given)")
     core.add_argument("--lanes", type=int, metavar="P", help="parallel accumulators")
-    core.add_argument("--weight-bits", type=int, metavar="B", help="at least the network's")
+    core.add_argument(
+        "--weight-bits",
+        type=int,
+        metavar="B",
+        help="weight bits of the core, at least the network's",
+    )
     core.add_argument(
         "--memory",
         choices=["internal", "external"],
@@ -39,15 +44,23 @@ def add_core(parser: argparse.ArgumentParser) -> None:
 def add_images(parser: argparse.ArgumentParser) -> None:
     """The images that the network runs on."""
     images = parser.add_argument_group("images to check with")
-    images.add_argument("--dataset", help="default: the one the model was trained on")
+    images.add_argument("--dataset", help="default: the dataset that the model was trained on")
     images.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(images)
     images.add_argument("--raw", metavar="F", help="images of a .npy file instead")
-    images.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
+    images.add_argument(
+        "--images",
+        type=int,
+        default=3,
+        metavar="N",
+        help="number of test images, drawn at random (3)",
+    )
 
 
 def options(args: argparse.Namespace) -> Options:
-    """What was asked for by them, and by those that the command adds under names of `Options`."""
+    """The options of a build: from these arguments, and from a command's own arguments with names
+    of `Options`.
+    """
     asked = {
         field.name: getattr(args, field.name) for field in fields(Options) if field.name in args
     }

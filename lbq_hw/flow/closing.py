@@ -1,4 +1,4 @@
-"""The last step: everything that the build has found out, as the report's facts."""
+"""The last step: writes all results of the build as the report's facts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lbq_hw.tools.placed import KINDS
 
 _LIBRARIES = ("amaranth", "amaranth-boards")
 TESTED, WORK = 500, 4 * 10**9
-"""Images that the report has the answers to, at most, and multiplications of an ANN for them."""
+"""Limits for the answers in the report: images, and multiplications of an equivalent ANN."""
 FMAX = "Fmax (MHz)"
 SEEN, ALONE = "images/s over the link", "images/s of the core"
 
@@ -77,7 +77,7 @@ def next_commands(job: Job) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure: what sizing estimated, what came out, and what the board has."""
+    """One figure: the estimate of sizing, the result, and the number available on the board."""
 
     name: str
     estimate: float | None
@@ -86,7 +86,7 @@ class Row:
 
 
 def results(job: Job) -> list[Row]:
-    """Estimate and result side by side, of the steps that this run has reached."""
+    """Estimates beside results, for the steps that this run has reached."""
     reached = {outcome.step for outcome in job.outcomes}
     if "fit" not in reached:
         return []
@@ -125,7 +125,7 @@ def results(job: Job) -> list[Row]:
 
 
 def _rates(job: Job, cycles: Row) -> list[Row]:
-    """Images per second, as a host sees them at the board's highest rate, and of the core."""
+    """Images per second: over the link at the board's highest rate, and of the core alone."""
     line = line_of(job.board, job.clock_hz)
     seen: list[float | None] = [None, None]
     core: list[float | None] = [None, None]
@@ -160,7 +160,7 @@ def _board(job: Job) -> facts.Board:
 
 
 def _estimated(job: Job) -> dict[str, str]:
-    """The kinds of cells that sizing estimates, with the fields that have their number."""
+    """The kinds of cells that sizing estimates, with the field of `Board` for each."""
     return {} if job.board.family is None else families.of(job.board).estimated
 
 
@@ -177,7 +177,7 @@ def _fit(job: Job) -> facts.Fit:
 
 
 def _bitstream(job: Job) -> tuple[str, ...]:
-    """What the steps `bits` and `prove` found, in sentences."""
+    """The results of the steps `bits` and `prove`, as sentences."""
     if job.board.family is None:
         return ()
     found = job.json("bits.json")
@@ -191,7 +191,7 @@ def _bitstream(job: Job) -> tuple[str, ...]:
 
 
 def _answers(job: Job, macs: int) -> facts.Answers | None:
-    """What the network takes labelled images for: as many of them as golden runs in seconds."""
+    """The network's answers to labelled images: as many images as golden can run in seconds."""
     count = max(job.options.images, min(TESTED, WORK // max(macs, 1)))
     samples, drawn_of = job.labelled(count)
     if samples.labels is None:
@@ -206,7 +206,7 @@ def _answers(job: Job, macs: int) -> facts.Answers | None:
 def _link(job: Job) -> facts.Link:
     line = line_of(job.board, job.clock_hz)
     ran = job.json("simulate.json")
-    cycles = ran.get("cycles", job.json("check.json")["cycles"])  # without Verilator, none ran
+    cycles = ran.get("cycles", job.json("check.json")["cycles"])  # without Verilator: predicted
     pace = line.pace(job.opening, clock_hz=job.clock_hz, cycles=cycles)
     made = estimate.traffic(job.program, job.images.raw[0], pace=pace)
     return facts.Link(

@@ -1,4 +1,4 @@
-"""Command lines of the tools of a build, for the files that its steps make."""
+"""Command lines of a build's tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lbq_hw.boards import Board
 
 
 def script(board: Board, *, full: bool = False) -> str:
-    """The Yosys script: from Verilog, since attributes such as no_rw_check work only there.
+    """The Yosys script. It reads Verilog, since attributes such as no_rw_check only work there.
 
     `full`: the core takes nearly all block RAMs.
     """
@@ -16,7 +16,7 @@ def script(board: Board, *, full: bool = False) -> str:
 
 
 def place_arguments(board: Board, *, clock_hz: int, seed: int, full: bool = False) -> list[str]:
-    """nextpnr's arguments for the files of a build. It must not fail at a missed clock.
+    """nextpnr's arguments for the files of a build. A missed clock must not be an error.
 
     `full`: the core takes nearly all block RAMs.
     """
@@ -43,5 +43,5 @@ def pack_arguments(board: Board) -> list[str]:
 
 
 def svf(board: Board) -> str:
-    """The file with the bitstream as an SVF, for a board that is programmed by it; or nothing."""
+    """The SVF file with the bitstream, for a board that is programmed with SVF; else empty."""
     return "top.svf" if "{svf}" in board.program else ""

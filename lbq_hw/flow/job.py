@@ -1,4 +1,4 @@
-"""What a build was asked for, its folder, and what its steps leave there for later ones."""
+"""A build: its options, its folder, and the products that its steps leave there."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from lbq_hw.tools.process import StoppedError
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A step that is done; `cached` if its product was there already, `beside` if the next steps
-    began before it was done.
+    """A finished step; `cached` if its product was there already, `beside` if later steps began
+    before it was finished.
     """
 
     step: str
@@ -41,26 +41,26 @@ class Outcome:
     beside: bool = False
 
 
-SAMPLE = 64  # images whose mean is right within a few percent
-SELFTEST = 3  # images that a package carries
+SAMPLE = 64  # images: enough for a mean within a few percent
+SELFTEST = 3  # images of a package's self-test
 
 
 class FlowError(RuntimeError):
-    """A step that cannot be done; one sentence, and what tells why on the lines after it."""
+    """A step cannot be done; the message is one sentence, followed by lines with the cause."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was asked for. None: the flow chooses.
+    """The options of a build. None: the flow chooses.
 
-    `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override what sizing
-    chooses.
-    With `door`, pixels travel once over the line, and the next ones while an image runs, if the
-    board has room for that.
-    `seed` is the first of the `tries` seeds that place and route may use: the one with which the
-    same netlist met its clock in a build that was measured, or else 1. The build is checked with
-    `images` drawn from the test split of `dataset`, in `data`, which `reading` says how to read, or
-    from the .npy file `raw`.
+    `model` is an .lbq file. `lanes`, `weight_bits`, `memory` and `freq` (MHz) override the choices
+    of sizing.
+    With `door`, each pixel is sent once, and the next image is sent while an image runs, if the
+    board has room for a door.
+    `seed` is the first of the `tries` seeds that place and route may use; the default is the seed
+    with which the same netlist met its clock in a measured build, otherwise 1. The build is checked
+    with `images` drawn from the test split of `dataset`, which lies in `data` and is read according
+    to `reading`, or from the .npy file `raw`.
     """
 
     model: Path
@@ -96,31 +96,31 @@ class Options:
 
     @property
     def sizing(self) -> dict[str, Any]:
-        """What sizing must keep to."""
+        """The constraints for sizing."""
         names = ("lanes", "weight_bits", "memory", "target_hz")
         return {name: getattr(self, name) for name in names} | {"doors": self.door}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """Raw images that a build is checked with, and where they are from: data or noise."""
+    """Raw images that a build is checked with, and their source: data or noise."""
 
     raw: NDArray[np.uint8]
     source: str
 
 
 class Job:
-    """One build in its folder; properties read what its steps have left there."""
+    """One build in its folder; properties read the products of its steps."""
 
     def __init__(self, options: Options, board: Board, folder: Path) -> None:
         self.options, self.board, self.folder = options, board, folder
         self.outcomes: list[Outcome] = []
         self.began = time.monotonic()
         self.stopped = Event()
-        """Set when a step has failed: what runs beside it must end."""
+        """Set when a step has failed: the steps that run in parallel must end."""
 
     def json(self, name: str) -> dict[str, Any]:
-        """A product that is JSON."""
+        """The value of a JSON product."""
         return json.loads((self.folder / name).read_text(encoding="utf-8"))
 
     def log(self, name: str) -> Path:
@@ -128,7 +128,7 @@ class Job:
         return self.folder / "logs" / f"{name}.log"
 
     def go_on(self) -> None:
-        """StoppedError if a step beside this one has failed."""
+        """StoppedError if a parallel step has failed."""
         if self.stopped.is_set():
             raise StoppedError("a step beside this one failed")
 
@@ -138,7 +138,7 @@ class Job:
 
     @property
     def evaluation(self) -> dict[str, Any] | None:
-        """What is known of the zoo's network of this name; its digest tells whether it is this."""
+        """The evaluation of the zoo's network of this name; compare its digest with this one's."""
         if self.network.name not in zoo.names():
             return None
         return json.loads(zoo.evaluation(self.network.name).read_text(encoding="utf-8"))
@@ -163,12 +163,12 @@ class Job:
 
     @cached_property
     def clock_hz(self) -> int:
-        """What the core runs at."""
+        """The clock of the core."""
         return self.json("clock.json")["clock_hz"]
 
     @property
     def timing(self) -> ReaderTiming | None:
-        """When words of the external memory come, if the core has one."""
+        """The timing of words from external memory, if the core has one."""
         if not self.config.external:
             return None
         assert self.board.chip is not None
@@ -180,33 +180,34 @@ class Job:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """Of the core's door, if it has one."""
+        """The description of the core's door, if it has one."""
         found = self.json("core.json")["opening"]
         return None if found is None else decode.reader(Opening)(found, "opening")
 
     @cached_property
     def images(self) -> Images:
-        """What the build is checked with: drawn from the whole test split, the same every time.
+        """The images that the build is checked with: drawn from the whole test split, always the
+        same.
 
-        Its first images would mislead, for neighbours are alike. Noise where the dataset's files
-        are not there: equality must hold on any input. A dataset that was asked for and is not
-        there is an error.
+        The first images would not be representative, since neighbours are similar. If the dataset's
+        files are missing, noise takes their place: equality must hold for any input. If the user
+        asked for the dataset, missing files are an error.
         """
         return self._draw(self.options.images)
 
     @cached_property
     def sample(self) -> Images:
-        """As `images`, but enough of them for a mean."""
+        """Like `images`, but enough for a mean."""
         return self._draw(max(SAMPLE, self.options.images))
 
     @cached_property
     def selftest(self) -> Images:
-        """As `images`, for the package."""
+        """Like `images`, for the package."""
         return self._draw(SELFTEST)
 
     @cached_property
     def _samples(self) -> Samples | None:
-        """All that can be drawn from; None where nothing was asked for and nothing is there."""
+        """All images to draw from; None if no data was asked for and none is found."""
         options = self.options
         dataset, data, raw = options.dataset, options.data, options.raw
         try:
@@ -221,9 +222,10 @@ class Job:
         return found
 
     def labelled(self, count: int) -> tuple[Samples, int | None]:
-        """Some of the data whose classes are known, and how many they were drawn from.
+        """Some images with known classes, and the number of images that they were drawn from.
 
-        No samples where there are no data or no labels; None where they are all.
+        No samples if there is no data or there are no labels; the number is None if these are all
+        images.
         """
         found = self._samples
         if found is None or found.labels is None:

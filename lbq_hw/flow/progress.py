@@ -1,4 +1,4 @@
-"""Shows a build while it runs: one line per step, with the time it took and the time expected."""
+"""Shows a running build: one line per step, with its time and its expected time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from lbq_hw.flow.runner import Step
 from lbq_hw.units import three_digits
 
-_LONG = 10  # seconds: a longer step is announced where there is no bar
+_LONG = 10  # seconds: without a bar, a longer step is announced
 
 
 class ConsoleDisplay:
-    """Shows steps on a console; a bar only where it is a terminal."""
+    """Shows steps on a console, with a bar if it is a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -54,7 +54,7 @@ class ConsoleDisplay:
             self._console.print(f"{step.name:10} about {duration(expected):>6}  {meaning}")
 
     def done(self, step: Step, seconds: float, note: str, *, cached: bool) -> None:
-        """A step is done, or was before."""
+        """A step is finished, or its product was there already."""
         if step.name in self._tasks:
             self._progress.remove_task(self._tasks.pop(step.name))
         time = "saved" if cached else duration(seconds)

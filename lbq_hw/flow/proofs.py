@@ -1,4 +1,4 @@
-"""The step that a build has only where it is asked for: ``--prove bitstream``."""
+"""The optional step of a build: ``--prove bitstream``."""
 
 from __future__ import annotations
 

