@@ -1,8 +1,8 @@
 """Training of burst-spiking networks in PyTorch, and their way to integers.
 
-The names that a model and a loop of one's own need are here; docs/library.md shows them in use.
-Each is imported when it is first asked for: without PyTorch, ``python -m train`` can still say what
-to install.
+The names for a model and a training loop of your own are here; docs/library.md shows them in use.
+Each name is imported at its first use, so that ``python -m train`` without PyTorch can still say
+what to install.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How a trained network uses its levels: ``python -m train.analyze RUN``.
 
-Writes, beside a JSON file with every number, the three layer figures of the method: the learned
-step by layer, active ratio against normalized conditional entropy, and P(k | k > 0) by layer.
+Writes the three layer figures of the method and a JSON file with every number. The figures are the
+learned step per layer, active ratio against normalized conditional entropy, and P(k | k > 0) per
+layer.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from lbq_hw.train.neurons import Neuron
 
 
 class Histograms:
-    """Counts of each level, by neuron and timestep, of all that a model sees while this is open."""
+    """Within it, counts each level per neuron layer and timestep, for all inputs of a model."""
 
     def __init__(self, model: nn.Module) -> None:
         self.neurons = {n: m for n, m in model.named_modules() if isinstance(m, Neuron)}
@@ -70,8 +71,8 @@ class Histograms:
 def layer_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
     """Active ratio, normalized conditional entropy and P(k | k > 0) from counts ``(T, N + 1)``.
 
-    The entropy of the level among active neurons, over log N: 0 where one level is used, 1 where
-    all are used alike (and 0, by convention, where there is one level or no activity).
+    The entropy is of the level among active neurons, divided by log N: 0 if only one level is used,
+    1 if all are equally frequent (and 0, by convention, for N = 1 or without activity).
     """
     total = counts.sum(axis=0)
     active = int(total[1:].sum())
@@ -89,10 +90,10 @@ def layer_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
 def accumulations(
     model: fx.GraphModule, spec: InputSpec, histograms: Histograms
 ) -> dict[str, tuple[float, float]]:
-    """By neuron layer, the unary and the bit-sparse accumulations per image that its levels cause
-    in the layers that read them, taps of padding counted; signs cost nothing.
+    """Per neuron layer, the unary and the bit-sparse accumulations per image that its levels cause
+    in the layers that read them. Taps of padding are counted; signs cost nothing.
 
-    Nothing for layers whose levels go through a max-pool, which histograms do not see.
+    Layers whose levels go through a max-pool are left out, since histograms do not see its result.
     """
     names = {neuron: name for name, neuron in histograms.neurons.items()}
     found: dict[str, tuple[float, float]] = {}
@@ -109,7 +110,7 @@ def accumulations(
 
 
 def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The means over layers that the method's paper quotes."""
+    """The means over layers that the paper of the method gives."""
     gammas = np.array([layer["gamma"] for layer in layers])
     return {
         "gamma_min": float(gammas.min()),
@@ -122,7 +123,7 @@ def summarize(layers: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def measure(model: fx.GraphModule, loader: DeviceLoader, *, quiet: bool = False) -> dict[str, Any]:
-    """Run a dataset through a model, in full float32, and describe each of its neuron layers."""
+    """Run a dataset through a model, in full float32; returns facts of each neuron layer."""
     model.eval()
     correct = total = 0
     strict = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
@@ -169,7 +170,7 @@ def _show(facts: Mapping[str, Any], folder: Path, figures: Sequence[str]) -> Non
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze") -> int:
-    from lbq_hw.train import figures  # brings matplotlib, not needed by those who only measure
+    from lbq_hw.train import figures  # imports matplotlib, which `measure` does not need
 
     parser = Parser(
         prog=prog,

@@ -1,4 +1,4 @@
-"""What a run sees of its dataset: batches to train on, and batches to test on."""
+"""The batches of a run: to train on, and to test on."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from lbq_hw.train.world import World
 
 
 class Refining(DeviceLoader):
-    """A loader whose epochs after ``strong_epochs`` are augmented mildly.
+    """A loader with mild augmentation after ``strong_epochs`` epochs.
 
-    ``augment`` is the augmentation of the epochs before, ``mild`` that of the rest; None changes
-    nothing.
+    ``augment`` is the augmentation of these epochs, ``mild`` is the augmentation of the rest; None
+    means no augmentation.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class Batches:
 def _datasets(
     config: Config, root: Path | None, world: World, *, download: bool
 ) -> tuple[Dataset, Dataset, Origin]:
-    """Images to train and to test on; the latter are the test split, or held out of the training
-    split. Only the first process downloads, and the others wait for it.
+    """Images to train on and images to test on; test images are the test split, or held out of the
+    training split. Only the first process downloads, and the others wait for it.
     """
     name, options = config.data.name, config.data.options(config.neuron.timesteps)
     divided = root is None or datasets.is_divided(name, root)

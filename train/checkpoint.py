@@ -1,11 +1,11 @@
-"""What a run leaves behind: ``last`` and ``best`` checkpoints, and reading them back.
+"""Writes and reads the checkpoints of a run, ``last`` and ``best``.
 
-A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy and the split that it was measured on,
-git revision, configuration, list of parts with digests), and one ``torch.save`` archive cut into
-parts of at most ``shard_mib`` MiB, so that it can be carried where large files can not. The names
-of the parts hold digits of the archive's digest, and the index is replaced in one move after all
-parts are written: an interrupted save leaves the previous checkpoint whole, even one of the same
-epoch.
+A checkpoint NAME is an index, ``NAME.json`` (epoch, accuracy and the split of its images, git
+revision, configuration, list of parts with digests), and one ``torch.save`` archive. The archive is
+cut into parts of at most ``shard_mib`` MiB, for places that do not take large files. The names of
+the parts contain digits of the archive's digest, and the index is replaced atomically after all
+parts are written. So an interrupted save leaves the previous checkpoint intact, even one of the
+same epoch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORMAT = 1
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is absent, damaged or of another network; one sentence for the user."""
+    """A checkpoint is missing, damaged or of another network; one sentence for the user."""
 
 
 def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 0) -> None:
@@ -66,7 +66,7 @@ def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 
 
 
 def index(folder: Path, name: str) -> dict[str, Any]:
-    """What a checkpoint says of itself, without its tensors; also of a file of float weights."""
+    """The index of a checkpoint, without its tensors; also for a file of float weights."""
     if weights.is_weights(folder):
         return weights.facts(_last(folder, name))
     path = folder / f"{name}.json"
@@ -83,7 +83,7 @@ def index(folder: Path, name: str) -> dict[str, Any]:
 
 
 def load(folder: Path, name: str) -> dict[str, Any]:
-    """Read a checkpoint to the CPU, all its parts checked, or a file of float weights."""
+    """Read a checkpoint to the CPU and check all its parts; or read a file of float weights."""
     if weights.is_weights(folder):
         return weights.load(_last(folder, name))
     path = folder / f"{name}.json"
@@ -101,7 +101,7 @@ def load(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _last(file: Path, name: str) -> Path:
-    """A file of float weights, which is a run's last checkpoint."""
+    """A file of float weights, which counts as a run's last checkpoint."""
     if name != "last":
         raise CheckpointError(f"{file} holds the last epoch's weights alone, not {name!r}")
     return file
@@ -128,11 +128,11 @@ def model_of(config: Config, spec: InputSpec, classes: int) -> nn.Module:
 
 
 def build(config: Config, spec: InputSpec, classes: int, *, init: str = "") -> fx.GraphModule:
-    """The network of a configuration in the form that is trained, with random weights or those of
-    ``init``: of a run's last checkpoint, of a file of float weights (see `train.weights`), or of an
-    integer network (see `train.start`).
+    """The network of a configuration in the form that is trained, with random weights or with the
+    weights of ``init``: a run's last checkpoint, a file of float weights (see `train.weights`), or
+    an integer network (see `train.start`).
 
-    An integer network leaves norms without statistics, which `train.norms.settle` measures.
+    With an integer network, norms have no statistics yet; `train.norms.settle` measures them.
     """
     model = model_of(config, spec, classes)
     return formed(model, spec, config.train, init=init, trained_only=True)
@@ -143,7 +143,7 @@ def formed(
 ) -> fx.GraphModule:
     """A plain model in the form that a recipe trains, with its own weights or those of ``init``.
 
-    A readout of another number of classes than that of the run ``init`` keeps its own weights.
+    If the run ``init`` has another number of classes, the readout keeps its own weights.
     """
     if is_network(init):
         return continued(model, recipe, spec, init, trained_only=trained_only)
@@ -176,7 +176,7 @@ def formed(
 def _other_readout(
     weights: Mapping[str, Tensor], classes: int | None, model: nn.Module
 ) -> str | None:
-    """The layer that has another number of classes in the model, where no other layer differs."""
+    """The layer with another number of classes in the model, if no other layer differs."""
     own = model.state_dict()
     other = [name for name in weights if name in own and own[name].shape != weights[name].shape]
     layers = {name.rpartition(".")[0] for name in other}
@@ -188,7 +188,7 @@ def _other_readout(
 
 
 def _adopt(model: nn.Module, state: Mapping[str, Tensor], run: str, kept: str | None) -> None:
-    """Load weights, all but those of the layer that is kept; others must be a model's very own."""
+    """Load weights except into the layer ``kept``; all other names and shapes must agree."""
 
     def taken(tensors: Mapping[str, Tensor], *, keep: bool) -> dict[str, Tensor]:
         mine = {name for name in tensors if kept is not None and name.startswith(f"{kept}.")}
@@ -206,7 +206,7 @@ def load_run(
     folder: str | os.PathLike[str], which: Literal["last", "best"] = "last"
 ) -> tuple[fx.GraphModule, Config, InputSpec]:
     """The trained network of a run, in evaluation mode and in the form that was trained, with its
-    configuration and input. Averaged weights are taken where the run kept them.
+    configuration and input. Averaged weights are used if the run has them.
     """
     state = load(Path(folder), which)
     if "model" not in state["config"]:
@@ -222,10 +222,10 @@ def load_run(
 
 
 def load_npz(model: nn.Module, path: str | os.PathLike[str]) -> None:
-    """Load arrays by name from an ``.npz`` into a model; every name must find its place, both ways.
+    """Load arrays by name from an ``.npz`` into a model; the names of both must agree completely.
 
-    A name that ends in ``:bf16`` holds the upper half of the float32 bits as uint16. What a name
-    of the file is in the model, `resnet_name` tells.
+    A name that ends in ``:bf16`` holds the upper half of the float32 bits as uint16. `resnet_name`
+    maps the names of the file to the names of the model.
     """
     state: dict[str, Tensor] = {}
     with np.load(path) as file:
@@ -261,7 +261,7 @@ def resnet_name(name: str) -> str:
 
 
 def revision() -> str:
-    """The git revision of this code, ``-dirty`` where files differ from it, else ``unknown``."""
+    """The git revision of this code, with ``-dirty`` if files differ from it; else ``unknown``."""
     here = Path(__file__).parent
     command = [
         "git",

@@ -18,8 +18,8 @@ from lbq_hw.train.layers import Repeat, TimeMean
 from lbq_hw.train.neurons import LBQ, softplus_inverse
 
 BATCHES = 16  # of the loader, on which steps are fitted
-SAMPLES = 2**18  # currents per neuron layer that steps are fitted to
-_STEPS = 128  # steps that are tried, up to the largest current over N
+SAMPLES = 2**18  # currents per neuron layer to which a step is fitted
+_STEPS = 128  # candidate steps, up to the largest current over N
 _ADDS = (operator.add, operator.iadd, torch.add, "add", "add_")
 _WITH_BIAS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.Conv1d, nn.Conv2d, nn.Linear)
 _FUNCTIONS = (F.relu, torch.relu, torch.relu_, "relu", "relu_")
@@ -39,16 +39,16 @@ def convert(
     batches: int = BATCHES,
     **options: Any,
 ) -> fx.GraphModule:
-    """A copy of an ANN with an `LBQ` in the place of every ReLU, ready for `fit` or `prepare`.
+    """A copy of an ANN with an `LBQ` in place of every ReLU, ready for `fit` or `prepare`.
 
-    A ReLU that is called several times becomes as many neurons. Each gets the first step gamma with
-    which the levels 0 to ``capacity`` come closest, in the mean square, to what the ReLU sends on
-    ``batches`` batches of the loader (see `Feed`). Neurons round down where the nearest level is
-    wanted, so half a step is added to the norm or layer before each, where it has one to itself.
-    ``options`` are those of `LBQ`.
+    A ReLU that is called several times becomes as many neurons. The initial step gamma of each
+    neuron minimizes the mean squared error between its levels, 0 to ``capacity``, and the ReLU's
+    outputs on ``batches`` batches of the loader (see `Feed`). Neurons round down, and the nearest
+    level is wanted, so half a step is added to the bias of the norm or layer before the neuron, if
+    it feeds this neuron alone. ``options`` are those of `LBQ`.
 
-    With T = 1 the network is the ANN with quantized activations. With more timesteps the currents
-    of the input are repeated, logits are the mean over time, and steps are those of T = 1.
+    With T = 1 the network is the ANN with quantized activations. With more timesteps, the currents
+    of the input are repeated, logits are the mean over time, and steps are the same as for T = 1.
     """
     model = copy.deepcopy(ann)
     root = fx.GraphModule(model, graph_of(model, Tracer(), training=False), type(ann).__name__)
@@ -98,7 +98,7 @@ def _is_relu(root: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _undo_in_place(root: fx.GraphModule, calls: list[fx.Node]) -> None:
-    """A ReLU in place changes its input too: whoever reads that later gets what the ReLU gives."""
+    """An in-place ReLU also changes its input, so later readers of the input get its output."""
     order = {node: index for index, node in enumerate(root.graph.nodes)}
     for node in calls:
         if node.op == "call_module":
@@ -114,7 +114,7 @@ def _undo_in_place(root: fx.GraphModule, calls: list[fx.Node]) -> None:
 
 
 class _Watcher(fx.Interpreter):
-    """Keeps a share of what reaches certain nodes."""
+    """Keeps a share of the inputs of certain nodes."""
 
     def __init__(self, root: fx.GraphModule, wanted: list[fx.Node], share: int) -> None:
         super().__init__(root)
@@ -133,7 +133,7 @@ class _Watcher(fx.Interpreter):
 def _currents(
     root: fx.GraphModule, spec: InputSpec, loader: Any, calls: list[fx.Node], batches: int
 ) -> dict[fx.Node, Tensor]:
-    """What reaches every ReLU, or an even share of it."""
+    """The inputs of every ReLU, or an even share of them."""
     device = next((p.device for p in root.parameters()), torch.device("cpu"))
     feed = Feed(loader, spec, device, role="loader")
     watcher = _Watcher(root, calls, SAMPLES // min(batches, len(feed)))
@@ -171,7 +171,7 @@ def _add_half(root: fx.GraphModule, node: fx.Node, half: float) -> None:
 
 
 def _free_name(root: fx.GraphModule, node: fx.Node, taken: set[str]) -> str:
-    """The path of a neuron: that of the ReLU, with a number where that one is called again."""
+    """The path of a neuron: the path of the ReLU, with a number if the ReLU is called again."""
     wanted = str(node.target) if node.op == "call_module" else f"{_owner(root, node)}{node.name}"
     names = itertools.chain([wanted], (f"{wanted}_{count}" for count in itertools.count(2)))
     name = next(name for name in names if name not in taken)
@@ -180,7 +180,7 @@ def _free_name(root: fx.GraphModule, node: fx.Node, taken: set[str]) -> str:
 
 
 def _owner(root: fx.GraphModule, node: fx.Node) -> str:
-    """The module, with a dot, that the layer before a function is in."""
+    """The path, with a final dot, of the module that contains the layer before a function."""
     before = node.all_input_nodes[0]
     while before.op != "call_module" and before.all_input_nodes:
         before = before.all_input_nodes[0]
@@ -198,7 +198,9 @@ def _replace(root: fx.GraphModule, node: fx.Node, name: str, neuron: LBQ) -> Non
 
 
 def _give_time(root: fx.GraphModule, timesteps: int) -> None:
-    """Repeat what does not depend on a neuron where it meets what does; average the logits."""
+    """Repeat a value without time at the point where it meets the output of neurons; average the
+    logits over time.
+    """
     timed: set[fx.Node] = set()
     repeated: dict[fx.Node, fx.Node] = {}
     for node in list(root.graph.nodes):

@@ -41,7 +41,7 @@ def draw(facts: Mapping[str, Any], folder: Path) -> None:
 
 
 def draw_row(facts: Mapping[str, Any], path: Path, *, note: str) -> None:
-    """The three figures side by side in one SVG file, which carries `note` as its description."""
+    """The three figures side by side in one SVG file with `note` as its description."""
     matplotlib.use("Agg")
     with plt.rc_context(STYLE):
         canvas, row = plt.subplots(1, 3, figsize=(13, 3.4), layout="constrained")

@@ -1,10 +1,10 @@
 """The training loop. It reads from top to bottom: batches, network, epochs; and in an epoch: train,
 test, note, save.
 
-What is random in an epoch follows from the seed and the number of the epoch alone, so a run resumed
-from its checkpoint ``last`` goes on as if it had not stopped: bit for bit on a CPU, on a GPU up to
-the order of sums in the kernels that cuDNN chooses. A loader of one's own must draw its random
-numbers from torch for that: from the global generator, or from one in its ``generator``.
+All random numbers of an epoch depend only on the seed and the number of the epoch. So a run resumed
+from its checkpoint ``last`` continues as if it had not stopped: bit for bit on a CPU, and on a GPU
+up to the order of sums in the kernels that cuDNN chooses. For this, a loader of your own must draw
+its random numbers from torch: from the global generator, or from one in its ``generator``.
 
 Under ``torchrun`` each process takes its share of every batch; the first one tests, logs and saves.
 """
@@ -40,17 +40,17 @@ from lbq_hw.train.settings.recipe import Recipe
 from lbq_hw.train.settings.schema import plain
 from lbq_hw.train.world import World
 
-SETTLING_BATCHES = 16  # to measure what reaches each norm
+SETTLING_BATCHES = 16  # batches on which the statistics of norms are measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """What a run has come to.
+    """The result of a run.
 
     Members: `model`, in evaluation mode, in the form that was trained and with the weights that
-    were tested; `metrics`, the line of the last epoch; `epoch`, how many are done; `finished`,
-    whether these are all; `best_accuracy`, the largest of all epochs that were tested, which is
-    chosen on the images of the test loader, -1 where none was.
+    were tested; `metrics`, the line of the last epoch; `epoch`, the number of epochs done;
+    `finished`, whether these are all; `best_accuracy`, the largest accuracy of all tested epochs,
+    so chosen on the images of the test loader, or -1 if no epoch was tested.
     """
 
     model: nn.Module
@@ -79,17 +79,17 @@ def fit(
     """Train a model until the last epoch of a recipe, or until another epoch would not fit into
     ``max_seconds``.
 
-    ``model`` is left alone. It is trained as `prepare` gives it, with the weight bits of the
-    recipe; one that `prepare` has returned, or that has no burst neurons (an ANN), is trained as it
+    ``model`` itself is not changed. `prepare` makes the form that is trained, with the weight bits
+    of the recipe. A model from `prepare`, or one without burst neurons (an ANN), is trained as it
     is. ``trained_only`` is as for `prepare`.
 
     The loaders yield batches of raw integers, or of floats that are normalized already: see `Feed`.
     They need not lie on the device. ``test_loader`` may be None.
 
-    ``out`` is the run's folder, with metrics and checkpoints (:mod:`train.run_folder`): the run in
-    it is gone on with where ``resume``, and replaced where ``overwrite``. None writes nothing.
-    ``callbacks`` are called after every epoch (:mod:`train.callbacks`). ``world`` is given by a
-    caller who has joined it, and ``record`` by one who knows more of the run.
+    ``out`` is the run's folder, with metrics and checkpoints (:mod:`train.run_folder`). ``resume``
+    continues the run in it, and ``overwrite`` replaces it. None writes nothing.
+    ``callbacks`` are called after every epoch (:mod:`train.callbacks`). ``world`` is for a caller
+    that has joined a process group already, ``record`` for one that knows more facts of the run.
     """
     recipe = Recipe.of(recipe)
     if world is None:
@@ -141,7 +141,7 @@ def fit(
 def _network(
     model: nn.Module, spec: InputSpec, recipe: Recipe, *, init: str, trained_only: bool
 ) -> nn.Module:
-    """A model of its own in the form that is trained."""
+    """A copy of a model in the form that is trained."""
     prepared = any(isinstance(module, Deployed) for module in model.modules())
     neurons = any(hasattr(module, "emit_levels") for module in model.modules())
     if neurons and not prepared:
@@ -241,8 +241,9 @@ class _Loop:
         )
 
     def _train_epoch(self, epoch: int, progress: Progress) -> tuple[dict[str, float], float]:
-        """Train on every batch once; the means over it by name, and the learning rate of the last
-        step."""
+        """Train on every batch once; returns means over the epoch by name, and the learning rate of
+        the last step.
+        """
         recipe, world, learner = self.recipe, self.world, self.learner
         self.train.begin(epoch, _seed(recipe, epoch))
         sharp = epoch > recipe.epochs - recipe.sam_epochs
@@ -254,7 +255,7 @@ class _Loop:
             rate, cost = learning_rate(recipe, done, steps), activity_weight(recipe, done, steps)
             seen += learner.step(x, y, rate=rate, sharp=sharp, cost=cost)
             count += len(y)
-            # Reading a value waits for the device: seldom, and only where someone looks.
+            # Reading a value waits for the device, so it is rare, and only for a visible bar.
             look = progress.live and index % recipe.log_every == 0
             progress.advance((seen / count).tolist() if look else None)
         loss, hits, activity = (world.total(seen) / (count * world.size)).tolist()
@@ -264,8 +265,8 @@ class _Loop:
         return means | ({"activity": activity} if recipe.activity else {}), rate
 
     def _test(self, name: str, *, final: bool) -> dict[str, float | None]:
-        """The accuracy, called ``name``. The last one is the one that is reported: it is taken in
-        float32, whatever was trained in, and without the average too where there is one.
+        """The accuracy, called ``name``. After the last epoch it is always measured in float32,
+        since it is reported; if weights are averaged, the plain weights are then tested too.
         """
         if self.test is None:
             return {name: None}
@@ -282,10 +283,10 @@ def evaluate(
     batches: Iterable[tuple[Tensor, Tensor]],
     context: torch.autocast | None = None,
 ) -> float:
-    """The percentage of images classified right.
+    """The percentage of images that are classified correctly.
 
-    Without a context strictly in float32, and as the network is written: what was compiled for
-    training is not compiled again for this.
+    Without a context, the network runs strictly in float32 and uncompiled: a network that was
+    compiled for training is not compiled again for this.
     """
     model.eval()
     hits, count = None, 0

@@ -1,7 +1,7 @@
-"""How time travels through a model: timesteps are merged into the batch, time outermost.
+"""Layers for time: timesteps are merged into the batch, time outermost.
 
-Between these layers every tensor is ``(T*B, ...)`` with index ``t*B + b``, so that convolutions,
-norms and pools need not know of time; only neurons do.
+Between these layers every tensor is ``(T*B, ...)`` with index ``t*B + b``, so that only neurons
+need to know about time, and convolutions, norms and pools do not.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class TimeMean(nn.Module):
 
 
 class Scale(nn.Module):
-    """Turn burst levels back into values: ``levels * gamma`` of the neuron that emitted them, which
-    adds this gamma's gradient itself.
+    """Turn burst levels back into values, ``levels * gamma``. The neuron that emitted them adds the
+    gradient of its gamma itself.
     """
 
     def __init__(self, neuron: nn.Module) -> None:

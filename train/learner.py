@@ -1,4 +1,4 @@
-"""The network of a run with its optimizer, and the step that moves its weights."""
+"""The network of a run with its optimizer, and the training step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lbq_hw.train.world import World
 class Learner:
     """A network in the form that is trained, with its own weights or those of ``state``.
 
-    Members: `model`; `plain`, the same modules as they were before norms and neurons were fused;
+    Members: `model`; `plain`, the same modules in the graph before norms and neurons were fused;
     `average`, its averaged weights, None without ``train.ema``; `optimizer`; `autocast`, the
     context of half precision, which does nothing unless ``train.amp`` asks for it.
     """
@@ -60,7 +60,7 @@ class Learner:
         if self.average is not None:
             self.average.load_state_dict(state["ema"] if state else self.model.state_dict())
         self._follow = follower(self.average, self.model, recipe.ema)
-        # What a step calls: the model itself, or the model with its gradients shared.
+        # The model that a step calls: the plain model, or one that shares gradients of processes.
         self._runner: nn.Module = self.model
         if recipe.activity:
             assert isinstance(self.model, fx.GraphModule)
@@ -74,7 +74,7 @@ class Learner:
 
     @property
     def tested(self) -> nn.Module:
-        """The weights that are tested: the averaged ones where there are any."""
+        """The model with the weights that are tested: averaged, if there is an average."""
         return self.average or self.model
 
     @property
@@ -83,7 +83,7 @@ class Learner:
         return self.average or self.plain
 
     def state_dict(self) -> dict[str, Any]:
-        """What :class:`Learner` takes as ``state`` to go on from here."""
+        """The ``state`` with which a new :class:`Learner` continues from here."""
         return {
             "model": self.model.state_dict(),
             "ema": None if self.average is None else self.average.state_dict(),
@@ -91,12 +91,12 @@ class Learner:
         }
 
     def step(self, x: Tensor, y: Tensor, *, rate: float, sharp: bool, cost: float = 0.0) -> Tensor:
-        """One step of the optimizer at a learning rate, sharpness-aware where ``sharp``; ``cost``
-        is the weight of the activity in what is minimized.
+        """One step of the optimizer at a learning rate, sharpness-aware with ``sharp``; ``cost`` is
+        the weight of the activity in the minimized loss.
 
-        Returns loss, hits (in percent) and activity of its first pass, summed over images: the loss
-        without the activity, which is 0 where ``train.activity`` is. They stay on the device, since
-        reading them would wait for it.
+        Returns loss, hits (in percent) and activity of the first pass, summed over images. This
+        loss is without the activity, and the activity is 0 if ``train.activity`` is 0. All three
+        stay on the device, since reading them would wait for it.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -135,7 +135,7 @@ class Learner:
 
 
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:
-    """Gradients travel between processes after the last micro-batch only."""
+    """Gradients are exchanged between processes only after the last micro-batch."""
     if isinstance(runner, DistributedDataParallel) and not last:
         return runner.no_sync()
     return contextlib.nullcontext()

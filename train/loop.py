@@ -75,7 +75,7 @@ def train(
 
 
 def _has_seen(config: Config) -> bool:
-    """Whether the start of a run has, or may have, trained on images that the run holds out."""
+    """Whether the run's start was, or may have been, trained on images that the run holds out."""
     init = config.train.init
     if start.is_network(init):
         meta = start.load_network(init)[0].meta

@@ -1,8 +1,9 @@
 """Accuracy, activity and cost of an integer network: ``python -m train.measure NET.lbq``.
 
-The network runs in torch, on the GPU where there is one, and is counted there: only sums come back.
-The figures are those of ``python -m lbq_hw.evaluate``, number for number, and beside them how each
-layer uses its levels. ``--compare-golden`` proves the logits of the first images equal to golden's.
+The network runs in torch, on the GPU if there is one. Counts are kept there too; only sums come
+back. The figures equal ``python -m lbq_hw.evaluate`` number for number, and there are more on how
+each layer uses its levels. ``--compare-golden`` checks that logits of the first images equal
+golden's.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ examples:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What a dataset did to a network: `histograms` by layer name, `logits` of every image."""
+    """The result of a dataset: `histograms` by layer name, `logits` of every image."""
 
     evaluation: Evaluation
     histograms: dict[str, NDArray[np.int64]]
@@ -66,8 +67,9 @@ def measure(
     device: torch.device | str = "cpu",
     quiet: bool = True,
 ) -> Measurement:
-    """Run raw images through the torch twin, `batch` at a time, which changes memory and speed
-    alone; a progress bar unless `quiet`."""
+    """Run raw images through the network in torch, `batch` at a time, which affects only memory and
+    speed. Shows a progress bar unless `quiet`.
+    """
     device = torch.device(device)
     if batch is None:
         batch = 250 if device.type == "cuda" else 10
@@ -80,10 +82,10 @@ def measure(
     for start in bar:
         raw = torch.from_numpy(images[start : start + batch]).to(device)
         counter.see_input(model.quantize(raw))
-        logits.append(model(raw, counter.see_layer).cpu())  # waits, so that the bar is true
+        logits.append(model(raw, counter.see_layer).cpu())  # waits, so that the bar is correct
     found = torch.cat(logits).numpy()
     histograms = counter.histograms()
-    # numpy's argmax, as golden's: the first of equal logits, which torch does not promise
+    # numpy's argmax, as in golden: it returns the first of equal logits, torch's may not
     classes = found.argmax(axis=1)
     accuracy = 100.0 * float(np.mean(classes == labels))
     evaluation = Evaluation(
@@ -95,8 +97,9 @@ def measure(
 def report(
     model: str, network: Network, samples: Samples, measurement: Measurement
 ) -> dict[str, Any]:
-    """`lbq_hw.evaluate`'s report with, by spiking layer, gamma, the use of levels and `popcount`,
-    set bits per neuron and timestep; under ``levels`` the means over layers."""
+    """`lbq_hw.evaluate`'s report with more facts per spiking layer: gamma, the use of levels, and
+    `popcount`, set bits per neuron and timestep; ``levels`` has the means over layers.
+    """
     result = evaluate.report(model, network, samples, measurement.evaluation)
     described = []
     for layer in result["layers"]:
@@ -115,7 +118,7 @@ def report(
 def compare_with_golden(
     network: Network, images: NDArray[np.uint8], measurement: Measurement
 ) -> dict[str, Any]:
-    """Golden on the same first images; ValueError where a logit differs."""
+    """Run golden on the first images; ValueError if a logit differs."""
     expected = golden.run(network, images).logits
     different = np.flatnonzero((expected != measurement.logits[: len(images)]).any(axis=1))
     if len(different):
@@ -126,8 +129,9 @@ def compare_with_golden(
 def float_run(
     folder: Path, network: Network, dataset: Dataset, device: torch.device
 ) -> tuple[dict[str, Any], dict[str, float | None]]:
-    """The float network behind an integer one on the same images: its facts without histograms,
-    and lambda by layer. ValueError where the run is another network's."""
+    """The float network of an integer network, on the same images: its facts without histograms,
+    and lambda per layer. ValueError if the run belongs to another network.
+    """
     model, config, spec = load_run(folder)
     for name, neuron in model.named_modules():
         if not isinstance(neuron, Neuron):

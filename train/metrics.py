@@ -3,16 +3,17 @@
 ======================  ===========================================================================
 epoch                   counted from 1
 loss, train_accuracy    means over the epoch's augmented images, while the weights changed
-activity                where ``train.activity`` is on, over the same images: the mean level that
-                        an accumulation meets (see :mod:`train.activity`)
-test_accuracy           percent of the test images, null where the epoch was not tested; of the
-                        averaged weights where ``train.ema`` is on; in float32 in the last epoch
-validation_accuracy     in its place where ``data.validation`` holds images out: percent of those
-last_weights_accuracy   last epoch, where ``train.ema`` is on: of the weights that are not averaged
+activity                with ``train.activity``, over the same images: the mean level over all
+                        accumulations (see :mod:`train.activity`)
+test_accuracy           percent of the test images, null if the epoch was not tested; of the
+                        averaged weights with ``train.ema``; in float32 after the last epoch
+validation_accuracy     instead of test_accuracy with ``data.validation``: percent of the images
+                        that are held out
+last_weights_accuracy   last epoch, with ``train.ema``: accuracy of the weights without averaging
 lr                      learning rate of the epoch's last step
-seconds, total_seconds  of the epoch, and of the run so far, all its pieces together
+seconds, total_seconds  of the epoch, and of the run so far, with all its resumed pieces
 gamma_min, gamma_max    steps of the neurons, in the weights that are tested
-lambda_min, lambda_max  their tail strengths, where they have one
+lambda_min, lambda_max  tail strengths of the neurons that have one
 ======================  ===========================================================================
 """
 
@@ -28,8 +29,8 @@ from lbq_hw.train.neurons import Neuron
 
 
 class Metrics:
-    """The file at ``path``; its lines after epoch ``done``, written by a piece that was cut off
-    before its next checkpoint, are dropped. ``last`` is the line of epoch ``done``, or empty.
+    """The file at ``path``. Lines after epoch ``done`` are dropped: they come from a run that was
+    stopped before its next checkpoint. ``last`` is the line of epoch ``done``, or empty.
     """
 
     def __init__(self, path: Path, done: int) -> None:

@@ -1,7 +1,7 @@
-"""The networks: ResNet-20, -19, -18, -34 and free ones, small ones for small boards, and a VGG.
+"""The networks: ResNet-20, -19, -18, -34 and of any size, small networks for small boards, a VGG.
 
-Every model is built of plain ``nn`` layers, the neurons handed in by a factory, and the three
-time layers of :mod:`train.layers`, so that ``torch.fx`` can trace it. A static model takes
+Every model is made of plain ``nn`` layers, neurons from a factory, and the three time layers of
+:mod:`train.layers`, so that ``torch.fx`` can trace it. A static model takes
 ``(B, C, H, W)`` and returns logits ``(B, K)``: its stem's convolution and norm run once and their
 current is repeated over T. A temporal model takes ``(T, B, C, H, W)``. Logits are the mean over T
 of the last layer.
@@ -23,7 +23,7 @@ NeuronFactory = Callable[[], nn.Module]
 
 
 class Network(nn.Module):
-    """What all models share: how they meet time. ``input_shape`` is one frame, ``(C, H, W)``."""
+    """The base of all models: the handling of time. ``input_shape`` is one frame, ``(C, H, W)``."""
 
     def __init__(self, *, timesteps: int, input_shape: Sequence[int], static: bool) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class ConvNet(Network):
     ``residual`` adds one more convolution of the last width, its input added to its current before
     the neuron: the smallest network with a shortcut. ``pool`` holds, per convolution, the size of a
     max-pool after its neuron (1: none). ``bias=False`` leaves out the norms and the bias of the
-    linear layer: where no event comes in, nothing is added to a membrane.
+    linear layer: without events, nothing is added to a membrane.
     """
 
     def __init__(
@@ -312,8 +312,8 @@ def build(
 
 
 def macs(model: Network, input_shape: Sequence[int]) -> int:
-    """Multiply-accumulates of one image at one timestep, in convolutions and linear layers, padding
-    taps counted. ``input_shape`` is ``(C, H, W)``; a temporal model gets T blank frames of it.
+    """Multiply-accumulates of one image at one timestep, in convolutions and linear layers,
+    including padding taps. ``input_shape`` is ``(C, H, W)``; a temporal model gets T empty frames.
     """
     total = 0
 
@@ -351,8 +351,8 @@ def neuron_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def parameter_count(model: nn.Module) -> int:
-    """Weights, norm gains and biases. The neurons' scalars are not in it: tables of the field count
-    the network, and rho and eta do not exist after export (they end in thresholds).
+    """Number of weights, norm gains and biases. The neurons' scalars are left out, as in tables of
+    other papers: after export, rho and eta do not exist (they become thresholds).
     """
     scalars = sum(p.numel() for p in neuron_parameters(model).values())
     return sum(p.numel() for p in model.parameters()) - scalars

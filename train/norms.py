@@ -1,4 +1,4 @@
-"""Statistics for norms that were set by other means than training."""
+"""Measures statistics of norms whose parameters did not come from training."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Norm = nn.BatchNorm1d | nn.BatchNorm2d
 
 @torch.no_grad()
 def settle(model: nn.Module, batches: Iterable[Tensor]) -> None:
-    """Give every norm the mean and variance of what reaches it, and the weight and bias with which
-    the model computes in evaluation mode what it did before.
+    """Give every norm the mean and variance of its input, and adapt its weight and bias so that the
+    model does not change in evaluation mode.
 
-    In training mode norms use the statistics of the batch, so a model whose running ones are wrong
-    would there be another function.
+    In training mode, norms use the statistics of the batch. With wrong running statistics, a model
+    would be another function in training mode.
     """
     norms = [module for module in model.modules() if isinstance(module, Norm) and module.affine]
     sums: dict[nn.Module, list[Tensor]] = {}

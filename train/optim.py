@@ -1,4 +1,4 @@
-"""The optimizer of a recipe, its learning rate, and the weights that are averaged beside it."""
+"""The optimizer of a recipe, its learning rate, and the average of the weights."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lbq_hw.train.settings.recipe import Recipe
 
 
 def build_optimizer(model: nn.Module, train: Recipe) -> torch.optim.Optimizer:
-    """Weight decay acts on weights, and on norms and biases where ``decay_norms``; never on the
-    neurons' scalars nor on the weight quantizers' steps, which are scales, not weights.
+    """Weight decay acts on weights and, with ``decay_norms``, on norms and biases. It never acts on
+    the neurons' scalars or the weight quantizers' steps, which are scales and not weights.
     """
     fixed = scales(model)
     groups: tuple[list[nn.Parameter], list[nn.Parameter]] = ([], [])
@@ -60,7 +60,9 @@ def activity_weight(train: Recipe, step: int, steps: int) -> float:
 
 
 def follower(average: nn.Module | None, model: nn.Module, decay: float) -> Callable[[], None]:
-    """What moves averaged weights and statistics towards the present ones; counters are copied."""
+    """A function that moves averaged weights and statistics towards the present ones; counters are
+    copied.
+    """
     if average is None:
         return lambda: None
     pairs = list(zip(average.state_dict().values(), model.state_dict().values(), strict=True))

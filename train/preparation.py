@@ -1,8 +1,8 @@
-"""Turn a plain model into the form that is trained: the one that is deployed.
+"""Turn a plain model into the form that is trained, which equals the deployed form.
 
-Neurons emit integer levels, which bfloat16 holds exactly; every convolution or linear layer that
-reads them absorbs their gamma, and every other consumer gets ``levels * gamma``. With
-`weight_bits` the weights are quantized as export will.
+Neurons emit integer levels, which bfloat16 holds exactly. Every convolution or linear layer that
+reads levels absorbs their gamma, and every other consumer gets ``levels * gamma``. With
+`weight_bits` the weights are quantized in the same way as in export.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def prepare(
 ) -> fx.GraphModule:
     """A graph module that computes what `model` does, with its parameter names, ready to train.
 
-    The model itself is left alone. `weight_bits` is one number for all layers, or one by pattern of
-    their paths, of which the last that fits counts: ``{"*": 4, "layer3.*": 2}``. Parameters that it
-    adds are called ``<layer>.step``.
-    Raises `GraphError` with every violation where the model has no integer form; a model that is
-    `trained_only`, of float weights and never exported, is refused for few of them. Raises
-    `DisagreementError` where the layers that were read from the model compute something else.
+    The model itself is not changed. `weight_bits` is one number for all layers, or one per pattern
+    of their paths; the last pattern that matches counts: ``{"*": 4, "layer3.*": 2}``. It adds
+    parameters called ``<layer>.step``.
+    Raises `GraphError` with every violation if the model has no integer form. For a model that is
+    `trained_only`, with float weights and never exported, few violations are errors. Raises
+    `DisagreementError` if the layers that were read do not compute the same as the model.
     """
     hooked = [*hooks(model)]
     if hooked:
-        raise GraphError(hooked)  # some of them keep a model from being copied
+        raise GraphError(hooked)  # a model with some kinds of hooks cannot be copied
     root = trace(copy.deepcopy(model), training=True)
     found = analyze(root, spec)
     violations = [*found.violations, *find_violations(found, spec)]
@@ -74,7 +74,7 @@ def prepare(
 def _replace_synapses(
     root: fx.GraphModule, groups: list[Bound], *, absorb: bool, bits: Mapping[str, int] | None
 ) -> set[str]:
-    """Put deployed layers in the place of all that reach a population; their paths."""
+    """Replace all layers that reach a population by deployed layers; returns their paths."""
     layers: dict[str, Deployed] = {}
     for group in groups:
         for binding in group.bindings:
@@ -117,7 +117,9 @@ def _emit_levels(root: fx.GraphModule, found: Analysis, *, absorbing: set[str]) 
 
 
 def _wants_values(user: fx.Node, levels: Levels, found: Analysis, absorbing: set[str]) -> bool:
-    """Whether a consumer needs gamma * S: all but absorbing layers and what passes levels on."""
+    """Whether a consumer needs gamma * S, as all do except absorbing layers and nodes that pass
+    levels on.
+    """
     value = found.values.get(user)
     if isinstance(value, Levels) and value.source == levels.source:
         return False

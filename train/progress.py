@@ -1,4 +1,4 @@
-"""What a run shows: a progress bar on a terminal, and one line per epoch everywhere."""
+"""The output of a run: a progress bar on a terminal, and one line per epoch everywhere."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.console import Console
 class Progress:
     """A bar over all steps of a run, with loss, accuracy and the time left.
 
-    ``live`` says whether anyone sees the bar: where the output is not a terminal only the lines of
-    :meth:`report` are written, and nothing at all where ``shown`` is False. ``split`` names the
-    images that epochs are tested on.
+    ``live`` tells whether the bar is visible: if the output is not a terminal, only the lines of
+    :meth:`report` are written; if ``shown`` is False, nothing is. ``split`` names the images on
+    which epochs are tested.
     """
 
     def __init__(self, *, epochs: int, steps: int, done: int, split: str, shown: bool) -> None:
@@ -51,7 +51,7 @@ class Progress:
         self._bar.stop()
 
     def advance(self, figures: Sequence[float] | None) -> None:
-        """One step was taken; loss and accuracy so far, where they were read."""
+        """One step was taken; ``figures`` are loss and accuracy so far, if they were read."""
         self._done += 1
         fields: dict[str, Any] = {"epoch": min(self._done // self._steps + 1, self._epochs)}
         if figures is not None:

@@ -5,14 +5,14 @@ effective weight is
 
     gamma_source * step_c * clamp(round(W / step_c), -limit, limit)
 
-with a learned step per output channel (one for a whole readout, whose classes are compared with
-each other). The norm's gain never enters the codes: it goes into the channel's scale
+with a learned step per output channel (one step for a whole readout, because its classes are
+compared with each other). The norm's gain never enters the codes: it goes into the channel's scale
 
     s_c = gamma_source * |gain_c| * step_c
 
-Paths that meet in a neuron must share s_c, so there the learned steps are wishes, and a
-:class:`train.step_group.StepGroup` says which steps are in force. What is trained is what is
-deployed.
+Paths that meet in a neuron must share s_c. There, learned steps are only requests, and a
+:class:`train.step_group.StepGroup` decides on the steps in force. So the trained weights are the
+deployed weights.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from lbq_hw.train.neurons import Neuron
 
 TINY = 1e-12  # keeps a dead channel's quotients finite
 MAX_CHOSEN_EXPONENT = 8
-"""Largest exponent that training and export choose for a path that meets others.
+"""Largest exponent that training and export choose for a path that meets other paths.
 
 Export may add its `MAX_REFINEMENT` to it; the sum stays within the `MAX_EXPONENT` of a network.
 """
 
 
 def bits_by_layer(paths: Iterable[str], wanted: int | Mapping[str, int]) -> dict[str, int]:
-    """The weight bits of every layer; `wanted` is one number, or one by pattern (`fnmatch`) of
-    which the last that fits a path counts. Every layer and every pattern must find the other.
+    """The weight bits of every layer; `wanted` is one number, or one per pattern (`fnmatch`); the
+    last pattern that matches counts. Every layer needs a pattern, and every pattern a layer.
     """
     if isinstance(wanted, int):
         wanted = {"*": wanted}
@@ -64,7 +64,7 @@ def bits_by_layer(paths: Iterable[str], wanted: int | Mapping[str, int]) -> dict
 
 
 def codes(weight: Tensor, step: Tensor, bits: int) -> Tensor:
-    """Integer weight codes, as float: exactly what export writes."""
+    """Integer weight codes as floats, equal to the codes that export writes."""
     limit = numeric.weight_limit(bits)
     return torch.clamp(torch.round(weight / step), -limit, limit)
 
@@ -77,9 +77,9 @@ def fake_quantize(weight: Tensor, step: Tensor, bits: int) -> Tensor:
 
 
 def initial_step(weight: Tensor, bits: int, *, per_tensor: bool) -> Tensor:
-    """A first step, twice the mean magnitude over sqrt(limit): LSQ's (arXiv:1902.08153).
+    """The initial step of LSQ (arXiv:1902.08153): twice the mean magnitude over sqrt(limit).
 
-    At most the largest magnitude, so that at least this weight keeps a code that is not 0.
+    It is at most the largest magnitude, so that at least this weight has a code other than 0.
     """
     magnitude = weight.detach().abs().flatten(1)
     if per_tensor:
@@ -103,17 +103,17 @@ def gain(norms: Sequence[nn.Module], channels: int) -> Tensor:
 
 
 class Group(Protocol):
-    """Whatever decides on the steps of several layers together: `train.step_group.StepGroup`."""
+    """The interface of `train.step_group.StepGroup`, which decides on the steps of its layers."""
 
     def step(self, place: int) -> tuple[Tensor, Tensor]: ...
 
 
 class Deployed(nn.Module):
-    """Shared by `Conv1d`, `Conv2d` and `Linear`: the effective weight.
+    """The common base of `Conv1d`, `Conv2d` and `Linear`: the effective weight.
 
     Members: `source`, the neuron whose gamma is absorbed (None: the input, or nothing is
-    absorbed); `bits`, None for float weights; `group`, which decides on the step where other
-    layers have a say in it, else None; `place`, the layer's in its group.
+    absorbed); `bits`, None for float weights; `group`, which decides on the step if it depends on
+    other layers, else None; `place`, the layer's index in its group.
     """
 
     weight: Tensor

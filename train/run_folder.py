@@ -1,8 +1,7 @@
-"""The folder of a run: what lies in it when a run starts, and what the run leaves in it.
+"""The folder of a run: checks at the start, and the files that the run writes.
 
-It holds ``metrics.jsonl`` (see :mod:`train.metrics`), ``data.json``, which images it was tested on
-(see :mod:`train.data.origin`), and the checkpoints ``last`` and ``best`` (see
-:mod:`train.checkpoint`).
+It holds ``metrics.jsonl`` (see :mod:`train.metrics`), ``data.json`` on the images (see
+:mod:`train.data.origin`), and the checkpoints ``last`` and ``best`` (see :mod:`train.checkpoint`).
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class RunError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a run's checkpoints say of it beside its weights.
+    """The facts of a run in its checkpoints, besides the weights.
 
-    Members: `config`, the sections of its configuration, of which a run of `fit` has ``train``
-    alone; `split`, the name of the images that it is tested on; `classes` of a configured run;
-    `origin`, where its images come from and `place`, what errors call them, where it is known.
+    Members: `config`, the sections of its configuration, only ``train`` for a run of `fit`;
+    `split`, the name of the images on which it is tested; `classes` of a configured run; `origin`
+    of its images and `place`, their name in errors, if known.
     """
 
     config: Mapping[str, Any]
@@ -47,7 +46,7 @@ class Record:
 
 
 class RunFolder:
-    """The folder as the first process writes to it; ``done`` epochs lie in it already.
+    """The folder, to which only the first process writes; it has ``done`` epochs already.
 
     Members: `last`, the metrics of epoch ``done``, or empty.
     """
@@ -92,10 +91,10 @@ class RunFolder:
 def check(
     record: Mapping[str, Any], out: Path, world: World, *, resume: bool, overwrite: bool
 ) -> bool:
-    """Whether there is a checkpoint to go on from; `record` is the configuration of the new run.
+    """Whether there is a checkpoint to continue from; `record` is the configuration of the new run.
 
-    A run that lies in the folder is never lost by accident. One that was cut off before its first
-    checkpoint begins again when it is to be resumed.
+    A run in the folder is never overwritten by accident. With `resume`, a run that stopped before
+    its first checkpoint starts again.
     """
     saved = world.agree((out / "last.json").is_file())
     if saved and resume:
@@ -118,7 +117,7 @@ _BY = {True: "fit", False: "python -m train"}
 
 
 def _complete(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration of a checkpoint with the defaults of keys that it is too old to have."""
+    """The configuration of a checkpoint, with defaults for keys that are newer than it."""
     if "model" in config:
         return Config.from_dict(config).to_dict()
     return {"train": plain(dataclasses.asdict(Recipe.of(config["train"])))}
@@ -127,7 +126,7 @@ def _complete(config: Mapping[str, Any]) -> dict[str, Any]:
 def previous(
     record: Record, out: Path, world: World, *, resume: bool, overwrite: bool
 ) -> dict[str, Any] | None:
-    """The checkpoint to go on from, None where a new run begins; see `check`."""
+    """The checkpoint to continue from, None if a new run starts; see `check`."""
     if check(record.config, out, world, resume=resume, overwrite=overwrite):
         state = checkpoint.load(out, "last")
         if record.origin is not None:
@@ -147,8 +146,9 @@ def previous(
 
 
 def check_data(state: Mapping[str, Any], digest: str, out: Path, place: str) -> None:
-    """Refuse to go on from a checkpoint with other images or labels than it was trained on; one
-    from before checkpoints said it is not refused."""
+    """Refuse to continue from a checkpoint with other images or labels than it was trained on. An
+    old checkpoint that does not record them is not refused.
+    """
     if state.get("data", digest) != digest:
         raise RunError(
             f"{out} was trained on other images or labels than those of {place}: give --data with "
@@ -157,6 +157,6 @@ def check_data(state: Mapping[str, Any], digest: str, out: Path, place: str) -> 
 
 
 def _holds_run(out: Path) -> bool:
-    """Whether a run, or what an interrupted one has left, lies in the folder."""
+    """Whether the folder has a run, or files of an interrupted run."""
     files = (out / name for name in ("last.json", "best.json", "metrics.jsonl"))
     return any(file.is_file() and file.stat().st_size for file in files)

@@ -1,8 +1,8 @@
-"""Sharpness-aware steps (SAM; Foret et al., arXiv:2010.01412): the optimizer takes the gradient not
-where the weights are, but a short way uphill from there, which leads into flat minima.
+"""Sharpness-aware steps (SAM; Foret et al., arXiv:2010.01412): the optimizer takes the gradient a
+short way uphill from the weights, which leads to flat minima.
 
 A step needs two passes instead of one. The last epochs of a run are enough for nearly all of the
-gain (Zhou et al., arXiv:2410.10373), so that is where ``train.sam_epochs`` has them.
+gain (Zhou et al., arXiv:2410.10373), so ``train.sam_epochs`` counts from the end.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from lbq_hw.train.optim import scales
 
 @contextlib.contextmanager
 def uphill(model: nn.Module, radius: float) -> Iterator[None]:
-    """Within it the weights lie ``radius`` further along their gradients, which must be there.
+    """Within it, the weights are moved by ``radius`` along their gradients, which must exist.
 
-    Afterwards weights, and the running statistics of norms, are bit for bit what they were before;
-    the gradients are those of the last pass. Neurons' scalars and quantizers' steps stay where they
-    are, as weight decay leaves them: they are scales, not weights.
+    Afterwards weights and running statistics of norms are restored bit for bit; the gradients are
+    those of the last pass. Neurons' scalars and quantizers' steps are not moved: as for weight
+    decay, they are scales and not weights.
     """
     fixed = scales(model)
     slopes = [

@@ -1,4 +1,4 @@
-"""Integer networks as the start of a run: training goes on where a deployed network is."""
+"""Integer networks as the start of a run: training continues from a deployed network."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class StartError(ValueError):
 
 
 def is_network(init: str) -> bool:
-    """Whether a start is an integer network, an .lbq file or a name of the zoo, and not a run."""
+    """Whether ``init`` is an integer network (an .lbq file or a name of the zoo), and not a run."""
     return not Path(init).is_dir() and (init.endswith(".lbq") or init in zoo.names())
 
 
 def load_network(init: str) -> tuple[Network, dict[str, float]]:
-    """The integer network of a start, and the tail strengths of its layers, as far as the report of
-    ``train.measure --run`` beside it (NAME.json) has them.
+    """The integer network of ``init``, and the tail strengths of its layers if there is a report of
+    ``train.measure --run`` beside it (NAME.json) that has them.
     """
     path = zoo.find(init)
     tails: dict[str, float] = {}
@@ -40,7 +40,7 @@ def load_network(init: str) -> tuple[Network, dict[str, float]]:
 def continued(
     model: nn.Module, recipe: Recipe, spec: InputSpec, init: str, *, trained_only: bool
 ) -> fx.GraphModule:
-    """A plain model that takes up an integer network, in the form that is trained."""
+    """A plain model with the parameters of an integer network, in the form that is trained."""
     network, tails = load_network(init)
     try:
         take_up(model, spec, network, tails)

@@ -1,8 +1,8 @@
 """Steps of quantized layers that meet: paths into one neuron share the scale of each channel.
 
 A path p adds ``unit_p * gain_pc * step_pc * code`` to channel c of a neuron, where `unit` is the
-value of one level (a gamma, a pixel's share of full scale, an average pool's 1/n) and `gain` what
-norms on its way multiply by. The integer network adds ``s_c * 2**x_p * code``, so
+value of one level (a gamma, a pixel's share of full scale, an average pool's 1/n) and `gain` is the
+product of the gains of norms on the path. The integer network adds ``s_c * 2**x_p * code``, so
 
     unit_p * |gain_pc| * step_pc = s_c * 2**x_p        for every path p into the neuron
 
@@ -12,9 +12,9 @@ together. A norm that all paths of a neuron pass through cancels in the quotient
 The norms that remain must be the same in every neuron where two layers meet, or no pair of steps
 would suit all of these neurons (`find` notes a violation).
 
-Each layer learns the step that it wishes for. The group takes, per channel, the coarsest wish, in
-the units above: the path that matters most in a channel gets the step it learned, and a weak or
-dead one gets a coarser step there, without any effect on other channels. Where one path is larger
+Each layer learns the step that it requests. Per channel, the group takes the coarsest request, in
+the units above: the path that matters most in a channel gets the step that it learned, and a weak
+or dead path gets a coarser step there, without any effect on other channels. If one path is larger
 than another in the median channel, its exponent is larger by that power of two.
 """
 
@@ -34,13 +34,13 @@ from lbq_hw.train.quantize import MAX_CHOSEN_EXPONENT, Deployed, gain, initial_s
 Gains = Counter[nn.Module]  # norms whose gains are multiplied; a negative count divides
 
 _LEAST_GAIN = 1e-30  # stands for the gain of a dead channel, so that quotients stay finite
-_DEAD = 1e-20  # a path has no effect in a channel where its codes are worth less
+_DEAD = 1e-20  # a path is dead in a channel in which one code is worth less than this
 _COARSEST = 1e30  # the largest step, which float32 holds; it rounds every weight to 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Binding:
-    """A synapse in a group: the value of one of its levels, beside gamma, and its gains."""
+    """A synapse in a group: the value of one of its levels, without gamma, and its gains."""
 
     synapse: Synapse
     unit: float
@@ -56,12 +56,12 @@ class Bound:
 
     @property
     def alone(self) -> bool:
-        """Whether nobody else has a say in the step of the only synapse."""
+        """Whether the step of a single synapse depends on no other layer."""
         return len(self.bindings) == 1 and not (self.shared and +self.bindings[0].gains)
 
 
 def find(found: Analysis, spec: InputSpec) -> list[Bound]:
-    """The synapses of a model in the groups that they form; violations go into the analysis."""
+    """The synapses of a model, in groups; violations go into the analysis."""
     paths = {p.name: _paths(p) for p in found.populations}
     groups, reached = [], set()
     readouts_first = sorted(found.populations, key=lambda p: p.neuron is not None)
@@ -103,10 +103,11 @@ def _bind(
     paths: Mapping[str, tuple[Synapse, list[Gains]]],
     gains: dict[str, Gains],
 ) -> None:
-    """Derive the gains of a population's paths from the one that has them already, or note why
-    there are none that suit all neurons."""
+    """Derive the gains of a population's paths from the path that has them already, or note why no
+    gains suit all neurons.
+    """
     known = next((path for path in paths if path in gains), None)
-    common: Gains = Counter()  # of the population beside the gains of its paths
+    common: Gains = Counter()  # gains of the population besides the gains of its paths
     if known is not None:
         common = _over(paths[known][1][0], gains[known])
     for path, (_, ways) in paths.items():
@@ -141,8 +142,8 @@ def _unit(levels: Levels, spec: InputSpec) -> float:
 class StepGroup:
     """Decides on the steps of layers whose paths meet (see the module's text).
 
-    Nothing is kept: steps follow from the layers' own, from gammas and from norms' running
-    statistics whenever they are asked for. Gradients reach the steps of the layers alone.
+    It has no state: it computes steps from the layers' own steps, gammas and the norms' running
+    statistics at each call. Gradients reach only the steps of the layers.
     """
 
     def __init__(self, bound: Bound, layers: Mapping[str, Deployed]) -> None:
@@ -158,7 +159,7 @@ class StepGroup:
                 layer.step.data.copy_(initial_step(seen, layer.bits, per_tensor=True))
 
     def step(self, place: int) -> tuple[Tensor, Tensor]:
-        """The step in force of the layer in that place, per output channel, and its exponent."""
+        """The step in force of the layer at ``place``, per output channel, and its exponent."""
         relative = self._relative()
         wishes = [
             layer.wanted_step().double().flatten() * (r.mean() if self._shared else r)
@@ -176,7 +177,7 @@ class StepGroup:
 
     @torch.no_grad()
     def _relative(self) -> list[Tensor]:
-        """Per layer, the value of a code of step 1 in every channel, beside what all share."""
+        """Per layer, the value of a code of step 1 in every channel, without the common factors."""
         values = []
         for layer, unit, gains in zip(self._layers, self._units, self._gains, strict=True):
             weight, source = layer.weight, layer.source
@@ -194,10 +195,10 @@ def _columns(vector: Tensor, like: Tensor) -> Tensor:
 
 
 def _exponents(wanted: Tensor, alive: Tensor) -> Tensor:
-    """Powers of two by which paths are larger than one another, from their wishes (paths, C).
+    """Powers of two by which paths are larger than one another, from their requests (paths, C).
 
-    Taken in the median of the channels where a path meets another one and both are alive; a path
-    that meets none has 0.
+    Each is the median over the channels in which the path meets another path and both are alive; a
+    path that meets none has 0.
     """
     dead = torch.full_like(wanted, torch.nan)
     sizes = torch.where(alive & (alive.sum(0) > 1), wanted.log2(), dead)

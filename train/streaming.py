@@ -1,7 +1,7 @@
-"""Time of a whole model: how many timesteps a call has, and whether neurons go on between calls.
+"""Time of a whole model: timesteps per call, and whether neurons keep their state between calls.
 
-With one timestep per call and kept states a model is fed step by step, as snnTorch's and, in step
-mode "s", SpikingJelly's are::
+With one timestep per call and kept states, a model runs step by step, as in snnTorch, and as in
+SpikingJelly with step mode "s"::
 
     set_timesteps(model, 1)
     keep_state(model)
@@ -9,8 +9,8 @@ mode "s", SpikingJelly's are::
         logits = model(frame)
     reset_state(model)              # before the next recording
 
-``detach_state`` cuts the graph between two calls: truncated backpropagation through time. States
-are tensors in ``neuron.v``; they are in no checkpoint.
+``detach_state`` cuts the autograd graph between two calls, for truncated backpropagation through
+time. States are tensors in ``neuron.v``; checkpoints do not contain them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lbq_hw.train.neurons import LMHT, Neuron, ReLU
 
 
 def set_timesteps(model: nn.Module, timesteps: int) -> None:
-    """Let every neuron and time layer of a model have so many timesteps per call."""
+    """Set the timesteps per call of every neuron and time layer of a model."""
     check_timesteps(timesteps)
     timed = [m for m in model.modules() if isinstance(m, Neuron | ReLU | Repeat | TimeMean)]
     for module in timed:
@@ -38,8 +38,9 @@ def set_timesteps(model: nn.Module, timesteps: int) -> None:
 
 
 def keep_state(model: nn.Module, keep: bool = True) -> None:
-    """Let the neurons of a model go on, in each call, from the membranes that the last one left;
-    or, with ``keep=False``, begin every call anew."""
+    """Let each call continue from the membranes of the previous call; with ``keep=False``, every
+    call starts from 0.
+    """
     for path, neuron in _neurons(model):
         if keep and not neuron.streams:
             raise ValueError(

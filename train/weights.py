@@ -1,8 +1,8 @@
 """The float weights of a run as one small file: safetensors in half precision.
 
-The file says what it belongs to (configuration, input, classes, epoch, accuracy), so that it can
-stand wherever a run's folder is read: as ``train.init``, for export, for `load_run`. A name alone,
-such as ``digits.safetensors``, is looked for in the zoo where no such file exists.
+The file also holds configuration, input, classes, epoch and accuracy, so it can replace a run's
+folder wherever one is read: as ``train.init``, for export, for `load_run`. A name without a folder,
+such as ``digits.safetensors``, is looked up in the zoo if no such file exists.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _FACTS = ("epoch", "accuracy", "split", "revision", "config", "spec", "classes")
 
 
 class WeightsError(ValueError):
-    """Weights that can not be written or read; one sentence for the user."""
+    """Weights cannot be written or read; one sentence for the user."""
 
 
 def is_weights(path: Path) -> bool:
-    """Whether a start or a run is given as such a file."""
+    """Whether a start or a run is a file of float weights."""
     return path.suffix == SUFFIX
 
 
 def save(state: Mapping[str, Any], path: Path, *, origin: Origin) -> None:
-    """Write the weights of a checkpoint, the averaged ones where there are such, and where the
-    images of its run come from.
+    """Write the weights of a checkpoint (the averaged weights, if there are any), and the origin of
+    the images of its run.
 
-    Raises `WeightsError` where one is beyond the range of half precision.
+    Raises `WeightsError` if a weight is beyond the range of half precision.
     """
     tensors = {}
     for name, tensor in (state["ema"] or state["model"]).items():
@@ -51,7 +51,7 @@ def save(state: Mapping[str, Any], path: Path, *, origin: Origin) -> None:
 
 
 def facts(path: Path) -> dict[str, Any]:
-    """What a file says of its weights."""
+    """The facts of a file besides its weights."""
     found = _find(path)
     try:
         with safetensors.safe_open(found, framework="pt") as file:
@@ -67,12 +67,12 @@ def facts(path: Path) -> dict[str, Any]:
 
 
 def origin(path: Path) -> Origin:
-    """Where the images come from that the weights were trained on."""
+    """Where the training images of the weights come from."""
     return Origin.from_dict(facts(path)["origin"])
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The same as a checkpoint that was loaded: ``model`` in single precision, no ``ema``."""
+    """The weights in the form of a loaded checkpoint: ``model`` in float32, without ``ema``."""
     state = facts(path)
     tensors = tensor_files.load_file(_find(path))
     model = {n: t.float() if t.is_floating_point() else t for n, t in tensors.items()}
@@ -80,7 +80,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def _find(path: Path) -> Path:
-    """The file itself, or the one of its name in the zoo."""
+    """The file itself, or the file of this name in the zoo."""
     name = path.stem
     if not path.is_file() and str(path) == path.name and name in zoo.names():
         return zoo.find(name).with_suffix(SUFFIX)

@@ -1,4 +1,4 @@
-"""The processes of a run: one, or as many as ``torchrun`` starts, each with its device."""
+"""The processes of a run: one, or those that ``torchrun`` starts; each has its own device."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """This process's place among all. As a context it leaves the process group at its end.
+    """This process among all processes. As a context, it leaves the process group at its end.
 
-    Collective calls do nothing in a world of one.
+    Collective calls do nothing in a world of one process.
     """
 
     rank: int
@@ -26,7 +26,7 @@ class World:
     def join(cls, device: str) -> World:
         """The world that ``torchrun`` describes in the environment, else this process alone.
 
-        ``device`` is a name of torch's, or "auto": a GPU of its own where there is one.
+        ``device`` is a torch device, or "auto": a GPU for each process if there is one.
         """
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if device == "auto":
@@ -58,7 +58,7 @@ class World:
         if self.size == 1:
             return
         if kind is None:
-            dist.barrier()  # one that leaves while another still talks to it may be aborted
+            dist.barrier()  # a process that leaves during communication may abort the others
         dist.destroy_process_group()
 
     @property
@@ -73,7 +73,7 @@ class World:
         return values
 
     def agree(self, decision: bool) -> bool:
-        """The first process's decision, once all have come here."""
+        """The decision of the first process; waits for all processes."""
         if self.size == 1:
             return decision
         flag = torch.tensor(float(decision), device=self.device)
