@@ -1,6 +1,6 @@
-"""What a build has to show: fixed-name JSON files, and ``report.html``, which is made from them.
+"""The report of a build: JSON files with fixed names, and ``report.html``, made from these files.
 
-``python -m lbq_hw.report FOLDER`` makes the page of a folder anew.
+``python -m lbq_hw.report FOLDER`` makes the page of a folder again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ PAGE = "report.html"
 
 
 def write(folder: Path, facts: Facts) -> Path:
-    """Write the JSON files and then, from these alone, the page; its path."""
+    """Write the JSON files, then make the page from these files only; returns its path."""
     store.write(folder, facts)
     return rebuild(folder)
 
 
 def rebuild(folder: Path) -> Path:
-    """Make the page of the JSON files in `folder`; its path."""
+    """Make the page from the JSON files in `folder`; returns its path."""
     page, facts = folder / PAGE, store.read(folder)
     try:
         text = render(facts)

@@ -1,4 +1,4 @@
-"""A report's page or a table of builds, made anew from JSON: ``python -m lbq_hw.report --help``."""
+"""Makes a report's page or a table of builds from JSON: ``python -m lbq_hw.report --help``."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ from lbq_hw.report.pictures import picture
 
 _Kind = TypeVar("_Kind")
 SHOWN, MISTAKES = 16, 8
-"""Inputs and kinds of mistakes on the page."""
+"""Number of inputs, and of kinds of mistakes, on the page."""
 _STALLS = ("scanner_stalls", "neuron_stalls")
 
 
 def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> Model:
-    """The network, with accuracies from what ``lbq_hw.evaluate --json`` printed of this very one.
+    """The network, with accuracies from the output of ``lbq_hw.evaluate --json`` for this network.
 
     An evaluation of another network (its digest differs) is ignored.
     """
@@ -75,11 +75,11 @@ def model(network: Network, *, evaluation: Mapping[str, Any] | None = None) -> M
 def answers(
     network: Network, samples: Samples, classes: NDArray[np.int64], *, drawn_of: int | None = None
 ) -> Answers | None:
-    """What golden takes labelled samples for; None where they have no labels, or it gives values.
+    """Golden's answers to labelled samples; None if there are no labels, or the head gives values.
 
-    `classes` are those of all samples, of recordings after each timestep: (T, n).
+    `classes` are the answers to all samples, for recordings after each timestep: (T, n).
 
-    Shown are `SHOWN` inputs at most: up to half of them mistakes, then the first of each class.
+    At most `SHOWN` inputs are shown: up to half of them mistakes, then the first of each class.
     """
     labels = samples.labels
     if labels is None or not len(labels) or network.classes < 2:
@@ -126,13 +126,13 @@ def core(config: CoreConfig) -> Core:
 
 
 def predicted(means: Mapping[str, Any]) -> Cycles:
-    """From the object of `lbq_hw.cycles.means`; `source`, if it is there, names the dataset."""
+    """From the object of `lbq_hw.cycles.means`; its key `source`, if present, names the dataset."""
     layers = tuple(_part(LayerCycles, entry) for entry in means["layers"])
     return _part(Cycles, means, source="model", layers=layers, dataset=means.get("source"))
 
 
 def _part(kind: type[_Kind], values: Mapping[str, Any], **others: Any) -> _Kind:
-    """A part from the object that a step wrote, by the names that they share, and from `others`."""
+    """A part from the fields with the same names in a step's object, and from `others`."""
     known = {field.name for field in fields(kind)}  # pyright: ignore[reportArgumentType]
     return kind(**{key: value for key, value in values.items() if key in known} | others)
 
@@ -140,8 +140,8 @@ def _part(kind: type[_Kind], values: Mapping[str, Any], **others: Any) -> _Kind:
 def cycles(simulated: Mapping[str, Any], *, model: Cycles | None = None) -> Cycles:
     """From the object of ``python -m sim --json``.
 
-    `model`, the prediction for the same images, adds stalls, bounds and limit to every layer whose
-    cycles it predicts right, which is all of them.
+    `model`, the prediction for the same images, adds stalls, bounds and limit to every layer with
+    equal cycles. All layers should be equal.
     """
     twins = {layer.name: layer for layer in model.layers} if model else {}
     layers = []

@@ -1,11 +1,11 @@
-"""What a build knows when it ends, for the report.
+"""The results of a build, for the report.
 
 `Facts` has one attribute per part, and each part has its JSON file (`lbq_hw.report.store`). Any
 part may be missing: the board `sim` has no synthesis, and a build may have been stopped early.
 `lbq_hw.report.collect` makes most parts from the project's own objects; `lbq_hw.tools.logs` makes
-those that come from tools.
+the parts that come from tools.
 
-Units are in the names (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means per image.
+Names contain units (`_hz`, `_ns`, `_mj`, `seconds`); counts without a unit are means per image.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 MINOR = (
     "PLL",
     "IO",
-)  # a design is never short of these: the report names them in one line, without a bar
+)  # a design never runs out of these: the report lists them in one line, without a bar
 
-# What may limit a layer, as `lbq_hw.cycles` finds it, and how the report puts it.
+# The limits of a layer that `lbq_hw.cycles` finds, with their names in the report.
 LIMITS = {
     "events": "the lanes accumulate all the time",
     "scanner": "the lanes wait for the scanner to find events",
@@ -37,7 +37,7 @@ LIMITS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """The integer network; accuracies are percent, `accuracy` of the integer network itself."""
+    """The integer network; accuracies are percent, `accuracy` is that of the integer network."""
 
     name: str
     digest: str
@@ -58,9 +58,9 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """The board; `fabric` is empty and `available` has nothing where there is none.
+    """The board; for a board without a fabric, `fabric` and `available` are empty.
 
-    `clock_hz` is what the core runs at, behind the PLL where there is one.
+    `clock_hz` is the clock of the core, after the PLL if there is one.
     """
 
     name: str
@@ -81,9 +81,10 @@ class Core:
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What the model of the fabric said before synthesis: estimates, all of them.
+    """Estimates of the fabric's model before synthesis.
 
-    `reasons` say what is short; there are none if it `fits`. `remark` says what the cycles rest on.
+    `reasons` name the resources that are short; empty if it `fits`. `remark` explains on which
+    inputs the cycles are based.
     """
 
     fits: bool
@@ -99,11 +100,11 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCycles:
-    """One layer, by the names of ``python -m sim --json`` and of `lbq_hw.cycles`.
+    """One layer, with the names of ``python -m sim --json`` and of `lbq_hw.cycles`.
 
-    `cycles` are `events` (the lanes accumulate), `null_events` (they only double, clear or close)
-    and waiting, of which `scanner_stalls` are known where they were counted. `bounds` are the
-    cycles that one part of the core would need alone, `limit` names the largest.
+    `cycles` consist of `events` (the lanes accumulate), `null_events` (they only double, clear or
+    end a step) and waiting; `scanner_stalls` is a part of the waiting, if it was counted. `bounds`
+    are the cycles that each part of the core would need alone; `limit` names the largest.
     """
 
     name: str
@@ -125,9 +126,9 @@ class LayerCycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Cycles:
-    """Cycles per image: counted in the RTL, or by the cycle model, which equals it.
+    """Cycles per image: counted in the RTL, or by the cycle model, which gives equal numbers.
 
-    `dataset` is what the images are of: a name, or noise where no dataset was there.
+    `dataset` is the source of the images: a dataset, or noise if there was none.
     """
 
     source: Literal["rtl", "model"]
@@ -140,10 +141,10 @@ class Cycles:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """The serial line at the highest rate of the board: what it carries from image to image.
+    """The serial line at the highest rate of the board, and its traffic per image.
 
-    `turns` are answers for which the host waits, each for up to `latency` seconds in the USB
-    bridge. While line and core are `overlapped`, the slower of the two decides.
+    `turns` are the replies for which the host waits; each may be delayed by `latency` seconds in
+    the USB bridge. If line and core are `overlapped`, the slower of the two decides.
     """
 
     baud: int
@@ -154,11 +155,11 @@ class Link:
 
     @property
     def seconds(self) -> float:
-        """The time of an image on the line."""
+        """Seconds per image on the line."""
         return self._line.busy(self._traffic)
 
     def image_seconds(self, core_seconds: float) -> float:
-        """From image to image, as the host sees it: an estimate."""
+        """Seconds per image as the host sees them: an estimate."""
         return self._line.seconds(self._traffic, core_seconds)
 
     @property
@@ -183,7 +184,7 @@ class LayerOperations:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """The arithmetic energy of one execution by one price list: an estimate."""
+    """The arithmetic energy of one kind of execution by one price list: an estimate."""
 
     prices: str
     execution: str
@@ -199,7 +200,7 @@ class Operations:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerNeurons:
-    """Levels of one layer: `histogram[k]` neurons and timesteps of all images had level k."""
+    """Levels of one layer: `histogram[k]` counts level k over neurons, timesteps and images."""
 
     name: str
     capacity: int
@@ -209,7 +210,7 @@ class LayerNeurons:
 
     @property
     def active(self) -> float:
-        """Share with a level above 0."""
+        """Share of levels above 0."""
         return sum(self.histogram[1:]) / max(sum(self.histogram), 1)
 
     @property
@@ -267,7 +268,7 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """The RTL against the golden model; `difference` is the first one, None if there is none."""
+    """The RTL against the golden model; `difference` is the first difference, or None."""
 
     simulator: str
     bit_exact: bool
@@ -278,8 +279,8 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of the build; `cached` if its product was there already, `beside` if it ran at the
-    same time as the steps after it."""
+    """One step of the build; `cached` if its product was there already, `beside` if it ran in
+    parallel with later steps."""
 
     name: str
     seconds: float
@@ -290,11 +291,10 @@ class Step:
 @dataclass(frozen=True, kw_only=True)
 class Build:
     """`tools` with their versions, `digests` (SHA-256) of files, `steps` in order, and the seconds
-    that have `elapsed` from the first step to the report.
+    `elapsed` from the first step to the report.
 
-    `baked`: the model is in the bitstream; None where there is none. `bitstream`: what was found in
-    it when it was decoded again, in sentences. `next` are the commands, for a shell, that load and
-    test the board.
+    `baked`: the model is in the bitstream; None without a bitstream. `bitstream`: the results of
+    decoding the bitstream, as sentences. `next`: shell commands that load and test the board.
     """
 
     tools: dict[str, str]
@@ -308,12 +308,12 @@ class Build:
 
 
 MOST_CLASSES = 20
-"""Of a confusion matrix that can be read."""
+"""The largest number of classes of a readable confusion matrix."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """An input as a picture (PNG in base64), its class, and what the network takes it for."""
+    """An input as a picture (PNG in base64), its class, and the network's answer."""
 
     label: int
     answer: int
@@ -326,7 +326,7 @@ class Answered:
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """How often a class was taken for another."""
+    """How often one class was mistaken for another."""
 
     label: int
     answer: int
@@ -335,11 +335,11 @@ class Mistake:
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What the integer network takes images for whose classes are known.
+    """The integer network's answers to images with known classes.
 
-    `confusion[label][answer]` counts images; `names` is empty where nobody has named the classes.
-    `drawn_of`: there are so many, of which these were drawn; None where these are all. `by_step`:
-    of recordings, the share that is right if all of them end after so many timesteps.
+    `confusion[label][answer]` counts images; `names` is empty if the classes have no names.
+    `drawn_of`: the number of images that these were drawn from; None if these are all. `by_step`:
+    for recordings, the share of right answers if all recordings end after so many timesteps.
     """
 
     dataset: str

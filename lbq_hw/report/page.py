@@ -1,8 +1,8 @@
-"""The page: one HTML file that asks for nothing else, made from facts alone.
+"""The page: one self-contained HTML file, made from the facts only.
 
 Its text is in ``templates/``. A template sees the parts of `Facts` by their names, the numbers of
-``summary.json`` as ``summary``, and the functions of `lbq_hw.report.quantities` as filters. What a
-template names and is not there is an error.
+``summary.json`` as ``summary``, and the functions of `lbq_hw.report.quantities` as filters. An
+undefined name in a template is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Inputs as small pictures for the page: PNG, which browsers enlarge pixel by pixel."""
+"""Inputs as small PNG pictures for the page; browsers enlarge them without smoothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-_GREY, _COLOUR = 0, 2  # PNG's numbers
+_GREY, _COLOUR = 0, 2  # colour types of PNG
 
 
 def picture(raw: NDArray[np.uint8]) -> str:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: three digits, a prefix, a thin space before the unit."""
+"""Numbers for people: three digits, a prefix, a thin space before the unit."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def quantity(value: float, unit: str = "") -> str:
 
 
 def count(value: float) -> str:
-    """A whole number with thousands set apart; a mean that is none keeps one decimal below 100."""
+    """A number with thousands separators; a mean that is not whole keeps one decimal below 100."""
     whole = float(value).is_integer() or value >= 100
     return f"{value:,.0f}" if whole else f"{value:,.1f}"
 
 
 def share(value: float, *, decimals: int = 1) -> str:
-    """``97.3 %`` of 0.973."""
+    """0.973 as ``97.3 %``."""
     return f"{100 * value:.{decimals}f}{SPACE}%"
 
 
 def change(value: float) -> str:
-    """``+13 %`` of 0.13."""
+    """0.13 as ``+13 %``."""
     return f"{100 * value:+.0f}{SPACE}%"
 
 
@@ -46,7 +46,7 @@ def percent(value: float) -> str:
 
 
 def kibibytes(bits: int) -> str:
-    """``12.5 KiB``, or bytes where there are fewer than 1024."""
+    """``12.5 KiB``, or bytes if there are fewer than 1024."""
     return f"{bits / 8192:,.1f}{SPACE}KiB" if bits >= 8192 else f"{-(-bits // 8)}{SPACE}bytes"
 
 
@@ -56,7 +56,7 @@ def mega(hertz: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long a step took: ``0.42 s``, ``3 min 20 s``."""
+    """The time of a step: ``0.42 s``, ``3 min 20 s``."""
     if seconds < 60:
         return f"{seconds:.{2 if seconds < 10 else 1}f}{SPACE}s"
     minutes, rest = divmod(round(seconds), 60)

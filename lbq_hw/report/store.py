@@ -1,7 +1,7 @@
 """Facts as JSON files, one per part, and back: ``timing.json`` holds `Facts.timing`.
 
 Names are fixed; a part that is missing has no file. ``summary.json`` is made from the others and
-is not read back. Unknown keys and values of another kind are refused, with their place.
+is not read back. Unknown keys and values of a wrong kind are refused, with their place.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from lbq_hw.report.summary import summary
 
 PARTS = tuple(field.name for field in fields(Facts))
 MAX_BYTES = 1 << 24
-"""Bytes of one JSON file."""
-# What code raises that works with values which were read, but make no sense.
+"""The largest size of a JSON file in bytes."""
+# Errors of code that computes with values which were read but make no sense.
 NONSENSE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 
 
 class ReportError(ValueError):
-    """A folder that holds no report, or a damaged one; one sentence."""
+    """A folder without a report, or with a damaged report; the message is one sentence."""
 
 
 def write(folder: Path, facts: Facts) -> None:
-    """Write the JSON files; parts that an earlier report had and this one lacks are removed."""
+    """Write the JSON files; files of an earlier report that this report lacks are removed."""
     folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         value = getattr(facts, part)
@@ -57,7 +57,7 @@ def read(folder: Path) -> Facts:
 
 
 def load(path: Path) -> Any:
-    """The JSON of a file; ValueError if it is too large, too deep, or has numbers without end."""
+    """The JSON of a file; ValueError if it is too large or too deep, or a number is not finite."""
     if path.stat().st_size > MAX_BYTES:
         raise ValueError(f"a file of more than {MAX_BYTES} bytes")
 

@@ -1,4 +1,4 @@
-"""The few numbers that come first, made from the parts: what ``summary.json`` holds."""
+"""The most important numbers, computed from the parts, for ``summary.json``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HEADLINE = ("integer", "lbq")  # the price list and execution of the headline's 
 def summary(facts: Facts) -> dict[str, Any]:
     """One JSON-able object; None where a part is missing.
 
-    `seconds_per_image` and `images_per_second_core` are computing alone, from cycles and the
-    board's clock. `images_per_second` is what a host sees, with `link_seconds_per_image` on the
-    line at `baud`, the highest rate of the board, where each turn costs the latency of the USB
-    bridge: an estimate. So are keys that end in `_estimate`.
+    `seconds_per_image` and `images_per_second_core` are for the core alone, from cycles and the
+    board's clock. `images_per_second` is the rate that a host sees, with `link_seconds_per_image`
+    on the line at `baud`, the highest rate of the board, if each turn costs the latency of the USB
+    bridge: an estimate. Keys that end in `_estimate` are estimates too.
     """
     clock = facts.board.clock_hz if facts.board else None
     seconds = facts.cycles.cycles / clock if facts.cycles and clock else None
@@ -49,7 +49,7 @@ def summary(facts: Facts) -> dict[str, Any]:
 
 
 def fits(facts: Facts) -> bool | None:
-    """Whether the design was placed within the board; before that, what the estimate says."""
+    """Whether the placed design fits the board; before placement, whether the estimate fits."""
     if facts.resources is not None:
         return all(resource.used <= resource.available for resource in facts.resources)
     return facts.fit.fits if facts.fit else None

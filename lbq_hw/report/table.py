@@ -1,4 +1,4 @@
-"""Builds side by side, from their ``summary.json``: the table that README.md carries."""
+"""The table of builds in README.md, from their ``summary.json`` files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOGIC = ("LC", "LUT")
 
 
 def row(summary: dict[str, Any]) -> tuple[str, ...]:
-    """One build; cycles are those that the RTL counted, the rates follow from clock and link."""
+    """One build, with the cycles that the RTL counted; the rates follow from clock and link."""
     used = summary["resources"]
     return (
         summary["board"],
@@ -36,7 +36,7 @@ def row(summary: dict[str, Any]) -> tuple[str, ...]:
 
 
 def markdown(files: Sequence[Path]) -> str:
-    """One line per file; only for builds that were simulated, placed, and met their clock."""
+    """One line per file. Each build must have been simulated and placed, and have met its clock."""
     rows = []
     for file in files:
         try:
