@@ -1,8 +1,8 @@
-"""First light, step by step: what is looked at, what it means, and what to do about it.
+"""First light of a board, step by step: each check, its meaning, and the remedy.
 
-`machine` is all that touches the computer, so that a test can be one; `steps` are the steps, in the
-order in which a board comes to life; `walk` goes through them; ``python -m lbq_hw.bring_up`` shows
-what it finds and writes it to a file for a bug report.
+`machine` is the interface to the computer, which tests replace; `steps` lists the steps in order;
+`walk` goes through them; ``python -m lbq_hw.bring_up`` shows the findings and writes them to a file
+for a bug report.
 """
 
 from lbq_hw.bring_up.walk import Finding, State, Visit, walk

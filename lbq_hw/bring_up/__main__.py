@@ -25,18 +25,18 @@ from lbq_hw.host import ports
 _COLOURS = {State.OK: "green", State.FAILED: "red", State.SKIPPED: "yellow"}
 _EPILOG = """
 steps:
-  usb        the board is on the USB, and its bridge is no version that is known not to work
-  port       a serial port can be its link
-  rights     this user may program it and open the port
-  tool       the program that loads a bitstream is there and knows the board
+  usb        the board is on the USB, and its bridge is not a version that is known to fail
+  port       a serial port can be the board's link
+  rights     this user may program the board and open the port
+  tool       the program that loads a bitstream is installed and knows the board
   load       the bitstream of the package is loaded
   link       the core of the package answers
-  memory     the external memory keeps what is written, for boards that have one
-  self-test  inputs of the package give the logits that they must
+  memory     the external memory keeps its contents, for boards that have one
+  self-test  the package's inputs give their known logits
   rate       how fast the link is, and whether faster rates work
 
-Each step says ok, failed and what mends it, or skipped and why; those that need one that failed are
-skipped. docs/bring-up.md has the same steps by hand, and what is special about each board.
+Each step says ok, failed with a remedy, or skipped with a reason. A step is skipped if it needs a
+failed step. docs/bring-up.md has the same steps by hand, and notes on each board.
 
 examples:
   python -m lbq_hw.bring_up --board icebreaker
@@ -49,7 +49,7 @@ examples:
       the simulated board, behind the port that python -m sim.board prints
 
 exit codes: 0 nothing failed, 1 a step failed, 2 it could not begin, 130 interrupted.
-What was found goes to one file, text and JSON, for a bug report.
+All findings go to one file, text and JSON, for a bug report.
 """
 
 
@@ -145,7 +145,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         prog, "Walk through the first light of a board: from the USB to a self-test.", _EPILOG
     )
     parser.add_argument(
-        "--board", required=True, metavar="NAME", help="one of lbq build's, or a board file"
+        "--board", required=True, metavar="NAME", help="a name from lbq boards, or a board file"
     )
     parser.add_argument("--package", metavar="DIR", help="folder of a package for this board")
     parser.add_argument(
@@ -157,7 +157,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--report", metavar="F", help="file for a bug report (bring-up-NAME.md, in this folder)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object, no lines")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""The steps of a board that has its bitstream: does the core answer, and rightly?"""
+"""The steps after the load: does the core answer, and are its answers right?"""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lbq_hw.isa.record import SLICE
 from lbq_hw.isa.regions import Region
 
 RATES = (1_000_000, 3_000_000)
-"""Baud that are tried where they are faster than the board's own."""
+"""Rates in baud that are tried if they are faster than the board's rate."""
 WORDS, ROUNDS = 256, 4
-"""That are written and read back at each rate."""
+"""Words that are written and read back at each rate, and how often."""
 _SLOWER = "build the package again with a lower --freq"
 
 
@@ -50,7 +50,7 @@ def link(visit: Visit) -> Finding:
 
 
 def memory(visit: Visit) -> Finding:
-    """Does the external memory keep what is written?"""
+    """Does the external memory keep its contents?"""
     if not visit.packed.config.external:
         return skipped("the core has no external memory")
     try:
@@ -123,7 +123,7 @@ def rate(visit: Visit) -> Finding:
 
 
 def _others(visit: Visit) -> list[int]:
-    """Faster rates that the core can have at its clock."""
+    """Faster rates that the core's clock can be divided to."""
     found = []
     for baud in RATES:
         with suppress(ValueError):
@@ -133,23 +133,23 @@ def _others(visit: Visit) -> list[int]:
 
 
 def _works(visit: Visit, baud: int) -> bool:
-    """Whether a line works at another rate; it has the package's again afterwards."""
+    """Whether the line works at another rate; afterwards it has the package's rate again."""
     packed = visit.packed
     with suppress(LinkError, ValueError), visit.line(timeout=visit.timeout / 5) as line:
         line.set_rate(baud, clock_hz=packed.clock_hz)
         found = _through(line, visit)
         line.set_rate(packed.baud, clock_hz=packed.clock_hz)
         return bool(found["equal"]) and not found["repeated_frames"]
-    with visit.line():  # which brings the core back
+    with visit.line():  # brings the core back to the package's rate
         return False
 
 
 def _through(line: SerialTransport, visit: Visit) -> dict[str, Any]:
-    """Words through the line and back: whether they are equal, repeats, bytes per second."""
+    """Send words through the line and back: whether they are equal, repeats, bytes per second."""
     source = random.Random(1)
     base, config = Region.PLANES << regions.SHIFT, visit.packed.config
     count = min(WORDS, config.plane_words * regions.slices(config)[Region.PLANES])
-    bits = min(SLICE, config.word)  # that the core keeps of each
+    bits = min(SLICE, config.word)  # that the core keeps of each word
     before, began, equal = line.repeats, line.now(), True
     for _ in range(ROUNDS):
         words = [source.getrandbits(bits) for _ in range(count)]

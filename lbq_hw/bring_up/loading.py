@@ -1,4 +1,4 @@
-"""The steps that bring a bitstream onto a board: the program that loads it, and the load."""
+"""The steps that load a bitstream: finding the program for it, and the load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lbq_hw.tools import Tool
 
 _DAPLINK = ("0d28:0204", "1d50:602b")
 _VARIANTS = {("ecpix5", "0403:6011"): "ecpix5_r03"}
-"""What openFPGALoader calls a board whose bridge is another one."""
+"""openFPGALoader's name of a board for another bridge, by board and USB id."""
 _LOADERS = {
     "openFPGALoader": "https://trabucayre.github.io/openFPGALoader/guide/install.html",
     "icesprog": "build it from https://github.com/wuxx/icesugar",
@@ -40,15 +40,15 @@ _MENDS = {
     "CRC": "on a Tang Nano 20K, see the version of its bridge in docs/bring-up.md; else plug it in "
     "again",
 }
-"""What to do, by what a tool says: the first that occurs in its output."""
+"""Remedies by text of a tool's output; the first text that occurs counts."""
 _LOOKS, _PAUSE = 20, 0.25
-"""At the ports after a load, and seconds between them."""
+"""How often the ports are listed after a load, and the seconds between two listings."""
 _LINES = 12
-"""Of a tool's output, that are shown and kept."""
+"""Lines of a tool's output that are shown and kept."""
 
 
 def tool(visit: Visit) -> Finding:
-    """Is the program there that loads the bitstream, and does it know the board?"""
+    """Is the program that loads the bitstream installed, and does it know the board?"""
     if not visit.board.program:
         return skipped(f"board {visit.board.name} is not programmed")
     if not visit.load:
@@ -90,7 +90,7 @@ def load(visit: Visit) -> Finding:
     done = visit.machine.run(command)
     kept = [line.rstrip() for line in re.split(r"[\r\n]+", done.output) if line.strip()][-_LINES:]
     facts = {"command": shlex.join(command), "code": done.code, "output": kept}
-    # iceprog and openFPGALoader may say that the FPGA did not start, and end as if it had.
+    # iceprog and openFPGALoader may print that the FPGA did not start, and still end with 0.
     low = re.findall(r"cdone: (\w+)", done.output)[-1:] == ["low"]
     if done.code == 0 and not low and not re.search(r"\bFAIL\b", done.output):
         _await(visit, before)
@@ -115,7 +115,7 @@ def _ports(visit: Visit) -> set[str]:
 
 
 def _await(visit: Visit, ports: set[str]) -> None:
-    """Wait until the kernel has the ports again: a tool takes a bridge from it for the load."""
+    """Wait for the ports to come back: during the load, the tool detaches the kernel's driver."""
     for _ in range(_LOOKS):
         if ports <= _ports(visit):
             return
@@ -123,7 +123,7 @@ def _await(visit: Visit, ports: set[str]) -> None:
 
 
 def _version(visit: Visit, path: str, known: Tool | None) -> str:
-    """What a tool says of its version; empty where it does not."""
+    """The version that a tool prints; empty if it prints none."""
     if known is None or not known.version:
         return ""
     found = re.search(r"\d+(\.\d+)+", visit.machine.run([path, *known.version]).output)

@@ -1,4 +1,4 @@
-"""The computer that a board is plugged into, as far as first light touches it."""
+"""The computer that a board is plugged into: its USB devices, programs and ports."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lbq_hw.host import SerialTransport, ports
 from lbq_hw.host.ports import Port
 
 SECONDS = 600
-"""Until a tool is given up: a slow bridge takes minutes to write a flash."""
+"""Seconds until a tool is given up: a slow bridge takes minutes to write a flash."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usb:
-    """A USB device: its `id` as ``vendor:product``, what it calls itself, and its files."""
+    """A USB device: its `id` as ``vendor:product``, its own name, and its device files."""
 
     id: str
     name: str
@@ -30,14 +30,14 @@ class Usb:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """What became of a program: its exit code, and all that it printed."""
+    """The result of a program: its exit code, and all that it printed."""
 
     code: int
     output: str
 
 
 def run(command: Sequence[str]) -> Ran:
-    """Run a program to its end; exit code 127 where it cannot be, 124 where it takes too long."""
+    """Run a program to its end; exit code 127 if it cannot be run, 124 if it takes too long."""
     try:
         done = subprocess.run(
             command,
@@ -81,11 +81,11 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where devices are found, and how programs and ports are used.
+    """Finds devices, runs programs and opens ports.
 
-    `usb` is the folder in which Linux shows USB devices, `dev` the one of their files. `which`
-    finds a program, `run` runs it. `ports` are the serial ports, `open` opens one. `allowed` and
-    `group` say who may use a file, and `sleep` waits for so many seconds.
+    `usb` is the folder in which Linux shows USB devices, `dev` the folder of their device files.
+    `which` finds a program, `run` runs it. `ports` lists the serial ports, `open` opens a port.
+    `allowed` and `group` tell who may use a file, and `sleep` waits for some seconds.
     """
 
     usb: Path = Path("/sys/bus/usb/devices")
@@ -99,7 +99,7 @@ class Machine:
     sleep: Callable[[float], object] = time.sleep
 
     def devices(self) -> list[Usb] | None:
-        """All USB devices; None where the system does not show them as files."""
+        """All USB devices; None if the system does not show them as files."""
         if not self.usb.is_dir():
             return None
         return [
@@ -116,7 +116,7 @@ class Machine:
                 return ""
 
         bus, number = (int(said(name) or 0) for name in ("busnum", "devnum"))
-        # A bridge that is programmed as a HID, as DAPLink is, has a file of that kind too.
+        # A bridge that is programmed as a HID, such as DAPLink, also has a hidraw file.
         hidden = sorted(found.name for found in folder.glob("*:*/*/hidraw/hidraw*"))
         return Usb(
             id=f"{said('idVendor')}:{said('idProduct')}",

@@ -16,18 +16,18 @@ _CABLE = (
 )
 _PLUG = {"1209:5af0": "hold the board's button while you plug it in, so that its boot loader runs"}
 _PROGRAMMED = "only to program"
-"""In a board's `usb`, where its link is an adapter."""
+"""Part of a board's `usb` if the link is a separate adapter."""
 _UPDATE = "https://wiki.sipeed.com/hardware/en/tang/common-doc/update_debugger.html"
 _BRIDGES = {
     "2024122312": "its UART runs at four times the rate, and openFPGALoader fails with it",
 }
-"""Versions of a Tang Nano's bridge that do not work: its serial number is its version."""
+"""Versions of a Tang Nano's bridge that do not work; the version is the USB serial number."""
 _UPDATING = "349b:6160"
-"""A Tang Nano's bridge that waits for its software, or has lost it."""
+"""USB id of a Tang Nano's bridge that waits for its software, or has lost it."""
 
 
 def ids(visit: Visit) -> tuple[str, ...]:
-    """The USB devices that the board can be."""
+    """The USB ids that the board may have."""
     return tuple(re.findall(r"\b[0-9a-f]{4}:[0-9a-f]{4}\b", visit.board.usb))
 
 
@@ -122,7 +122,7 @@ def _spoken(device: Usb) -> str:
 
 
 def _candidates(visit: Visit) -> list[Port]:
-    """Ports that may lead to the board: its own, or any where it is no bridge itself."""
+    """Ports that may lead to the board: its own ports, or any port if it has no bridge."""
     may = [one for one in visit.machine.ports() if one.may]
     return [one for one in may if one.usb in ids(visit)] or may
 

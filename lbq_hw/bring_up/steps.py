@@ -1,4 +1,4 @@
-"""The steps, in the order in which a board comes to life."""
+"""The steps of first light, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From step to step, leaving out those that need one that failed."""
+"""Goes through the steps, and skips steps that need a failed step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What a step saw, in one sentence; what mends it, where it failed; and `facts` for JSON."""
+    """The result of a step in one sentence; if it failed, the remedy; and `facts` for JSON."""
 
     state: State
     text: str
@@ -47,10 +47,10 @@ def skipped(text: str, **facts: Any) -> Finding:
 
 @dataclass(kw_only=True)
 class Visit:
-    """A board on a machine, and what was found out so far.
+    """A board on a machine, and the findings so far.
 
-    `port` is a port's name, or `ports.AUTO`; `load`: whether the bitstream is to be loaded.
-    `plugged` are the USB devices that can be the board, once they were looked for.
+    `port` is a port's name, or `ports.AUTO`; `load`: whether to load the bitstream. `plugged` are
+    the USB devices that can be the board, set by the step `usb`.
     """
 
     board: Board
@@ -63,13 +63,13 @@ class Visit:
 
     @property
     def packed(self) -> Package:
-        """The package, in steps that are skipped without one."""
+        """The package, for steps that are skipped without a package."""
         assert self.package is not None
         return self.package
 
     @contextmanager
     def line(self, *, timeout: float | None = None) -> Iterator[SerialTransport]:
-        """The line to the board's core, by a port whose name is kept."""
+        """The line to the board's core; the name of the port is kept."""
         if self.port == ports.AUTO:
             self.port = ports.choose(self.machine.ports(), self._answers)
         baud = self.packed.baud
@@ -93,10 +93,10 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One thing to look at.
+    """One check.
 
-    `needs` are steps before it without which it makes no sense: it is left out if one of them
-    failed or was left out for that reason. `packed`: it needs a package.
+    `needs` are earlier steps: this step is skipped if one of them failed, or was skipped because of
+    a failure. `packed`: it needs a package.
     """
 
     name: str
@@ -109,8 +109,8 @@ class Step:
 def walk(
     visit: Visit, steps: Sequence[Step], begin: Callable[[Step], object]
 ) -> Iterator[tuple[Step, Finding]]:
-    """Each step with what it found; `begin` is told of each before it looks."""
-    causes: dict[str, str] = {}  # the step that failed, by those that it keeps from being done
+    """Yield each step with its finding; `begin` is called before each step."""
+    causes: dict[str, str] = {}  # the failed step, by step that cannot be done because of it
     for step in steps:
         cause = next((causes[name] for name in step.needs if name in causes), None)
         if cause is not None:

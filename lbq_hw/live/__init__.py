@@ -1,5 +1,5 @@
-"""A local page on which one draws, drops a picture or replays test images, and sees what happens.
+"""A local page to draw, drop a picture or replay test images, and to watch the network.
 
-`answers` says what a network makes of an input, `machines` where it runs, `server` speaks HTTP with
-browsers of this machine alone, and `page/` is what they show.
+`answers` computes the network's response to an input, `machines` runs it on the golden model or on
+a board, `server` serves HTTP to browsers of this machine only, and `page/` is the page.
 """

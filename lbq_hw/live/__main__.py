@@ -34,8 +34,8 @@ examples:
   python -m lbq_hw.live --package DIR --port NAME
       on a simulated board, with the NAME that python -m sim.board prints
 
-The page is at http://{ADDRESS}:{LISTEN}/ and needs nothing from elsewhere. Only browsers of this
-machine reach it. Levels and events by layer are those of the golden model.
+The page is at http://{ADDRESS}:{LISTEN}/ and loads nothing from other sites. Only browsers of this
+machine can reach it. Levels and events by layer come from the golden model.
 """
 
 
@@ -99,7 +99,7 @@ def _live(args: argparse.Namespace) -> Iterator[Live]:
 
 
 def _samples(args: argparse.Namespace, network: Network) -> Samples | None:
-    """Inputs to replay: those that were asked for, or a dataset that needs no files."""
+    """Inputs to replay: the inputs that were asked for, or a dataset that needs no files."""
     name = args.dataset or network.meta.get("dataset")
     if args.data is None and name != "digits":
         if args.dataset is not None:

@@ -1,4 +1,4 @@
-"""What the page shows of an input: class, logits, levels and events by layer, time."""
+"""The page's data for an input: class, logits, levels and events by layer, time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lbq_hw.live.machines import Machine
 from lbq_hw.network import Network
 
 SHOWN = 24
-"""Channels of a layer that are shown; of a layer without rows and columns, all."""
+"""Channels of a layer that are shown; of a layer without rows and columns, all are shown."""
 WHITE = 255
-"""Full scale of what the page sends."""
+"""Full scale of the pictures that the page sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Live:
-    """A network, where it runs, and inputs to replay. One input runs at a time."""
+    """A network, the machine that runs it, and inputs to replay. One input runs at a time."""
 
     network: Network
     machine: Machine
@@ -38,11 +38,11 @@ class Live:
 
     @property
     def picture_bytes(self) -> int:
-        """Bytes of a picture that the page sends; 0 for recordings, which nobody draws."""
+        """Bytes of a picture that the page sends; 0 for recordings, which cannot be drawn."""
         return int(np.prod(self.network.input.shape)) if self.network.input.static else 0
 
     def facts(self) -> dict[str, Any]:
-        """What the page is told first."""
+        """The facts that the page loads first."""
         channels, height, width = self.network.input.shape
         return {
             "model": self.network.name,
@@ -55,14 +55,14 @@ class Live:
         }
 
     def picture(self, data: bytes) -> dict[str, Any]:
-        """What becomes of a picture ``(C, H, W)`` of bytes, white being 255."""
+        """The answer to a picture ``(C, H, W)`` of bytes; white is 255."""
         levels = np.frombuffer(data, np.uint8).reshape(self.network.input.shape)
         scale = meaning.full_scale(self.network)
-        assert scale is not None  # of a network that takes pictures
+        assert scale is not None  # the network takes pictures
         return self._answer(mapping.scaled(levels, of=WHITE, to=scale))
 
     def sample(self, number: int) -> dict[str, Any]:
-        """What becomes of an input of the samples, with its label."""
+        """The answer to an input of the samples, with its label."""
         assert self.samples is not None
         raw, labels = self.samples.images[number], self.samples.labels
         answer = self._answer(raw)
@@ -88,7 +88,7 @@ class Live:
 
 
 def _add(layers: list[dict[str, Any]], trace: Trace) -> None:
-    """The levels of a layer, the mean over time, and its events: the bits that are set."""
+    """Append a layer: its levels, as the mean over time, and its events, the number of set bits."""
     if trace.output is None:
         return
     levels = np.asarray(trace.output, np.uint8)[:, 0]
@@ -111,7 +111,7 @@ def _add(layers: list[dict[str, Any]], trace: Trace) -> None:
 
 
 def _picture(raw: NDArray[np.uint8], network: Network) -> str:
-    """An input as bytes ``(C, H, W)``, as bright as it can be; of a recording, the sum."""
+    """An input as bytes ``(C, H, W)``, scaled to 255; the frames of a recording are summed."""
     image = raw if network.input.static else raw.sum(axis=0, dtype=np.int64)
     scale = meaning.full_scale(network) or max(1, int(image.max()))
     return _encoded(np.minimum(image * (WHITE / scale), WHITE))

@@ -1,4 +1,4 @@
-"""Where an input runs: the golden model, or a board behind a port."""
+"""The machines that run an input: the golden model, or a board behind a port."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from lbq_hw.package import Package
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Logits of one input, and how long it took: `seconds` as a host sees it, `cycles` of the core
-    and their time, None without a core.
+    """Logits of one input, and its time: `seconds` as the host sees it, and the `cycles` of the
+    core with their time, None without a core.
     """
 
     logits: Integers

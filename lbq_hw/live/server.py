@@ -1,9 +1,8 @@
-"""HTTP for browsers of this machine, and for nobody else.
+"""An HTTP server for browsers of this machine only.
 
-The server listens on 127.0.0.1. It answers a fixed set of paths; none of them is a file's. A
-request whose Host is not this server's is refused, so that no foreign name can be made to point
-here; so is one that another site's page has sent. A body must have the one length that the network
-takes.
+The server listens on 127.0.0.1. It answers a fixed set of paths, which are not paths of files. A
+request with another Host is refused, against DNS rebinding, and so is a request from a page of
+another site. A body must have exactly the length of the network's input.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _BYTES = "application/octet-stream"
 
 
 class Refusal(Exception):
-    """A request that is not answered: its status, and one sentence."""
+    """A refused request: its status, and one sentence."""
 
     def __init__(self, status: HTTPStatus, reason: str) -> None:
         super().__init__(reason)
@@ -64,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         self._reply(self._post)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     @property
     def _serving(self) -> LiveServer:
@@ -112,7 +111,7 @@ class Handler(BaseHTTPRequestHandler):
         return body
 
     def _check(self) -> None:
-        """Refuse whoever is not a page of ours."""
+        """Refuse requests that do not come from this server's page."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in self._serving.hosts:
             raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to its own address alone")
@@ -145,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class LiveServer(ThreadingHTTPServer):
-    """Serves one `Live` on a port of this machine; 0 takes any that is free."""
+    """Serves one `Live` on a port of this machine; port 0 means any free port."""
 
     daemon_threads = True
 
@@ -154,13 +153,13 @@ class LiveServer(ThreadingHTTPServer):
         super().__init__((ADDRESS, port), Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that has gone."""
+        """Log nothing if a browser has closed its connection."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What a browser may call this server."""
+        """The host names under which a browser may address this server."""
         return tuple(f"{name}:{self.server_port}" for name in (ADDRESS, "localhost"))
 
     @property

@@ -1,1 +1,1 @@
-"""The core for a design of one's own: Verilog, register map, C driver, FuseSoC file, example."""
+"""The core for your own design: Verilog, register map, C driver, FuseSoC file, example."""

@@ -1,4 +1,4 @@
-"""The core for a design of one's own: ``python -m lbq_hw.rtl --help``."""
+"""The core for your own design: ``python -m lbq_hw.rtl --help``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ examples:
       the smallest core with 16 lanes for the digits, behind AXI4-Lite
   python -m lbq_hw.rtl --model net.lbq --lanes 32 --bus wishbone --out DIR
   python -m lbq_hw.rtl --model net.lbq --core core.json --bus plain --out DIR
-      a core of one's own size; one with external memory reads its program as a stream of words
+      a core of your own size; with external memory, it reads its program as a stream of words
 
 DIR gets:
   lbq_core.v       the module lbq_core: Verilog for any FPGA, with the program in its memories
@@ -31,10 +31,10 @@ DIR gets:
   lbq_core.core    for FuseSoC
   example_top.v    from a camera's pixels to the number of a class, without a host
   core.json        the size of the core, for --core
-  tape.bin         with external memory: what it must hold, from address 0 on
+  tape.bin         with external memory: its contents, from address 0 on
 
-Pixels come through the bus or as an AXI-Stream; the core runs after the last one, gives the logits
-as a stream, and raises irq. docs/own-design.md shows it all.
+Pixels come through the bus or as an AXI-Stream. The core runs after the last pixel, sends the
+logits as a stream, and raises irq. docs/own-design.md has an example.
 """
 
 
@@ -49,11 +49,11 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.rtl") -
     parser.add_argument("--model", required=True, help="an .lbq file or a name of the zoo")
     cores = parser.add_mutually_exclusive_group()
     cores.add_argument(
-        "--lanes", type=int, default=16, metavar="P", help="of the smallest core (16)"
+        "--lanes", type=int, default=16, metavar="P", help="lanes of the smallest core (16)"
     )
     cores.add_argument("--core", type=Path, metavar="F", help="JSON file of a CoreConfig")
-    parser.add_argument("--bus", choices=_BUSES, default="axi4lite", help="(axi4lite)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
+    parser.add_argument("--bus", choices=_BUSES, default="axi4lite", help="host bus (axi4lite)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="output folder")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     try:

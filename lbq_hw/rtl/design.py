@@ -1,4 +1,4 @@
-"""A network's core on a bus: what it is made of, and its Verilog."""
+"""A network's core on a bus: its component, and its Verilog."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from lbq_hw.compiler import Program
 from lbq_hw.core.bus.top import BUSES
 
 NAME = "lbq_core"
-"""Of the module and of the files."""
+"""The name of the module and of the files."""
 LINT_OFF = (
     "CASEINCOMPLETE", "CASEOVERLAP", "CMPCONST", "DECLFILENAME", "LITENDIAN", "PINCONNECTEMPTY",
     "UNDRIVEN", "UNSIGNED", "UNUSED", "VARHIDDEN", "WIDTH",
 )  # fmt: skip
-"""Warnings of Verilator that Verilog out of Yosys gives, and that mean nothing there. Cases overlap
-because Yosys writes If and Elif as one casez, in which the first that matches holds."""
+"""Verilator's warnings that are harmless in Verilog written by Yosys. Cases overlap because Yosys
+writes If and Elif as one casez, in which the first match counts."""
 
 
 class AnyFpga:
-    """A platform of which nothing is known: no primitives, and no checks of contracts."""
+    """A platform for any FPGA: without primitives, and without checks of contracts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +45,14 @@ class Design:
         return self.program.logits(np.arange(self.program.logit_words)).tolist()
 
     def component(self) -> Any:
-        """The module."""
+        """The component that becomes the module."""
         image = None if self.program.config.external else self.program.image()
         return BUSES[self.bus](
             self.program.config, layout=self.program.pixels, logits=self.logits, image=image
         )
 
     def verilog(self) -> str:
-        """The module `NAME` and all that it needs, in one text."""
+        """The module `NAME` with all its submodules, as one text."""
         os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
         block = self.component()
         members = (Value.cast(value) for _, _, value in block.signature.flatten(block))

@@ -32,7 +32,7 @@ _PER_LINE = 8
 
 
 def files(design: Design) -> Iterator[tuple[str, bytes]]:
-    """Names and contents, the Verilog last: it takes longest."""
+    """Names and contents of the files; the Verilog is last because it takes longest."""
     config, name = design.program.config, design.program.name
     facts = _facts(design)
     for file, template in _TEMPLATES.items():
@@ -46,7 +46,7 @@ def files(design: Design) -> Iterator[tuple[str, bytes]]:
 
 
 def _facts(design: Design) -> dict[str, Any]:
-    """What the templates see."""
+    """The variables of the templates."""
     program, layout = design.program, design.program.pixels
     config = program.config
     return {
@@ -76,7 +76,7 @@ def _facts(design: Design) -> dict[str, Any]:
 
 
 def _program(design: Design) -> Iterator[dict[str, Any]]:
-    """What is loaded, region by region, as lines of C."""
+    """The contents of each region to be loaded, as lines of C."""
     config = design.program.config
     for region, slices in design.program.contents.slices().items():
         if not len(slices):

@@ -52,7 +52,7 @@ def windows(config: CoreConfig) -> list[Window]:
         slices, entries = regions.slices(config)[region], regions.entries(config)[region]
         access = regions.ACCESS[region]
         if config.external and access == "w":
-            continue  # what the tape writes
+            continue  # the tape writes this region
         found.append(
             Window(
                 region=region,
@@ -67,7 +67,7 @@ def windows(config: CoreConfig) -> list[Window]:
 
 
 def markdown(config: CoreConfig, name: str) -> str:
-    """The map as a page."""
+    """The register map as a Markdown page."""
     rows = [(f"`0x{one.at:05X}`", f"`{one.register.name}`", one.register.access,
              one.register.meaning) for one in placed(config)]  # fmt: skip
     memories = [(f"`0x{one.at:05X}`", one.region.name, one.access, one.entries, one.slices)
@@ -97,7 +97,7 @@ def markdown(config: CoreConfig, name: str) -> str:
 
 
 def systemrdl(config: CoreConfig, name: str) -> str:
-    """The map in SystemRDL 2.0."""
+    """The register map in SystemRDL 2.0."""
     return "\n".join(_rdl(config, name)) + "\n"
 
 

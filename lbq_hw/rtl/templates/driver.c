@@ -1,8 +1,8 @@
-/* Driver of the LBQ core for {{ name }}. No heap, no library but the headers of C. */
+/* Driver of the LBQ core for {{ name }}. It needs no heap and no library, only C headers. */
 
 #include "{{ module }}.h"
 
-/* Define both to reach the core otherwise than by memory-mapped accesses of 32 bits. */
+/* Define both if the core is not reached by memory-mapped accesses of 32 bits. */
 #ifndef LBQ_READ
 #define LBQ_READ(core, at) ((core)->base[(at) / 4u])
 #define LBQ_WRITE(core, at, value) ((core)->base[(at) / 4u] = (value))

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* Byte addresses, from the core's first one on; registers.md explains them. */
+/* Byte addresses, relative to the core's base; registers.md explains them. */
 {% for one in registers %}
 #define LBQ_{{ one.register.name | upper }} 0x{{ "%05x" | format(one.at) }}u
 {% endfor %}
@@ -21,7 +21,7 @@ extern "C" {
 #define LBQ_MAGIC 0x{{ "%08x" | format(magic) }}u
 #define LBQ_CORE_DIGEST 0x{{ "%08x" | format(digest) }}u
 
-/* Of the register status. */
+/* Bits of the register status. */
 #define LBQ_STATUS_BUSY 1u
 #define LBQ_STATUS_DONE 2u
 #define LBQ_STATUS_ERROR 4u
@@ -32,7 +32,7 @@ extern "C" {
 #define LBQ_WIDTH {{ layout.width }}
 #define LBQ_CHANNELS {{ layout.channels }}
 #define LBQ_INPUT_BYTES (LBQ_FRAMES * LBQ_HEIGHT * LBQ_WIDTH * LBQ_CHANNELS)
-/* Of a byte, min(byte >> SHIFT, MOST) is sent, in BITS bits. */
+/* A byte is sent as min(byte >> SHIFT, MOST), in BITS bits. */
 #define LBQ_BITS {{ layout.bits }}
 #define LBQ_SHIFT {{ shift }}
 #define LBQ_MOST {{ capacity }}
@@ -54,31 +54,31 @@ struct lbq {
     volatile uint32_t *base;
 };
 
-/* How often lbq_wait looks: at least once for each cycle that a run can take. */
+/* How often lbq_wait polls: at least once for each cycle that a run can take. */
 #ifndef LBQ_LOOKS
 #define LBQ_LOOKS {{ most_cycles or 0x7fffffff }}u
 #endif
 
-/* Look for the core at an address. */
+/* Check that the core is at an address. */
 int lbq_open(struct lbq *core, volatile void *base);
 {% if not external %}
-/* Write the program. The Verilog holds it after configuration, if the memories of the device have
-   initial values; call this where they have none. */
+/* Write the program. Call this if the memories of the device have no initial values; otherwise the
+   program is in them after configuration. */
 int lbq_load(struct lbq *core);
 {% endif %}
-/* Send one input of LBQ_INPUT_BYTES; the core runs as soon as it has all of it. */
+/* Send one input of LBQ_INPUT_BYTES; the core runs as soon as the input is complete. */
 int lbq_send(struct lbq *core, const uint8_t *input);
-/* Whether the run has ended: LBQ_OK, LBQ_NOT_READY, or what went wrong. */
+/* Whether the run has ended: LBQ_OK, LBQ_NOT_READY, or an error. */
 int lbq_poll(struct lbq *core);
-/* Wait until it has. */
+/* Wait until the run has ended. */
 int lbq_wait(struct lbq *core);
 /* Read the logits of the last run. */
 int lbq_read(struct lbq *core, lbq_logit logits[LBQ_CLASSES]);
-/* All of it: send, wait, read. */
+/* Send, wait and read. */
 int lbq_run(struct lbq *core, const uint8_t *input, lbq_logit logits[LBQ_CLASSES]);
-/* The largest logit's number; of equal ones the first. */
+/* The index of the largest logit; on a tie, the first. */
 int lbq_class(const lbq_logit logits[LBQ_CLASSES]);
-/* Let irq rise at the end of a run, or not; lbq_send and lbq_acknowledge lower it. */
+/* Enable or disable irq at the end of a run; lbq_send and lbq_acknowledge clear irq. */
 void lbq_interrupt(struct lbq *core, int enable);
 void lbq_acknowledge(struct lbq *core);
 /* Take pixels from the stream again. */

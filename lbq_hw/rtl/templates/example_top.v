@@ -1,6 +1,6 @@
 // {{ name }} without a host: pixels come from a camera, and the class of each input goes out.
 //
-// The bus has no master here. Whoever has one connects it instead of the constants below.
+// The bus has no master here. To use one, connect it in place of the constants below.
 
 module example_top(
     input wire clk,
@@ -70,7 +70,7 @@ module example_top(
         .failed(failed)
     );
 
-    // The largest logit; of equal ones the first.
+    // The largest logit; on a tie, the first.
 {% if logit_slices == 1 %}
     wire whole = logit_valid;
     wire signed [31:0] logit = $signed(logit_data);
