@@ -1,7 +1,7 @@
 """Benchmarks of the core, in simulation and on real parts: ``python -m sim.bench --help``.
 
-Figures go into one JSON object; the table is made from it. A row whose data are not given is left
-out with the reason.
+Figures go into one JSON object, and the table is made from it. Without its data, a row is left out
+and the reason is given.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One figure, and the least or the most that it should be, if it is not only shown."""
+    """One figure, and its lower or upper limit, if it has one."""
 
     what: str
     figure: str
@@ -71,7 +71,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where the data lie, and how many images the small networks see."""
+    """The folder of the data, and the number of images for small networks."""
 
     data: FilePath | None
     images: int
@@ -106,7 +106,7 @@ def small_networks(options: Options) -> list[Row]:
 
 
 def resnet(options: Options) -> list[Row]:
-    """The paper's ResNet-20, whole, on one real image, P = 64; and its second stage alone."""
+    """The paper's ResNet-20 on one real image, P = 64: the whole network, and its second stage."""
     if options.data is None:
         raise Unavailable("ResNet-20: --data is not given")
     network = file.load(zoo.find("cifar10-resnet20"))
@@ -157,8 +157,9 @@ def sparse_layer(_options: Options) -> list[Row]:
 
 
 def random_layer(*, active: float, levels: int) -> tuple[Network, NDArray[np.uint8]]:
-    """A layer as in ResNet-20's second stage with random weights, and frames with the fraction
-    `active` of levels that are not 0, drawn evenly from 1 to `levels`."""
+    """A layer as in ResNet-20's second stage with random weights, and its input frames. A fraction
+    `active` of the input levels is not 0; these are drawn evenly from 1 to `levels`.
+    """
     random = np.random.default_rng(0)
     channels, side, steps = 256, 16, 2
     weight = random.integers(-127, 128, (channels, channels, 3, 3), np.int8)
@@ -212,7 +213,7 @@ def total(source: str, shape: Shape) -> Layer:
 
 
 def simulate(config: CoreConfig, network: Network, images: NDArray[np.uint8]) -> dict[str, Any]:
-    """What `sim.check` reports of a network and its images."""
+    """The report of `sim.check` for a network and its images."""
     with Verilated(build(config)) as core:
         return check(network, compile_network(network, config), core, images).report()
 
@@ -224,9 +225,10 @@ def utilisation(layers: Sequence[dict[str, Any]], config: CoreConfig) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Door:
-    """A network on a board, whose host is to see at least `least` images per second.
+    """A network on a board, and the limit for the images per second that its host sees: at least
+    `least`, or at least the fraction `share` of the core's own rate.
 
-    `share` asks for a share of what the core does instead. Both hold without a bridge's latency.
+    The limit holds for a bridge without latency.
     """
 
     board: str
@@ -266,7 +268,9 @@ LARGE_DOORS = (
 
 
 def doors(options: Options) -> list[Row]:
-    """What a host sees of boards with their models on the chip, with three bridges."""
+    """Images per second as a host sees them, for boards with the model on the chip, with three
+    bridges.
+    """
     return [row for door in DOORS for row in seen_through(door, options)]
 
 
@@ -278,7 +282,7 @@ def large_doors(options: Options) -> list[Row]:
 
 
 def seen_through(door: Door, options: Options) -> list[Row]:
-    """A row for each latency of a bridge. Without data, inputs are noise."""
+    """One row per latency of the bridge. Without data, inputs are noise."""
     network = file.load(zoo.find(door.model))
     images = seen.inputs(network, options.data, door.images)
     with tempfile.TemporaryDirectory(prefix="lbq-door-") as folder:
@@ -313,7 +317,7 @@ def seen_through(door: Door, options: Options) -> list[Row]:
 
 
 class Unavailable(Exception):
-    """A benchmark whose data are not given."""
+    """The data of a benchmark are not given."""
 
 
 BENCHES: dict[str, Callable[[Options], list[Row]]] = {

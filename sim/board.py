@@ -33,11 +33,11 @@ from lbq_hw.streaming.package import StreamPackage
 
 BENCH = Path(__file__).with_name("board.cpp")
 WAVES = Path("build/waves/board.fst")
-"""Where waves go of a run that differed."""
+"""File for the waves of a run with a difference."""
 DIFFERS = 1
-"""The host's exit code then."""
+"""The host's exit code for a difference."""
 GRACE = 10.0
-"""Seconds in which a simulation must end when it is told to."""
+"""Seconds within which a simulation must end after SIGTERM."""
 _EPILOG = """
 examples:
   python -m sim.board --package build/demo/icebreaker/package
@@ -52,7 +52,7 @@ through the terminal: seconds of time-outs are simulated ones, however slow this
 
 
 def build(packed: Package | StreamPackage, *, waves: bool = False, cache: Path = CACHE) -> Path:
-    """Compile the simulation of a package's board; `waves`: one that can write them."""
+    """Compile the simulation of a package's board, with support for waves if `waves`."""
     made = {"top": "system", "waves": waves, "cache": cache}
     if isinstance(packed, StreamPackage):
         core = StreamSystem(packed.config, clock_hz=packed.clock_hz, baud=packed.baud)
@@ -75,7 +75,7 @@ def build(packed: Package | StreamPackage, *, waves: bool = False, cache: Path =
 
 
 def _chip(packed: Package) -> Chip:
-    """The external memory of a package's board, which may be one of the user's own."""
+    """The external memory of a package's board, which may be a user's own board."""
     if packed.memory is not None:
         return packed.memory.described()
     chip = boards.find(packed.board).chip
@@ -85,12 +85,12 @@ def _chip(packed: Package) -> Chip:
 
 
 def preloaded(packed: Package) -> bytes:
-    """The tape in the external memory, so that no host need write it over a simulated line."""
+    """The tape in the external memory, so that the host need not write it over a simulated line."""
     return tape_contents(packed.tape, packed.config.external) if packed.tape else b""
 
 
 class Preload:
-    """A file with what the external memory holds at the start, as long as it is open."""
+    """A file with the initial contents of the external memory; `close` deletes it."""
 
     def __init__(self, memory: bytes) -> None:
         self._file = None
@@ -109,9 +109,9 @@ class Preload:
 class Board:
     """A running simulation; `name` is the terminal to open as a serial port.
 
-    `memory` is what the external memory holds when it begins, as the model's file has it. `waves`
-    go to a file, if the program was built with them. `options` are further arguments of the
-    program.
+    `memory` is the initial contents of the external memory, in the format of the model's file.
+    `waves` is a file for waves, if the program was built for them. `options` are further arguments
+    of the program.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Board:
         master, slave = os.openpty()
         try:
             tty.setraw(slave)
-            # Before any host can open the terminal, through which the simulation tells its time.
+            # Set before any host can open the terminal: its size tells the simulated time.
             termios.tcsetwinsize(slave, (clock.ROWS, 0))
             self.name = os.ttyname(slave)
         finally:
@@ -150,7 +150,7 @@ class Board:
         return self._process.wait()
 
     def stop(self) -> None:
-        """End the simulation, as if the power went away; waves are closed."""
+        """End the simulation as if the power was cut; waves are closed."""
         self._process.terminate()
         try:
             self._process.wait(timeout=GRACE)
@@ -164,7 +164,7 @@ class Board:
 def running(
     program: Path, *, clock_hz: int, memory: bytes = b"", options: Sequence[str] = ()
 ) -> Iterator[Board]:
-    """A simulation that ends with the block."""
+    """A simulation that ends with the ``with`` block."""
     board = Board(program, clock_hz=clock_hz, memory=memory, options=options)
     try:
         yield board
@@ -202,7 +202,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") ->
 
 
 def _run(args: argparse.Namespace, waves: Path | None) -> int:
-    """Simulate until the end of the host or of the simulation; an exit code."""
+    """Simulate until the host or the simulation ends; returns an exit code."""
     try:
         streams = stream_package.found(Path(args.package))
         packed = stream_package.read(args.package) if streams else package.read(args.package)

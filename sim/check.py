@@ -23,7 +23,7 @@ from lbq_hw.sim.layer_tapes import layer_tapes
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The first place where the core and the golden model part."""
+    """The first place where the core and the golden model differ."""
 
     image: int
     layer: str
@@ -43,13 +43,13 @@ class Difference:
 
 @runtime_checkable
 class TapeLoader(Protocol):
-    """A transport to a simulated core with external memory, into which it puts a tape."""
+    """A transport to a simulated core with external memory, which can put a tape there."""
 
     def load_tape(self, tape: bytes, word_bits: int) -> None: ...
 
 
 class Timed:
-    """A transport that counts the seconds the core runs."""
+    """A transport that counts the seconds for which the core runs."""
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
@@ -69,10 +69,10 @@ class Timed:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What was found; cycles and operations are summed over images.
+    """The result of a check; cycles and operations are summed over images.
 
-    With external memory, `predicted` has the cycles that the model says and `waited` those of them
-    in which no pass ran; `layer_cycles` are the model's.
+    With external memory, `predicted` has the cycles of the cycle model, `waited` counts those of
+    them in which no pass ran, and `layer_cycles` also come from the model.
     """
 
     program: Program
@@ -130,11 +130,11 @@ class Outcome:
 
     @property
     def on_time(self) -> bool:
-        """Whether a core with external memory took the cycles that the model says."""
+        """Whether a core with external memory took the predicted number of cycles."""
         return not self.program.config.external or self.cycles == self.predicted
 
     def rates(self, clock_hz: int) -> dict[str, Any]:
-        """What the cycles are at a clock, upload not counted; JSON-able."""
+        """Rates at a clock, without the upload; JSON-able."""
         images = max(self.images, 1)
         cycles = self.cycles / images
         rates: dict[str, Any] = {"clock_hz": clock_hz, "images_per_second": clock_hz / cycles}
@@ -157,9 +157,10 @@ def check(
     timing: ReaderTiming | None = None,
     advance: Callable[[], object] = lambda: None,
 ) -> Outcome:
-    """Run raw images on the core: each layer alone, compared level by level, then all at once.
+    """Run raw images on the core: first each layer alone, compared level by level, then the whole
+    network.
 
-    `timing` is that of an external memory. Stops at the first difference.
+    `timing` belongs to an external memory. Stops at the first difference.
     """
     timed = Timed(transport)
     device = Device(timed, program)
@@ -212,7 +213,7 @@ class _Layers:
         self._device.run_layer(index)
 
     def load_whole(self) -> None:
-        """It is there."""
+        """Nothing to do: the whole program is in the core."""
 
 
 class _Tapes:
@@ -239,7 +240,9 @@ def _predicted(
     expected: golden.Result,
     timing: ReaderTiming | None,
 ) -> tuple[LayerCycles, ...]:
-    """What a core counts that has all counters: for one that has only some, or reads a tape."""
+    """The counts of a core with all counters, predicted for a core that has only some of them or
+    that reads a tape.
+    """
     if program.config.counters == len(COUNTERS) and not program.config.external:
         return ()
     return predict(program, image, expected.emitted(0), timing=timing)

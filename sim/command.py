@@ -148,7 +148,7 @@ def _simulate(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _memory(config: CoreConfig, board: boards.Board | None, clock_hz: int) -> Memory | None:
-    """The external memory of a core: that of the board, or the usual one of its width."""
+    """The external memory of a core: the board's memory, or a usual chip of its width."""
     if not config.external:
         return None
     if board is None:

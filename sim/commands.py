@@ -1,6 +1,6 @@
-"""Commands to a core in another process: how `bench.cpp` and `sim.benches.server` are spoken to.
+"""Commands to a core in another process: the protocol of `bench.cpp` and `sim.benches.server`.
 
-Three little-endian words each, answered by words:
+A command has three little-endian words and is answered by words:
 
     0 addr data   write                     no answer
     1 addr n      read n addresses          n words
@@ -20,7 +20,7 @@ WRITE, READ, WAIT, FILL = range(4)
 
 
 class Commands:
-    """A `lbq_hw.host.Transport` by two files, one of commands and one of answers."""
+    """A `lbq_hw.host.Transport` over two files, one for commands and one for answers."""
 
     def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
         self._requests, self._answers = requests, answers
@@ -38,7 +38,7 @@ class Commands:
         return list(struct.unpack(f"<{count}I", self._receive(4 * count)))
 
     def wait(self, limit: int) -> bool:
-        """Run until the core is idle, at most `limit` cycles; whether it became so."""
+        """Run until the core is idle, for at most `limit` cycles; returns whether it is idle."""
         self._send(struct.pack("<III", WAIT, limit >> 32, limit & 0xFFFFFFFF))
         return bool(struct.unpack("<III", self._receive(12))[2])
 

@@ -1,4 +1,4 @@
-"""The core in Icarus through cocotb, as a process that speaks the host's port."""
+"""The core in Icarus through cocotb, as a process that serves the host's port."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from lbq_hw.sim.verilator import TOP, rtl
 from lbq_hw.sim.verilog import SimulatorError
 
 LIMIT = 3600.0
-"""Seconds of wall clock that a core may run."""
+"""Seconds of wall-clock time for which a core may run."""
 GRACE = 2.0
-"""Seconds in which a core must end after an error here."""
+"""Seconds within which a core must end after an error in this process."""
 
 
 def build(config: CoreConfig, *, waves: bool = False) -> Design:
-    """Compile the core; a build of the same text is used again."""
+    """Compile the core; a build of the same Verilog is reused."""
     return compile_design(rtl(config), top=TOP, simulator="icarus", waves=waves)
 
 
 class Simulated(Commands):
-    """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end.
+    """A running core: `write`, `read` and `wait` at its port. As a context, it ends its process.
 
-    After `limit` seconds the core is ended, and what waits for it raises.
+    After `limit` seconds the core is ended, and calls that wait for it raise.
     """
 
     def __init__(self, design: Design, *, waves: Path | None = None, limit: float = LIMIT) -> None:
@@ -82,7 +82,7 @@ class Simulated(Commands):
         trace: TracebackType | None,
     ) -> None:
         with suppress(OSError):  # the core may have ended, and take no more commands
-            self._open.close()  # the testbench ends with its commands, unless it waits for the core
+            self._open.close()  # ends the testbench, unless it waits for the core
         self._thread.join(None if error is None else GRACE)
         if self._thread.is_alive():
             os.kill(self._process, signal.SIGKILL)

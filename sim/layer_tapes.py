@@ -1,4 +1,4 @@
-"""The layers of a tape as tapes of their own, so that each can be looked at when it is done."""
+"""Splits a tape into one tape per layer, so that each layer's result can be read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lbq_hw.isa.tape import TapeItem
 
 
 def layer_tapes(program: Program) -> Iterator[bytes]:
-    """A tape for each layer. Run in their order, they do what the whole tape does.
+    """One tape per layer. Executed in order, they do the same as the whole tape.
 
-    A tape begins with pass 0, which is described by the first LAYER entry; its last pass is marked
-    so. What tables, weights and parameters hold is left by the tapes before.
+    Each tape begins with pass 0, which uses the first LAYER entry, and its last pass is marked as
+    last. Tables, weights and parameters keep the contents from earlier tapes.
     """
     config, items, first = program.config, list[TapeItem](), 0
     layers = [cut.layer for cut in program.passes]
-    number = 0  # of the pass that comes next
+    number = 0  # number of the next pass
     for item in tape.decode(config, program.tape):
         after = max(0, item.after - first)
         if item.address >> regions.SHIFT == Region.LAYERS:
@@ -37,7 +37,7 @@ def layer_tapes(program: Program) -> Iterator[bytes]:
 
 
 def _moved(program: Program, item: TapeItem, entry: int, after: int, last: bool) -> TapeItem:
-    """A LAYER record at another entry, the last one or not."""
+    """A LAYER record moved to another entry, with the mark of the last pass if `last`."""
     config = program.config
     word = sum(part << SLICE * i for i, part in enumerate(item.payload))
     values = isa.LAYER.decode(config, word) | {"last": int(last)}

@@ -1,4 +1,4 @@
-"""Images through a simulated board, the host included, for a network that has no package yet."""
+"""Runs images on a simulated board with its host, for a network that has no package yet."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lbq_hw.sim.verilator import CACHE
 
 
 def logits(network: Network, images: NDArray[np.uint8], *, cache: Path = CACHE) -> Integers:
-    """The logits that the board ``sim`` gives raw images, (n, K).
+    """The logits of raw images on the board ``sim``, (n, K).
 
-    Its core is the smallest one that holds the network; the host uploads the program, as to any
-    board. CompileError where no such core is possible, SimulatorError or DeviceError where it
-    cannot be built or does not work. A core that was built before is used again from `cache`.
+    Its core is the smallest core that holds the network; the host uploads the program, as to any
+    board. CompileError if no core can hold the network, SimulatorError or DeviceError if the core
+    cannot be built or does not work. A core that was built before is reused from `cache`.
     """
     described = boards.find("sim")
     config = smallest_for(network)

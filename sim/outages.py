@@ -1,8 +1,8 @@
 """Hosts that die and boards that lose their power: ``python -m sim.outages --help``.
 
-A host streams inputs to a simulated board. At a random moment it dies, in the middle of a frame, or
-the board loses its power. What came until then must be right, and so must all that the next host is
-told, which finds the line and the core as they were left.
+A host streams inputs to a simulated board. At a random moment the host dies in the middle of a
+frame, or the board loses its power. All results until then must be right. The next host finds the
+line and the core in the state in which they were left, and all its results must be right too.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class DeadError(Exception):
 
 
 class Fragile(PassedOn):
-    """A serial port on which something happens after `left` calls; never, if that is None."""
+    """A serial port with an outage after `left` calls; without one if `left` is None."""
 
     def __init__(self, port: InStep, *, seed: int) -> None:
         super().__init__(port)
         self._board = port
         self.source = random.Random(seed)
         self.left: int | None = None
-        self.board = False  # which of the two it happens to
+        self.board = False  # whether the board fails, and not the host
         self.calls = 0
 
     def write(self, data: bytes, /) -> int:
@@ -84,9 +84,9 @@ class Fragile(PassedOn):
 
 @dataclass(frozen=True, kw_only=True)
 class Outages:
-    """What became of inputs: `deaths` of hosts, `power_cycles`, `answers` in all, `wrong` ones,
-    `refused` streams, which ended with an error, and `lost`, hosts that got no results although
-    nothing happened to them.
+    """Counts of a run: `deaths` of hosts, `power_cycles`, all `answers`, `wrong` answers, `refused`
+    streams, which ended with an error, and `lost`, hosts that got no results although nothing
+    failed during their stream.
     """
 
     deaths: int
@@ -107,7 +107,7 @@ class Outages:
 
 
 def run(packed: Package, *, times: int, seed: int, cache: Path = CACHE) -> Outages:
-    """Let so many outages happen; after each, a new host runs all inputs."""
+    """Simulate `times` outages; after each, a new host runs all inputs."""
     inputs = noise(packed.network, BATCH)
     wanted = golden.run(packed.network, inputs).logits
     counts = dict.fromkeys(("deaths", "power_cycles", "answers", "wrong", "refused", "lost"), 0)
@@ -116,7 +116,7 @@ def run(packed: Package, *, times: int, seed: int, cache: Path = CACHE) -> Outag
         longest = 1
 
         def stream(left: int | None) -> None:
-            """A host that begins anew on the line, to whom it happens after so many calls."""
+            """A new host on the line, with an outage after `left` calls."""
             line.left = left
             number = line.source.randrange(256)
             transport = SerialTransport(line, timeout=TIMEOUT, clock=port.now, sequence=number)

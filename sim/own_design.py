@@ -1,4 +1,4 @@
-"""A core of ``lbq rtl`` under cocotb, against masters of other people's packages."""
+"""A core of ``lbq rtl`` under cocotb, driven by bus masters of third-party packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pixels(design: Design, raw: NDArray[np.uint8]) -> list[int]:
 
 
 def task(design: Design, network: Network, raw: NDArray[np.uint8]) -> dict[str, object]:
-    """What the testbench is told."""
+    """The parameters of the testbench."""
     config = design.program.config
     each = [pixels(design, one) for one in raw]
     return {

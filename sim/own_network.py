@@ -36,8 +36,8 @@ def run_network(
     limit: float = LIMIT,
     cache: Path = CACHE,
 ) -> Result:
-    """Load a network into the smallest core with so many lanes, run images layer by layer, and
-    compare every level and logit with the golden model's.
+    """Load a network into the smallest core with `lanes` lanes, run images layer by layer, and
+    compare every level and logit with golden.
     """
     began = time.perf_counter()
     config = smallest_for(network, lanes=lanes)

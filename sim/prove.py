@@ -1,10 +1,9 @@
 """A bitstream's netlist as a board behind a pseudo-terminal: ``python -m lbq_hw.sim.prove``.
 
 The netlist comes from the packed file (`lbq_hw.bitstream.netlist`), the cells from ``sim/cells``,
-the pins from the board's file. The ordinary host speaks to its serial port, image by image and at
-the line's highest rate once the board has answered, and all logits must equal the golden model's.
-What begins unknown is drawn anew for each seed, and stays unknown in a run in a four-state
-simulator.
+the pins from the board's file. The ordinary host uses its serial port, image by image, and at the
+line's highest rate once the board has answered. All logits must equal golden's. Values that are
+unknown at power-up are drawn for each seed; in a run in a four-state simulator they are x.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def verilog(chip: Chip, board: Board, packed: Package) -> str:
 
 
 def cells(family: str | None) -> str:
-    """Models of the cells of a family, with what they include; MissingError if there are none."""
+    """Models of a family's cells, with their include files; MissingError if there are none."""
     models = CELLS / f"{family}.v"
     if not models.is_file():
         raise bitstream.MissingError(
@@ -65,7 +64,7 @@ def top(board: Board, packed: Package) -> str:
     """The bench's module: the chip with its clock, its serial line, its light and its SDRAM."""
     uart = "{}_{}".format(*board.uart)
     pins = {f"{board.clock}_0__io": "clk", f"{uart}__rx__io": "rx", f"{uart}__tx__io": "tx"}
-    busy = "1'b1"  # without a light the bench must always go on
+    busy = "1'b1"  # without a light, the bench never sees the core idle
     if board.led is not None:
         pins["{}_{}__io".format(*board.led)] = "led"
         port: Any = board.make_platform().request(*board.led, dir="-")
@@ -79,7 +78,7 @@ def top(board: Board, packed: Package) -> str:
 
 
 def _memory(board: Board, packed: Package, pins: dict[str, str]) -> str:
-    """The SDRAM at the chip's pins, which it has as inputs, outputs and enables."""
+    """The SDRAM at the chip's pins; a pin is an input, an output and an enable of the netlist."""
     chip = board.chip
     assert chip is not None
     values = sdram.parameters(chip, packed.clock_hz)
@@ -122,7 +121,7 @@ def run(
     raw: Path,
     options: Sequence[str],
 ) -> dict[str, Any]:
-    """The host's facts of images on a running simulation; SimulatorError if it gives up."""
+    """The host's facts of images on a running simulation; SimulatorError if the host fails."""
     memory = boards_bench.preloaded(packed)
     told, printed = io.StringIO(), io.StringIO()
     with (
@@ -143,8 +142,8 @@ def run(
 def prove(
     files: Files, board: Board, packed: Package, *, raw: Path, images: int, seeds: int
 ) -> dict[str, Any]:
-    """Facts for JSON: `images` with the first seed, one image with each other, and one of the
-    smallest network in a four-state simulator.
+    """Facts for JSON: `images` images with the first seed, one image with each other seed, and one
+    image of the smallest network in a four-state simulator.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -182,8 +181,8 @@ def prove(
 
 
 def _four_states(program: Path, text: str, packed: Package, folder: Path) -> dict[str, Any]:
-    """An image of the smallest network: what the host sends and gets is recorded, and played again
-    in Icarus.
+    """One image of the smallest network: the serial line is recorded in Verilator, and replayed in
+    Icarus.
     """
     small, raw, record = folder / "smallest.lbq", folder / "smallest.npy", folder / "record"
     network = four_state.smallest(packed.config)

@@ -1,4 +1,4 @@
-"""What the testbenches did: a table, a JSON object, JUnit's XML for those who collect it."""
+"""Reports of testbenches: a table, a JSON object, and JUnit's XML for CI systems."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Result:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The name in reports."""
         return f"{self.bench}-{self.shape}-{self.simulator}"
 
 
 def show(results: Sequence[Result], console: Console) -> None:
-    """Print a table, and below it what failed."""
+    """Print a table, and below it the failures."""
     table = Table(title="regression")
     for heading in ("bench", "shape", "simulator", "tests", "failed", "seconds"):
         table.add_column(heading, justify="left" if heading in ("bench", "simulator") else "right")

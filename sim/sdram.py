@@ -36,7 +36,7 @@ def contents(words: Iterable[int], chip: Chip) -> bytes:
 
 
 def tape_contents(tape: bytes, word_bits: int) -> bytes:
-    """The file of ``+sdram_file`` for a tape: in a word, its highest byte first."""
+    """The file of ``+sdram_file`` for a tape; each word has its highest byte first."""
     size = word_bits // 8
     return np.frombuffer(tape, f"<u{size}").astype(f">u{size}").tobytes()
 
@@ -50,7 +50,7 @@ class SdramModel(wiring.Component):
     reload : in
         Fill the memory again from the file of ``+sdram_file``.
     violated : out
-        A check has failed: the model has said which, and ended the simulation.
+        A check has failed: the model has printed which one, and ends the simulation.
     """
 
     pads: Any

@@ -1,7 +1,7 @@
 """Images per second as a host sees them, on simulated boards: ``python -m sim.seen --help``.
 
-The whole design runs in step with the host (`lbq_hw.sim.in_step`), so the figures are those of the
-line, of a USB bridge with a given latency and of the core, and the same on every machine.
+The whole design runs in step with the host (`lbq_hw.sim.in_step`). So the figures depend only on
+the line, the core and a USB bridge of a given latency, and are the same on every machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from lbq_hw.sim.in_step import InStep
 from lbq_hw.sim.verilator import CACHE, SimulatorError
 
 LATENCIES = (0.0, 0.001, 0.016)
-"""Of a bridge, in seconds: none, an FTDI chip's at its lowest, and its usual one."""
+"""Latencies of a bridge in seconds: none, the lowest of an FTDI chip, and its default."""
 _EPILOG = """
 examples:
   python -m sim.seen --board icebreaker --model mnist-4bit --lanes 16 --freq 33 --data DIR
@@ -49,9 +49,9 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a host saw of some images: `seconds` between the first one's logits and the last one's.
+    """The result of a host's run: `seconds` from the first image's logits to the last image's.
 
-    `cycles` is the mean that the core counted, `equal` whether all logits are golden's.
+    `cycles` is the mean of the core's counts, `equal` tells whether all logits equal golden's.
     """
 
     images: int
@@ -87,7 +87,9 @@ def seen(
     latency: float = 0.0,
     cache: Path = CACHE,
 ) -> Seen:
-    """Run raw images, at least two, on the simulated board of a package; `baud`: the package's."""
+    """Run raw images, at least two, on the simulated board of a package; `baud` defaults to the
+    package's rate.
+    """
     with InStep(packed, latency=latency, cache=cache) as port:
         line = port.transport()
         if baud is not None and baud != packed.baud:
@@ -111,7 +113,9 @@ def seen(
 def run(
     device: Device, images: NDArray[np.uint8], *, clock_hz: int, now: Clock
 ) -> tuple[Integers, list[int], list[float]]:
-    """Logits of images, as `lbq host` gets them, the core's cycles, and when logits were there."""
+    """The logits of images, as `lbq host` gets them, the core's cycles, and the times at which the
+    logits arrived.
+    """
     logits, cycles, moments = [], [], []
     for ran in device.stream(images, clock_hz=clock_hz):
         logits.append(ran.logits)
@@ -130,7 +134,7 @@ def pack(
     door: bool = True,
     images: NDArray[np.uint8],
 ) -> Package:
-    """A package for a board, sized as a build does it, but without a bitstream."""
+    """A package for a board, with the core that a build would choose, but without a bitstream."""
     described = boards.find(board)
     sized = sizing.size(
         network, described, lanes=lanes, target_hz=target_hz, doors=door, images=images
@@ -159,7 +163,7 @@ def pack(
 
 
 def inputs(network: Network, data: Path | None, count: int) -> NDArray[np.uint8]:
-    """Test images, where there are data or the dataset needs none, else noise."""
+    """Test images if `data` is given or the dataset comes with the project, else noise."""
     name = network.meta.get("dataset")
     if name == "digits":
         return load_dataset(network, None, None).images[:count]

@@ -1,4 +1,4 @@
-"""Packages of small simulated boards, so slow that a host does not wait for many cycles."""
+"""Packages of small simulated boards, with a clock so slow that waits take few cycles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbq_hw.sizing.door import opening_of
 
 CLOCK_HZ = 1_000_000
 WORD_BITS = 16
-"""Of an external memory."""
+"""Word width of the external memory."""
 
 
 def on_chip(network: Network, folder: Path, *, queue: bool, lanes: int = 4) -> Package:

@@ -1,8 +1,8 @@
 """Many inferences in one run of a simulated board: ``python -m sim.soak --help``.
 
 The RTL runs behind its serial line, once with its program on the chip and once with external
-memory. The ordinary host streams inputs through the core's door. Every result must be golden's, and
-neither the host's process nor the simulation's may grow.
+memory. The ordinary host streams inputs through the core's door. Every result must equal golden's,
+and neither the host's process nor the simulation's process may grow.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from lbq_hw.sim.in_step import InStep
 from lbq_hw.sim.verilator import CACHE, SimulatorError
 
 BATCH = 50
-"""Inferences between two looks at the memory of both processes."""
+"""Inferences between two measurements of the memory of both processes."""
 WARM = 0.2
-"""Share of a run after which nothing may grow any more."""
+"""Fraction of a run after which the processes must not grow."""
 ALLOWED = 4 << 20
-"""Bytes by which a process may differ at the end: pages that come and go."""
+"""Bytes by which a process may grow, because the number of its pages fluctuates."""
 POWER_UP = 0.001
-"""Seconds after which an external memory is ready, and for which each read waits."""
+"""Seconds until an external memory is ready, and for which each read waits."""
 _EPILOG = """
 examples:
   python -m sim.soak --inferences 200
@@ -71,8 +71,9 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Soak:
-    """What a run has shown: results, those that are not golden's, cycles of the core, and both
-    processes' memory."""
+    """The result of a run: inferences, wrong results, cycles of the core, and the memory of both
+    processes.
+    """
 
     kind: str
     inferences: int
@@ -100,13 +101,13 @@ class Soak:
 
 
 def resident(process: int) -> int:
-    """Bytes of a process that are in memory."""
+    """The resident memory of a process in bytes."""
     pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def inputs_of(network: Network, count: int, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Batches of random inputs, no two of them equal."""
+    """Batches of random inputs; all batches differ."""
     random = np.random.default_rng(seed)
     frames = () if network.input.static else (network.timesteps,)
     for first in range(0, count, BATCH):
@@ -115,7 +116,7 @@ def inputs_of(network: Network, count: int, seed: int) -> Iterator[NDArray[np.ui
 
 
 def run(packed: Package, *, inferences: int, seed: int, cache: Path = CACHE) -> Soak:
-    """Stream so many random inputs through a board that is never reset."""
+    """Stream random inputs through a board that is never reset."""
     wrong = cycles = done = 0
     host: list[int] = []
     simulation: list[int] = []

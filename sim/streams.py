@@ -63,7 +63,7 @@ def follow(
     *,
     advance: Callable[[], object] = lambda: None,
 ) -> Followed:
-    """Run raw frames (steps, C, H, W) on a core that has had no step since its reset."""
+    """Run raw frames (steps, C, H, W) on a core that was just reset."""
     stream, machine, cycles = Stream(network), Machine(device.program), []
     for step, frame in enumerate(frames):
         expected, logits = stream.step(frame), device.step(frame)

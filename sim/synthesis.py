@@ -22,7 +22,7 @@ from lbq_hw.tools.process import call
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A device as its tools call it. `cells` are the LUT4s that one cell of a kind takes."""
+    """A device and its names in the tools. `cells` has the number of LUT4s per cell of a kind."""
 
     name: str
     synth: str
@@ -49,7 +49,7 @@ ECP5_85 = Part(
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What was found: LUT4s of the array alone, MHz after routing between registers."""
+    """The figures: LUT4s of the array alone, and MHz after routing with registers around it."""
 
     luts: int
     mhz: float
@@ -58,7 +58,7 @@ class Figures:
 def lane_array(part: Part, *, lanes: int, acc_bits: int, weight_bits: int, rows: int) -> Figures:
     """Synthesise a `LaneArray` alone for its size, and in a `Shell` for its speed.
 
-    ToolError and MissingToolError pass through.
+    Raises ToolError and MissingToolError.
     """
 
     def array() -> LaneArray:
@@ -81,7 +81,7 @@ def lane_array(part: Part, *, lanes: int, acc_bits: int, weight_bits: int, rows:
 
 def _synthesise(part: Part, block: wiring.Component, folder: Path) -> None:
     (folder / "top.v").write_text(convert(block, name="top", platform=UNCHECKED), encoding="utf-8")
-    # abc9 refuses the names that Amaranth gives to elements of arrays
+    # abc9 refuses Amaranth's names for elements of arrays
     script = (
         f"read_verilog top.v; rename -hide w:*[*; {part.synth} -top top -json netlist.json; "
         "tee -q -o cells.json stat -json"
@@ -90,10 +90,10 @@ def _synthesise(part: Part, block: wiring.Component, folder: Path) -> None:
 
 
 class Shell(wiring.Component):
-    """A block between registers, behind two pins: inputs shift in, the parity of outputs goes out.
+    """A block between registers, with two pins: inputs shift in, the parity of outputs goes out.
 
-    So that a block with more ports than a package has pins can be placed, and its own paths alone
-    limit the clock: the parity is a tree with registers.
+    With it, a block can be placed that has more ports than a package has pins. Only the block's own
+    paths limit the clock, since the parity is a tree with registers.
     """
 
     def __init__(self, block: wiring.Component):

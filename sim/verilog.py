@@ -1,4 +1,4 @@
-"""Blocks of the core as Verilog, for simulators that read it."""
+"""Blocks of the core as Verilog, for Verilog simulators."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from amaranth import ClockSignal, Instance, Shape, Signal, Value
 from amaranth.back import verilog
 
 LARGE_MEMORY = Path(__file__).with_name("large_memory.v")
-# A memory of this many bits or more becomes an instance. Amaranth and Yosys would spell out the
-# initial value of each bit: for the 138 million bits of ResNet-20's weights, in tens of minutes.
+# A memory of this many bits or more becomes an instance. Amaranth and Yosys would write the initial
+# value of each bit, which takes tens of minutes for the 138 million bits of ResNet-20's weights.
 LARGE = 1 << 22
 
 
 class SimulatorError(RuntimeError):
-    """A simulator that is missing, does not build a block or dies; one sentence and its log."""
+    """A simulator is missing, fails to build a block, or dies; one sentence and its log."""
 
 
 class SimulatedPlatform:
-    """What `amaranth.lib.memory.Memory` asks a platform for, with ``large_memory.v`` for those that
-    are large, begin as 0 and have one write port and one read port of one clock. Contracts are
-    checked.
+    """The platform interface of `amaranth.lib.memory.Memory`. A large memory becomes an instance of
+    ``large_memory.v`` if it starts with zeros and has one write port and one read port on the same
+    clock. Contracts are checked.
     """
 
     checks = True
@@ -54,7 +54,7 @@ class SimulatedPlatform:
 def ports(block: Any) -> list[Signal]:
     """The signals of a block's interface, for a conversion of the block alone.
 
-    Amaranth would list them itself, but stumbles over the constant of an always-ready stream.
+    Amaranth's own list fails for the constant ``ready`` of an always-ready stream.
     """
     members = (Value.cast(value) for _, _, value in block.signature.flatten(block))
     return [value for value in members if isinstance(value, Signal)]
@@ -69,7 +69,7 @@ def convert(block: Any, *, name: str, platform: Any = None) -> str:
 
 
 def convert_large(block: Any, *, name: str) -> str:
-    """The same for a simulator, in seconds where a block has memories of many megabits."""
+    """The same for a simulator; fast (seconds) also for blocks with memories of many megabits."""
     text = convert(block, name=name, platform=SimulatedPlatform())
     if f"{LARGE_MEMORY.stem} #(" in text:
         text += LARGE_MEMORY.read_text(encoding="utf-8")

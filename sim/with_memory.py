@@ -1,4 +1,4 @@
-"""A core with the external memory that it needs, down to the pins of the chip."""
+"""A core with its external memory, simulated down to the pins of the chip."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Memory:
 
     @property
     def timing(self) -> ReaderTiming:
-        """When its words come."""
+        """The timing of its words."""
         return reader_timing(self.chip, self.clock_hz)
 
 
 class WithMemory(wiring.Component):
-    """`Accelerator` + `SimulatedMemory`: nothing is left out but the serial line.
+    """`Accelerator` + `SimulatedMemory`: the whole design except the serial line.
 
     Members
     -------
@@ -73,7 +73,7 @@ class WithMemory(wiring.Component):
 
 
 class SystemWithMemory(wiring.Component):
-    """`System` + `SimulatedChip`: a board with external memory, whose pins are the line's alone.
+    """`System` + `SimulatedChip`: a board with external memory; only the line has pins.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Random cores: the smallest for a network, with a drawn shape; and one core for many networks."""
+"""Random cores: the smallest core of a drawn shape for a network, or one core for many networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lbq_hw.network import Network
 
 
 def random_core(network: Network, seed: int, *, lanes: int | None = None) -> CoreConfig:
-    """P 4 to 64 (unless given), W and S and L whatever P allows, any profile."""
+    """A core with a drawn P of 4 to 64 (unless given), and any W, S, L and profile for this P."""
     random = np.random.default_rng(seed)
 
     def power(low: int, high: int) -> int:
@@ -66,7 +66,7 @@ def external_core(network: Network, seed: int, **fixed: int) -> CoreConfig:
         "pairs": one_of(0, 1) if lanes > 8 else 0,
     }
     core = smallest_for(network, lanes=lanes, **(drawn | fixed))
-    # Now and then there is more than one band needs, or room for the records of several passes.
+    # Some cores have more partial words than one band needs, or room for several passes' records.
     more = {"partial_words": one_of(1, 2, 8), "runs": one_of(1, 4), "paths": one_of(1, 3)}
     return core.with_(
         **{

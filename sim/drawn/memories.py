@@ -1,4 +1,4 @@
-"""External memories of random cores: chips whose refreshes fall anywhere, at a drawn clock."""
+"""External memories of random cores: chips with a drawn refresh interval, at a drawn clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbq_hw.sim.with_memory import Memory
 
 
 def random_memory(word_bits: int, seed: int, *, row_bits: int = 7) -> Memory:
-    """The usual chip of this width with other columns and refreshes, at 25 to 120 MHz."""
+    """The usual chip of this width with drawn columns and refresh interval, at 25 to 120 MHz."""
     chip, _ = chips.usual(word_bits)
     source = random.Random(seed)
     clock_hz = source.choice((25, 40, 66, 100, 120)) * 1_000_000
@@ -21,5 +21,5 @@ def random_memory(word_bits: int, seed: int, *, row_bits: int = 7) -> Memory:
 
 
 def random_access(seed: int) -> int:
-    """Picoseconds after a clock edge at which a chip's words are there, for ``+sdram_access``."""
-    return random.Random(seed).randint(4000, 5400)  # a fast chip, where the clock is fast
+    """Picoseconds from a clock edge to a chip's valid words, for ``+sdram_access``."""
+    return random.Random(seed).randint(4000, 5400)  # fast enough for the highest clock

@@ -1,4 +1,4 @@
-"""Random integer networks, small enough to be executed event by event, that use every feature."""
+"""Random integer networks that use every feature and are small enough to execute by event."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def random_network(
     max_pools: bool = True,
     biases: bool = True,
 ) -> Network:
-    """A network drawn from `seed`; what is given is kept, the rest is drawn.
+    """A network drawn from `seed`; given arguments are kept, the rest is drawn.
 
-    `channels` is the most that a convolution is drawn with, and that there are classes: else 4
-    and 5. Strides, paddings and kernels are drawn for each axis; paths end in identity and
-    projection shortcuts, sum-pools and exponents; layers in max-pools; readouts in one position or
-    several. Without `floors`, membranes of no layer have one, and all else is the same. Without
-    `max_pools`, no layer ends in one. Without `biases`, neurons of two layers in three have none.
+    `channels` is the largest number of channels of a convolution and of classes; by default 4 and
+    5. Strides, paddings and kernels are drawn for each axis. There are identity and projection
+    shortcuts, sum-pools, exponents, max-pools, and readouts of one position or several. Without
+    `floors`, no membrane has a floor, and all else is the same. Without `max_pools`, no layer has
+    a max-pool. Without `biases`, neurons of two layers in three have no bias.
     """
     draw = _Draw(seed, channels, floors, max_pools, biases)
     return draw.network(static, timesteps, capacity, weight_bits, layers)
 
 
 def with_narrow_layers(network: Network, seed: int) -> Network:
-    """The same network, of 5 weight bits at least, with layers of fewer: of 2 to 4 bits, some of
-    them, and at least one.
+    """The same network, which has at least 5 weight bits, with weights of 2 to 4 bits in some of
+    its layers, at least one.
     """
     random = np.random.default_rng(seed)
     bits = max(5, network.weight_bits)
@@ -58,7 +58,7 @@ def with_narrow_layers(network: Network, seed: int) -> Network:
 
 
 def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uint8]:
-    """Raw input with about a third of black pixels."""
+    """Raw input of which about a third is black."""
     random = np.random.default_rng(seed)
     frames = () if network.input.static else (network.timesteps,)
     shape = (count, *frames, *network.input.shape)
@@ -201,7 +201,7 @@ class _Draw:
         )
 
     def same_conv(self, source: str) -> Path:
-        """A convolution that keeps the shape, so that an identity can bypass it."""
+        """A convolution that keeps the shape, so that an identity shortcut can bypass it."""
         channels, side = self.shapes[source][0], 2 * self.integer(0, 1) + 1
         return Path(
             source=source,
@@ -215,7 +215,7 @@ class _Draw:
         return self.integer(1, min(4, side + 2 * padding)), self.integer(1, 3), padding
 
     def shortcut(self, shape: Shape) -> Path:
-        """An identity where a tensor has the right shape, else a projection to it."""
+        """An identity if a tensor has the right shape, else a projection to this shape."""
         same = [name for name, other in self.shapes.items() if other == shape]
         if same:
             weight = self.random.integers(-300, 301, shape[0])
@@ -248,7 +248,7 @@ class _Draw:
         return self.random.integers(-self.limit, self.limit + 1, shape)
 
     def spread(self, paths: list[Path]) -> float:
-        """About how far the accumulator strays from 0."""
+        """The approximate spread of the accumulator around 0."""
         total = 0.0
         for path in paths:
             level = self.capacities[path.source] * (path.pool.taps if path.pool else 1) / 3

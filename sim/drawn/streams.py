@@ -1,4 +1,4 @@
-"""Random temporal networks and recordings for the streaming core, and cores that they share."""
+"""Random temporal networks and recordings for streaming cores, and cores for several networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lbq_hw.streaming.config import StreamConfig
 from lbq_hw.streaming.program import StreamProgram
 
 HORIZON = 256
-"""Steps for which membranes are proven: fewer take less time to prove."""
+"""Steps for which membranes are proven to fit; small, to save time in the proof."""
 ROOM = 1 << 12
 
 
@@ -38,7 +38,7 @@ def shared_core(networks: Sequence[Network], *, lanes: int, units: int) -> Strea
     """A core that runs every one of the networks, one at a time."""
     alone = [compiled(network, lanes=lanes, units=units) for network in networks]
     config = reduce(StreamConfig.joined, (program.config for program in alone))
-    # Records and input pixels take more room in a core that can do more.
+    # A core with more features has larger records and input pixels.
     return replace(config, record_words=ROOM, level_words=ROOM)
 
 

@@ -1,4 +1,4 @@
-"""What each block of the core must do, in plain Python, and random traffic for it.
+"""Plain Python models of the blocks of the core, and random traffic for them.
 
 Shared by the tests in Amaranth's simulator and by the testbenches under cocotb.
 """

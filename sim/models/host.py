@@ -1,4 +1,4 @@
-"""HostPort as registers and lists of what it passes on, and random requests for it."""
+"""A model of HostPort, with registers and lists of forwarded messages, and random requests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lbq_hw.isa.regions import Region
 
 START, CLEAR = 1, 2
 MOST_ENTRIES = 1 << 10
-"""Of a memory, those among which requests are drawn: few enough to meet some of them again."""
+"""Entries of a memory among which requests are drawn, few enough that some repeat."""
 TABLES = {Region.LAYERS: Table.LAYERS, Region.PATHS: Table.PATHS,
           Region.SEGMENTS: Table.SEGMENTS, Region.RUNS: Table.RUNS}  # fmt: skip
 STEADY = ("id", "digest", "control", "status", "error", "error_at", "layer")
-"""Registers that do not count."""
+"""Registers that are not counters."""
 PASSES = 321
-"""What a core with external memory tells of the passes that it has done."""
+"""The number of passes that a core with external memory reports as done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,11 @@ Step = Write | Read | Finish
 
 @dataclass(kw_only=True)
 class HostModel:
-    """What the port answers and passes on, step by step.
+    """The answers of the port and the messages that it forwards, step by step.
 
-    `passed` has the messages for each memory, of which the values that are not enabled are left
-    out. `planes` and `logits` are what the memories hold, `layer` what the walker tells; `memory`
-    has the slices of an external memory, which is calibrated.
+    `passed` has the messages for each memory, without values that are not enabled. `planes` and
+    `logits` are contents of the memories, `layer` is reported by the walker, and `memory` has the
+    slices of an external memory, which is calibrated.
     """
 
     config: CoreConfig
@@ -86,7 +86,7 @@ class HostModel:
             self.error, self.error_at = error, at
 
     def _place(self, address: int, *, write: bool) -> tuple[Region, int, int] | None:
-        """Region, entry and slice, unless they are refused."""
+        """Region, entry and slice of an address; None if the access is refused."""
         number, rest = divmod(address, 1 << regions.SHIFT)
         error = Error.ADDRESS
         if number in regions.reached(self.config):
@@ -160,7 +160,7 @@ class HostModel:
         self.passed["weights"].append({"addr": row, "data": values})
 
     def _pass_plane_slice(self, entry: int, part: int, data: int) -> None:
-        """Data at the place of every slice of the word, of which one is enabled."""
+        """The data repeated in every slice of the word; only one slice is enabled."""
         config = self.config
         slices = regions.slices(config)[Region.PLANES]
         granules = config.word // config.granule // slices
@@ -189,7 +189,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def random_steps(source: random.Random, config: CoreConfig, count: int) -> list[Step]:
-    """Whole entries, reads, addresses of nothing, and runs in which most is refused."""
+    """Whole entries, reads, unused addresses, and runs, during which most accesses are refused."""
     steps: list[Step] = []
     busy = False
     while len(steps) < count:

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""LaneArray as sums of Python's integers, and random events for it."""
+"""A model of LaneArray that sums Python integers, and random events for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbq_hw.core.lanes.spread_lanes import PairLanes, TapeLanes
 
 
 class _Roomy:
-    """Makes the copies of ``room`` that neuron units would give."""
+    """Drives the copies of ``room`` that come from the neuron units in a core."""
 
     def elaborate(self: Any, platform: Any) -> Any:
         m = super().elaborate(platform)  # pyright: ignore[reportAttributeAccessIssue]
@@ -19,11 +19,11 @@ class _Roomy:
 
 
 class Tape(_Roomy, TapeLanes):
-    """Rows from a tape."""
+    """Lanes with weight rows from a tape."""
 
 
 class Pairs(_Roomy, PairLanes):
-    """Pairs of them."""
+    """Lanes with pairs of weight rows from a tape."""
 
 
 def golden(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
@@ -46,7 +46,7 @@ def random_weights(source: random.Random, *, lanes: int, rows: int, weight_bits:
 
 
 def packed(rows: list[list[int]], weight_bits: int) -> list[int]:
-    """Rows as one number each, lane 0 lowest."""
+    """Each row as one number, lane 0 in the lowest bits."""
     mask = (1 << weight_bits) - 1
     return [sum((value & mask) << weight_bits * i for i, value in enumerate(row)) for row in rows]
 
@@ -70,7 +70,7 @@ def random_events(source: random.Random, steps: int, *, lanes: int, rows: int) -
 
 
 def in_pairs(source: random.Random, events: list[dict], rows: int) -> list[dict]:
-    """The same with an even and an odd row, of which one, both or none are added."""
+    """The same events with an even and an odd row each; one, both or none of them are added."""
     found = []
     for event in events:
         rest = {name: value for name, value in event.items() if name != "row"}
@@ -80,7 +80,7 @@ def in_pairs(source: random.Random, events: list[dict], rows: int) -> list[dict]
 
 
 def golden_pairs(events: list[dict], weights: list[list[int]], acc_bits: int) -> list[list[int]]:
-    """Sums of steps: each event is two, one row behind the other, and the end comes last."""
+    """Sums of steps: each event counts as two, one row after the other; the second has the end."""
     single = []
     for event in events:
         even, odd = ({"row": 2 * half + i, "mask": event["mask"] * (event["adds"] >> i & 1)}

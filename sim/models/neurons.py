@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""NeuronArray by `lbq_hw.numeric`, and random layers for it."""
+"""A model of NeuronArray from `lbq_hw.numeric`, and random layers for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LAYERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """The constants of a layer, and how many timesteps and pool positions it has."""
+    """The constants of a layer, and its numbers of timesteps and pool positions."""
 
     capacity: int
     decay: int
@@ -64,7 +64,7 @@ class Layer:
 
 @dataclass(kw_only=True)
 class Traffic:
-    """What goes into a NeuronArray and what must come out of it."""
+    """Inputs of a NeuronArray and its expected outputs."""
 
     layer: dict[str, int]
     sums: list[list[int]]
@@ -186,7 +186,7 @@ def layouts(
 
 
 class _Fed(PartialNeurons):
-    """Makes the copies of ``i_sum.valid`` that lanes would give."""
+    """Drives the copies of ``i_sum.valid`` that come from the lanes in a core."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)

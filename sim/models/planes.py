@@ -1,4 +1,4 @@
-"""PlaneMemory as a list of words and flags, and random writes for it."""
+"""A model of PlaneMemory as lists of words and flags, and random writes for it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ SHAPES = [
 
 
 class Draw:
-    """Random legal records of small loops, whose words lie in the memory."""
+    """Random legal records with small loops; all their words are within the memory."""
 
     def __init__(self, config: CoreConfig, seed: int) -> None:
         self.config, self.random = config, random.Random(seed)
@@ -169,7 +169,7 @@ class Draw:
 
 
 def draw_tables(config: CoreConfig, seed: int, layers: int = 2, most: int = 900) -> Tables:
-    """The first draw from `seed` on that is legal and short, with at least one request."""
+    """The first draw, from `seed` upward, that is legal and short and has at least one request."""
     while True:
         draw = Draw(config, seed)
         for index in range(layers):
@@ -196,6 +196,6 @@ def slices(config: CoreConfig, tables: Mapping[str, Sequence[int]]) -> list[dict
 
 
 def without_rest(requests: list[dict]) -> list[dict]:
-    """An END has no other member than its kind and ``end``."""
+    """The requests; each END with only its kind and ``end``, since the rest has no meaning."""
     end = {"kind": ScanKind.END, "end": 1}
     return [end if request["kind"] == ScanKind.END else request for request in requests]

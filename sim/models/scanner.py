@@ -1,4 +1,4 @@
-"""Scanner as a list of events made bit by bit, and random requests for it."""
+"""A model of Scanner that makes events bit by bit, and random requests for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END = {"kind": ScanKind.END, "end": 1}
 
 
 def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
-    """For each word a request reads, in order, its set bits in range as weight rows or lanes."""
+    """The set bits in range of each word of a request, as weight rows or lanes, in order."""
     found = []
     for index in range(sizes["summary"]):
         bits = words[request["span"] * sizes["summary"] + index]
@@ -38,13 +38,13 @@ def spots(request: dict, words: list[int], sizes: dict) -> list[list[int]]:
 
 
 def pairs_of(rows: list[int]) -> list[tuple[int | None, int | None]]:
-    """Rows two by two, an even and an odd one, each in their order."""
+    """Rows in pairs of an even and an odd row; even rows keep their order, and so do odd rows."""
     even, odd = ([row for row in rows if row % 2 == part] for part in range(2))
     return list(zip_longest(even, odd))
 
 
 def opened(event: dict) -> dict:
-    """An event of a scanner as `golden` has it: with the rows that it adds, and no others."""
+    """An event of a scanner in the form of `golden`: with only the rows that it adds."""
     if "adds" not in event:
         return event | {"row": event["row"] if event["mask"] else None}
     halves, adds = event["rows"], event["adds"] if event["mask"] else 0
@@ -54,8 +54,8 @@ def opened(event: dict) -> dict:
 
 
 def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
-    """The events of the requests; a null event has no row. With pairs a row is two, each of them
-    None if it is not added.
+    """The events of the requests; a null event has no row. With pairs, an event has two rows, and
+    a row that is not added is None.
 
     A scanner without identities has one mask bit for all lanes.
     """
@@ -92,7 +92,7 @@ def golden(requests: list[dict], words: list[int], sizes: dict) -> list[dict]:
 
 
 def conv(**members: Any) -> dict:
-    """A request for all of span 0 unless told otherwise."""
+    """A request for all of span 0, unless `members` say otherwise."""
     request = {"kind": ScanKind.CONV, "end": 0, "span": 0, "want": -1, "lo": 0, "hi": 0}
     request |= {
         "lo_en": 0,
@@ -106,7 +106,7 @@ def conv(**members: Any) -> dict:
 
 
 def random_words(source: random.Random, sizes: dict) -> list[int]:
-    """Words by spells: mostly empty, sparse, half full, dense."""
+    """Words in stretches of one density each: mostly empty or sparse, some denser or full."""
     words: list[int] = []
     while len(words) < sizes["words"]:
         density = source.choice((0, 0.02, 0.02, 0.2, 1))
@@ -116,7 +116,9 @@ def random_words(source: random.Random, sizes: dict) -> list[int]:
 
 
 def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
-    """Requests with exponents that fall, by 0, 1 or many; the end with the last, or alone."""
+    """Requests with exponents that fall by 0, 1 or more; the last one has the end, or an END
+    follows.
+    """
     word, summary = sizes["word"], sizes["summary"]
     highest = (1 << sizes.get("exponent_bits", 5)) - 1
     exponent = min(source.choice((0, 3, 17, largest("exponents"))), highest)
@@ -151,7 +153,7 @@ def random_step(source: random.Random, sizes: dict) -> Iterator[dict]:
 def random_work(
     source: random.Random, sizes: dict, events: int = 250
 ) -> tuple[list[dict], list[int]]:
-    """Steps of requests for about so many events, and words to scan."""
+    """Steps of requests for about `events` events, and the words to scan."""
     words = random_words(source, sizes)
     requests: list[dict] = []
     while len(golden(requests, words, sizes)) < events:

@@ -13,9 +13,9 @@ WORDS_PER_SLICE = 2
 class SliceMemory:
     """An end of a bench: takes requests, answers reads, and runs self-tests.
 
-    `delays` draws the cycles before a request is taken, and from there to the answer, which are at
-    least 1. A self-test takes `test_cycles`, overwrites what it goes over, and counts words of the
-    `broken` slices twice, as they differ each time over the memory.
+    `delays` draws the cycles before a request is taken, and the cycles from there to the answer, at
+    least 1. A self-test takes `test_cycles` and overwrites the slices that it tests. It goes over
+    the memory twice, so it counts each word of the `broken` slices twice.
     """
 
     def __init__(self, port: Any, words: dict[int, int], *, seed: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the traffic of every testbench needs, in any simulator: stalls and plain payloads."""
+"""Stalls and plain payloads for the traffic of every testbench, in any simulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.lib import data
 
 Stall = Callable[[], bool]
-"""Asked once a cycle: True where an end of a stream stays idle for that cycle."""
+"""Called once per cycle: True if an end of a stream stays idle in this cycle."""
 
 
 def never() -> bool:
@@ -18,7 +18,7 @@ def never() -> bool:
 
 
 def stalls(seed: int, rate: float) -> Stall:
-    """Stall about `rate` of the cycles, in spells: bursts and droughts, not only noise."""
+    """Stall in about `rate` of the cycles, with long stretches of stalls and of none."""
     source = random.Random(seed)
 
     def spells() -> Iterator[bool]:
@@ -31,7 +31,7 @@ def stalls(seed: int, rate: float) -> Stall:
 
 
 def apart(cycles: int, stall: Stall = never) -> Stall:
-    """Stalls of an end that acts every so many cycles at most."""
+    """Stalls of an end that acts at most once in `cycles` cycles."""
     left = 0
 
     def stalled() -> bool:
@@ -48,7 +48,7 @@ def apart(cycles: int, stall: Stall = never) -> Stall:
 
 
 def plain(value: Any) -> Any:
-    """A payload as integers: dicts for structs, lists for arrays, members of enums as they are."""
+    """A payload as integers: dicts for structs, lists for arrays; members of enums are kept."""
     if isinstance(value, data.Const):
         shape = value.shape()
         if isinstance(shape, data.StructLayout):

@@ -1,4 +1,6 @@
-"""What a walk must emit, from the records alone: products where the hardware adds, no state."""
+"""The expected output of a walk, computed from the records without state: it multiplies where the
+hardware adds.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ class Stopped(Exception):
 
 @dataclass
 class Walk:
-    """Requests (END has its kind and ``end`` alone), StepInfos, LayerInfos, requests at the end of
-    each layer.
+    """Requests (an END has only its kind and ``end``), StepInfos, LayerInfos, and the number of
+    requests at the end of each layer.
 
-    `costs`: for each step, cycles that its runs take at one request per cycle; `moves`: advances
-    before each step that no other step shares, times the cycles of one.
+    `costs`: for each step, the cycles of its runs at one request per cycle; `moves`: for each step,
+    the cycles of the advances before it that it does not share with another step.
     """
 
     requests: list[dict] = field(default_factory=list)
@@ -183,7 +185,7 @@ class _Walker:
             }
         )
         self.walk.costs.append(0)
-        asked = 0  # requests of the last run
+        asked = 0  # number of requests of the last run
         reached = isa.SEGMENT.slots(config)["exponent"].field.largest(config)
         for number in range(layer["segment_first"], layer["segment_last"] + 1):
             segment = self.tables["segments"][number]
@@ -202,7 +204,7 @@ class _Walker:
             self.walk.requests.append({"kind": ScanKind.END, "end": 1})
 
     def segment(self, index: int, step: Values, segment: Values, path: Values) -> int:
-        """Add the requests of a segment; how many its last run has."""
+        """Add the requests of a segment; returns the number of requests of its last run."""
         found: list[dict] = []
         for number in range(path["run_first"], path["run_last"] + 1):
             run = self.tables["runs"][number]

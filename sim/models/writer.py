@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Writer as the address arithmetic of the activation memory, and random levels for it."""
+"""A model of Writer, the address arithmetic of the activation memory, and random levels for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layouts(*, lanes: int, word: int, planes: int) -> tuple[WriteInfo, LayerInfo
 def random_planes(
     source: random.Random, count: int, *, lanes: int, word: int, planes: int
 ) -> tuple[dict[str, int], list[dict]]:
-    """A layer, and its chunks at all places; some are followed by further timesteps."""
+    """A layer, and chunks for all its positions; further timesteps follow some of them."""
     granule = granule_bits(lanes)
     granules = 1 << source.randrange((lanes // granule).bit_length())
     layer = {"granules": granules, "planes": source.randrange(1, planes + 1)}
@@ -67,7 +67,7 @@ def golden(
 
 
 def decode(write: dict, lanes: int) -> tuple[int, int, int, int, int]:
-    """What a write does, in golden's terms."""
+    """A write in the form of `golden`."""
     granule = granule_bits(lanes)
     enabled = [i for i in range(write["enable"].bit_length()) if write["enable"] >> i & 1]
     assert enabled == list(range(enabled[0], enabled[-1] + 1))

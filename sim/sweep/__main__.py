@@ -35,7 +35,7 @@ code 1: its network is made as small as possible, and lies as a test beside the 
 
 
 def shapes_of(sweep: Sweep) -> list[Shape]:
-    """The jobs of a sweep; the networks are shared out evenly."""
+    """The jobs of a sweep; the networks are distributed evenly."""
     each, more = divmod(sweep.networks, sweep.shapes)
     return [
         Shape(seed=sweep.seed, number=number, networks=each + (number < more))
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.sweep"
 
 
 def swept(sweep: Sweep, store: Store, *, workers: int, scheduler: str | None) -> Result | None:
-    """Run the shapes that have no result yet; the first that differs."""
+    """Run the shapes without a result; returns the first result with a difference."""
     shapes = shapes_of(sweep)
     missing = [shape for shape in shapes if shape.number not in store.results]
     done = sweep.networks - sum(shape.networks for shape in missing)
@@ -102,7 +102,7 @@ def swept(sweep: Sweep, store: Store, *, workers: int, scheduler: str | None) ->
 
 
 def facts(sweep: Sweep, store: Store, *, seconds: float) -> dict[str, Any]:
-    """One object for JSON; `core_seconds` are those of all processes, earlier runs included."""
+    """One object for JSON; `core_seconds` is the sum over all processes and earlier runs."""
     done = store.results.values()
     differences = [result for result in done if result.difference is not None]
     return {

@@ -1,4 +1,4 @@
-"""A difference that was found, as files: what a test needs to show it again."""
+"""A difference that was found, as files from which a test can reproduce it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_the_core_computes_what_golden_does() -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """Networks that a core runs one after the other, of which the last one differs."""
+    """Networks that a core runs one after the other; the last one differs."""
 
     stand: Stand
     trials: tuple[Trial, ...]
 
     def difference(self, program: Path | None = None) -> str | None:
-        """What differs on a core that was just started; `program` is its build.
+        """The difference on a core that was just started, or None; `program` is its build.
 
         ValueError for a network that the core cannot run.
         """

@@ -22,15 +22,15 @@ from lbq_hw.sim.sweep.stands import External, OnChip, Stand, Streaming, Trial
 from lbq_hw.sim.verilator import CACHE
 
 KINDS = ("on-chip", "external", "on-chip", "streaming")
-"""Of shapes, in turn: half of them have their program in the core's own memories."""
+"""Kinds of shapes, in turn: half of them have their program in the core's own memories."""
 STEPS = 12
-"""Of a recording."""
+"""Steps of a recording."""
 _LANES, _SHARES = (4, 8, 16, 32, 64), (0.3, 0.3, 0.2, 0.15, 0.05)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """A core that is drawn from `seed` and `number`, and how many networks it runs."""
+    """A core that is drawn from `seed` and `number`, and the number of networks that it runs."""
 
     seed: int
     number: int
@@ -62,7 +62,7 @@ def _on_chip(random: np.random.Generator, seeds: Sequence[int]) -> tuple[Stand, 
     word = power(max(8, lanes), 256)
     shape = {"word": word, "summary": power(1, min(word, 64)), "units": power(1, lanes)}
     profile = list(Profile)[random.integers(len(Profile))]
-    # With more channels than lanes, tiles are walked.
+    # More channels than lanes, so that layers have several tiles.
     networks = [random_network(seed, channels=5 * lanes // 2 if seed % 2 else None)
                 for seed in seeds]  # fmt: skip
     config = common_core(networks, lanes=lanes, profile=profile, **shape).with_(
@@ -106,10 +106,10 @@ def _with_images(networks: Sequence[Network], seeds: Sequence[int]) -> list[Tria
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a shape has shown.
+    """The result of a shape.
 
-    `build` names the simulation, `inputs` counts images and steps that were compared, `cycles`
-    those that were simulated. With a `difference` there is a `case`, as small as could be made.
+    `build` names the simulation, `inputs` counts the compared images and steps, `cycles` counts
+    simulated cycles. With a `difference` there is a `case`, which was made as small as possible.
     """
 
     number: int
@@ -127,7 +127,7 @@ class Result:
 def run(shape: Shape, cache: Path = CACHE) -> Result:
     """Build a core and run its networks, until one differs.
 
-    The core is never reset, so that each network finds what the one before it left.
+    The core is never reset, so each network starts with the state that the previous one left.
     """
     began = time.perf_counter()
     stand, trials = shape.draw()

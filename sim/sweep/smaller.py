@@ -1,7 +1,7 @@
 """The smallest network that still shows a difference.
 
-All candidates run on the core that showed it, so that nothing is built again. A candidate is kept
-if it is smaller and the core still differs from golden; then the search begins anew.
+All candidates run on the core that showed the difference, so nothing is built again. A candidate is
+kept if it is smaller and the core still differs from golden; then the search starts again from it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lbq_hw.sim.sweep.cases import Case
 from lbq_hw.sim.sweep.stands import Trial
 
 MOST_TRIES = 400
-"""Candidates that are run at most."""
+"""The largest number of candidates to run."""
 
 
 def smallest(case: Case, program: Path) -> Case:
-    """A case of one network where that shows a difference, and as small as was found.
+    """The smallest case that was found, with only one network if this network alone differs.
 
-    A core may differ only because of what earlier networks left in it. Then the last of these is
-    kept, or all of them.
+    A core may differ only because of the state that earlier networks left. Then the last of these
+    networks is kept, or all of them.
     """
     for first in (len(case.trials) - 1, len(case.trials) - 2, 0):
         shown = replace(case, trials=case.trials[max(first, 0) :])
@@ -56,7 +56,7 @@ def _differs(case: Case, program: Path) -> bool:
 
 
 def size(trial: Trial) -> tuple[int, ...]:
-    """What is made smaller, the most important first."""
+    """The sizes to reduce, the most important first."""
     network = trial.network
     paths = [path for layer in network.layers for path in layer.paths]
     return (
@@ -74,7 +74,7 @@ def size(trial: Trial) -> tuple[int, ...]:
 
 
 def _smaller(trial: Trial) -> Iterator[Trial]:
-    """Candidates, those that take most away first. Some are no valid networks, and left out."""
+    """Candidates, the smallest ones first; candidates that are not valid networks are left out."""
     for make in (_alone, _shortened, _without_paths, _fewer_inputs, _fewer_channels, _emptied):
         made = make(trial)
         while True:
@@ -107,7 +107,7 @@ def _alone(trial: Trial) -> Iterator[Trial]:
 
 
 def _levels(trial: Trial, name: str) -> np.ndarray:
-    """What golden emits in a layer, as inputs."""
+    """The levels that golden emits in a layer, as inputs."""
     if trial.inputs.ndim == 4 and not trial.network.input.static:  # one recording
         stream = Stream(trial.network)
         return np.stack([stream.step(frame).levels[name] for frame in trial.inputs])
@@ -116,7 +116,7 @@ def _levels(trial: Trial, name: str) -> np.ndarray:
 
 
 def _shortened(trial: Trial) -> Iterator[Trial]:
-    """The first layers, or all without one whose readers can read its source instead."""
+    """Only the first layers, or all layers except one; its readers then read its source."""
     layers = trial.network.layers
     for count in range(1, len(layers)):
         for kept in _with_readout(layers[:count]):
@@ -135,7 +135,7 @@ def _rewired(path: NetworkPath, left: Layer) -> NetworkPath:
 
 
 def _with_readout(layers: tuple[Layer, ...]) -> Iterator[tuple[Layer, ...]]:
-    """Layers that are needed for the last one, and readouts of it, if it is none itself."""
+    """The layers on which the last one depends, with a readout added if the last is none itself."""
     needed, kept = {layers[-1].name}, []
     for layer in reversed(layers):
         if layer.name in needed:
@@ -200,7 +200,7 @@ def _fewer_channels(trial: Trial) -> Iterator[Trial]:
 
 
 def _cut(layer: Layer, kept: int) -> Layer:
-    """A layer's first channels; a path that is an identity then reads too many, and is refused."""
+    """A layer's first channels; with an identity path the result is not valid, and is refused."""
     neuron = layer.neuron
     if neuron is not None:
         parts: dict[str, Integers] = {name: vec[:kept] for name, vec in neuron.vectors.items()}
@@ -222,7 +222,7 @@ def _cut_input(path: NetworkPath, layer: Layer, kept: int) -> NetworkPath:
 
 
 def _emptied(trial: Trial) -> Iterator[Trial]:
-    """Pools left out; biases, weights and inputs of 0, all of them or a half."""
+    """Without pools, or with some biases, weights or inputs set to 0."""
     for layer in trial.network.layers:
         yield from _exchanged(trial, layer, replace(layer, pool=None))
         yield from _exchanged(trial, layer, replace(layer, bias=np.zeros_like(layer.bias)))
@@ -238,7 +238,7 @@ def _emptied(trial: Trial) -> Iterator[Trial]:
 
 
 def _halves(array: np.ndarray) -> Iterator[np.ndarray]:
-    """The array without some of its values: all, a half or an eighth of those that are not 0."""
+    """The array with some of its nonzero values set to 0: all, a half or an eighth of them."""
     places = np.flatnonzero(array)
     for parts in (1, 2, 8):
         for part in np.array_split(places, parts):
@@ -253,7 +253,7 @@ def _exchanged(trial: Trial, old: Layer, new: Layer) -> Iterator[Trial]:
 
 
 def _tried(trial: Trial, **changes: object) -> Iterator[Trial]:
-    """The trial with another network, if that is a valid one."""
+    """The trial with a changed network, if it is valid."""
     try:
         network: Network = replace(trial.network, **changes)  # type: ignore[arg-type]
         network.check_ranges()

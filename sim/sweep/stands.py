@@ -1,7 +1,8 @@
-"""Cores of every kind, and how a network on one of them is judged.
+"""Cores of every kind, with their checks.
 
-A `Stand` is a core with what it needs around it. It runs a `Trial`, a network with its inputs, and
-compares every level and logit with golden, and every cycle with the cycle model.
+A `Stand` is a core with its environment, such as an external memory. It runs a `Trial`, a network
+with its inputs, and compares every level and logit with golden, and every cycle count with the
+cycle model.
 """
 
 from __future__ import annotations
@@ -45,23 +46,23 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a trial has shown: the first difference, if there is one, and the cycles of the core."""
+    """The result of a trial: the first difference, if there is one, and the cycles of the core."""
 
     difference: str | None
     cycles: int
 
 
 class Stand(ABC):
-    """A core and what is around it."""
+    """A core with its environment."""
 
     kind: ClassVar[str]
 
     @abstractmethod
     def design(self) -> wiring.Component:
-        """The core, with the chip at its pins where it has one."""
+        """The core, with the memory chip at its pins if it has one."""
 
     def models(self) -> str:
-        """Verilog of what stands around it."""
+        """Verilog models of its environment."""
         return ""
 
     @abstractmethod
@@ -70,7 +71,7 @@ class Stand(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """What `stand_of` makes it from; JSON-able."""
+        """The facts from which `stand_of` makes it again; JSON-able."""
 
     def build(self, cache: Path) -> Path:
         """The simulation's program."""
@@ -82,7 +83,7 @@ class Stand(ABC):
         return Verilated(program)
 
     def judge(self, core: Verilated, trial: Trial) -> Verdict:
-        """`compare`, where an error of the core is a difference too."""
+        """As `compare`, but an error of the core counts as a difference too."""
         try:
             return self.compare(core, trial)
         except (DeviceError, SimulatorError) as error:
@@ -117,7 +118,7 @@ class OnChip(Stand):
 
 
 def _late(outcome: Outcome, predicted: Any) -> Iterator[str]:
-    """Where the cycles of a core, summed over images, are not those of the model."""
+    """A sentence for each count of a core, summed over images, that differs from the model."""
     counted = {
         "cycles": outcome.layer_cycles,
         "events": outcome.layer_events,
@@ -135,7 +136,7 @@ def _late(outcome: Outcome, predicted: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class External(Stand):
-    """A core that reads its program from an SDRAM, whose words come `access` ps after an edge."""
+    """A core that reads its program from an SDRAM with an access time of `access` ps."""
 
     kind = "external"
     config: CoreConfig

@@ -1,6 +1,6 @@
 """Results of a sweep as JSON lines, so that a sweep can be stopped and resumed.
 
-The first line says which sweep it is. Each other line is the result of a shape.
+The first line identifies the sweep. Each other line is the result of a shape.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lbq_hw.sim.sweep.shapes import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What results depend on; `sources` is a digest of the project's files."""
+    """The parameters on which results depend; `sources` is a digest of the project's files."""
 
     seed: int
     shapes: int
@@ -34,7 +34,7 @@ class Store:
             path.write_text(json.dumps(asdict(sweep)) + "\n", encoding="utf-8")
             return
         text = path.read_text(encoding="utf-8")
-        kept = text[: text.rfind("\n") + 1]  # a line without its end was cut off
+        kept = text[: text.rfind("\n") + 1]  # drops a last line that was cut off
         lines = [_object(line, path) for line in kept.splitlines()]
         if not lines or lines[0] != asdict(sweep):
             raise ValueError(
@@ -45,11 +45,11 @@ class Store:
             path.write_text(kept, encoding="utf-8")
         for line in lines[1:]:
             result = Result(**line)
-            if result.difference is None:  # others are run again
+            if result.difference is None:  # shapes with a difference are run again
                 self.results[result.number] = result
 
     def add(self, result: Result) -> None:
-        """Keep a result; it is in the file when this returns."""
+        """Add a result; it is in the file when this returns."""
         line = {f.name: getattr(result, f.name) for f in fields(result) if f.name != "case"}
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(line) + "\n")
