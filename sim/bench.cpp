@@ -5,8 +5,8 @@
 //   1 addr n      read n addresses          n words
 //   2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
 //   3 0 0         fill the external memory  1
-// Ends with its input, or when the model of the external memory ends the simulation. What that model
-// says goes to standard error. Waves go to the file that +waves=F names, if there is one.
+// Ends at the end of its input, or when the model of the external memory ends the simulation; the
+// model's message goes to standard error. +waves=F names a file for waves.
 
 #include <cstdint>
 #include <cstdio>
@@ -20,7 +20,7 @@
 #include "verilated_fst_c.h"
 #endif
 
-// Verilator spells a double underscore so.
+// Verilator's spelling of a double underscore.
 #define PORT(name) port___05F##name
 
 static VerilatedContext context;
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
     cycle();
     top.rst = 0;
     cycle();
-    // An external memory is calibrated first.
+    // Wait for the calibration of an external memory.
     for (int i = 0; top.busy && i < 1000000; ++i) cycle();
     uint32_t command[3];
     while (take(command, 3)) {

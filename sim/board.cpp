@@ -1,24 +1,24 @@
-// A board's pins behind a pseudo-terminal, or in step with a host: the UART is bit-banged, clock by
-// clock.
+// A board's pins behind a pseudo-terminal, or in step with a host. The UART's pins are driven and
+// sampled clock by clock.
 //
 //   bench FD CLOCK_HZ ONCE [+sdram_file=F] [+waves=W] [+record=R]
 //       FD: master side of the terminal; ONCE: end when the host hangs up; F: see sdram.v; W: waves
 //       R: a line for every cycle in which rx or tx changes: its number, rx before it, tx after it
 //
 //   bench pipe CLOCK_HZ LATENCY PACKET [+sdram_file=F]
-//       time passes only while the host waits for an answer, so that what it sees depends on nothing
-//       else: commands come through standard input, answers go to standard output (sim/in_step.py).
-//       The bridge keeps what it receives until it has PACKET bytes, or for LATENCY microseconds
-//       after the first of them.
+//       Simulated time passes only while the host waits for an answer, so results do not depend on
+//       the host's speed. Commands come through standard input, answers go to standard output
+//       (sim/in_step.py). The USB bridge keeps received bytes until it has PACKET of them, or for
+//       LATENCY microseconds after the first one.
 //
-// Ends at SIGTERM, or with the standard input, and closes the waves.
+// Ends at SIGTERM or at the end of standard input, and closes the waves.
 //
-// The bit rate is the one that the host has set on the terminal, as with a real port.
+// The bit rate is the rate that the host has set on the terminal, as with a real port.
 //
-// The host's time-outs count simulated time, which is told as the size of the terminal's window: the
-// rows stay as they are, the other three numbers count microseconds (lbq_hw/host/clock.py). While
-// nothing can happen no cycles are simulated, and time passes in steps of an idle look at the
-// terminal, no faster than on the wall.
+// The host's time-outs count simulated time. The simulation reports it in the size of the
+// terminal's window: the number of rows is fixed, and the other three numbers count microseconds
+// (lbq_hw/host/clock.py). While the board is idle, no cycles are simulated. Time then passes in
+// steps of one poll of the terminal, no faster than real time.
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -46,7 +46,7 @@ static int line;
 static uint64_t clock_hz;
 static double bit;  // clock cycles, as the host counts them: not a whole number
 static uint64_t cycles;
-static uint64_t simulated;  // of them, those that were not skipped
+static uint64_t simulated;  // cycles that were simulated, not skipped
 static FILE* record;
 static struct winsize window;
 static const int IDLE_LOOK = 5;  // milliseconds
@@ -96,7 +96,7 @@ static void tell_time() {
     ioctl(line, TIOCSWINSZ, &window);
 }
 
-// What the host sends: one byte at a time onto the pin.
+// From the host to the rx pin, one byte at a time.
 struct Sender {
     uint8_t queue[4096];
     ssize_t size = 0, at = 0;
@@ -125,7 +125,7 @@ struct Sender {
     }
 };
 
-// What the host receives: each bit sampled in its middle.
+// From the tx pin to the host; each bit is sampled in its middle.
 struct Receiver {
     int left = 0;
     unsigned shift = 0;
@@ -154,14 +154,14 @@ struct Receiver {
     void flush() {
         for (size_t done = 0; done < size;) {
             ssize_t count = write(line, queue + done, size - done);
-            if (count <= 0) break;  // nobody listens
+            if (count <= 0) break;  // the host does not read
             done += size_t(count);
         }
         size = 0;
     }
 };
 
-// What the host has not been given yet, and since when.
+// Bytes that the bridge still keeps, and the time of the first one.
 struct Bridge {
     std::vector<uint8_t> held, given;
     uint64_t latency, packet, since = 0;
@@ -182,8 +182,8 @@ struct Bridge {
 static bool get(void* data, size_t size) { return fread(data, 1, size, stdin) == size; }
 static void put(const void* data, size_t size) { fwrite(data, 1, size, stdout); }
 
-// Commands of sim/in_step.py, until there are no more: w, bytes to send; b, another rate; r, run
-// until there is an answer, or for so many cycles.
+// Executes commands of sim/in_step.py until their end: w, bytes to send; b, another rate; r, run
+// until there is an answer, or for a number of cycles.
 static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
     std::vector<uint8_t> outgoing;
     uint64_t quiet = 0;
@@ -209,7 +209,7 @@ static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
                 cycle();
                 receiver.step();
                 quiet = sender.idle() && !receiver.left && !top->busy ? quiet + 1 : 0;
-                // As with a terminal: nothing can happen any more but the end of a wait.
+                // As with a terminal: the board is idle, so only the wait can end.
                 if (quiet <= 4096 + uint64_t(64 * bit) || !outgoing.empty()) continue;
                 if (receiver.size == 0)
                     cycles = bridge.held.empty() ? end : std::min(end, std::max(cycles, bridge.due()));
@@ -227,7 +227,7 @@ static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
 int main(int argc, char** argv) {
     if (argc < 4) return 2;
     context.commandArgs(argc, argv);
-    top = new Vsystem(&context);  // after the arguments, which may say what unknown values are
+    top = new Vsystem(&context);  // after the arguments, which may choose initial unknown values
     const bool piped = !strcmp(argv[1], "pipe");
     line = piped ? -1 : atoi(argv[1]);
     clock_hz = strtoull(argv[2], nullptr, 10);
@@ -265,11 +265,11 @@ int main(int argc, char** argv) {
         cycle();
         receiver.step();
         if (!sender.idle() || receiver.left || top->busy) quiet = 0;
-        // Look at the terminal now and then; for longer where nothing else can happen, which is once
+        // Poll the terminal now and then. Wait longer if the board is idle, which is certain once
         // the longest frame must have been executed and its answer begun.
         const bool still = quiet > 4096 + uint64_t(64 * bit);
         if (!still && cycles % 256) continue;
-        // Answers leave before the time is told, also while the host still sends.
+        // Pass answers on before the time is reported, also while the host still sends.
         receiver.flush();
         tell_time();
         if (!sender.idle()) continue;

@@ -1,6 +1,6 @@
-// A memory of one write and one read port, as amaranth.lib.memory.Memory has them: a write is seen by
-// reads from the next cycle on, data stay until the next enabled read. Contents begin as the
-// simulator has them.
+// A memory with one write and one read port, as in amaranth.lib.memory.Memory: reads see a write
+// from the next cycle on, and read data stay until the next enabled read. The simulator chooses the
+// initial contents.
 module large_memory #(
     parameter WIDTH = 8, parameter DEPTH = 2, parameter ADDRESS = 1, parameter GRANULE = 8
 ) (

@@ -1,27 +1,27 @@
-// An SDR SDRAM at its pins, which stops at the first thing that a data sheet forbids.
+// An SDR SDRAM at its pins, which ends the simulation at the first violation of the data sheet.
 //
 // A violation ends the simulation with one line, and sets `violated`:
 //
 //   sdram: tRCD violated in bank 2 at 123456 ps
 //
-// Every row must be refreshed once in as many `REFRESH` as there are rows, from power-up on: single
+// Every row must be refreshed once per (number of rows * `REFRESH`), from power-up on; single
 // refreshes may be late.
 //
 // Names of checks: tRCD, tRP, tRAS, tRC, tRFC, tRRD, tWR, tMRD; refresh interval; power-up wait,
-// power-up order; CAS latency, mode register; bank open, bank closed (what the command must not
-// meet); bus turnaround (both sides drive), write data (nobody drives); auto precharge, clock enable,
-// unknown command.
+// power-up order; CAS latency, mode register; bank open, bank closed (the state that the command
+// does not allow); bus turnaround (both sides drive), write data (no side drives); auto precharge,
+// clock enable, unknown command.
 //
-// Time is counted in periods of the clock, which must have a duty cycle of one half. What leaves the
-// pins is what the other side finds there at the end of each half period: a word is right from
-// `access` ps after the edge that launches it until `hold` ps after the next one, and inverted else.
-// Delays of the board and of the other side's pads are part of these two. A word that nobody asked
-// for is the last one, inverted. This needs no delays in the simulator.
+// Time is counted in periods of the clock, which must have a duty cycle of one half. The outputs
+// have the values that the other side samples at the end of each half period: a word is valid from
+// `access` ps after the edge that launches it until `hold` ps after the next edge, and inverted
+// otherwise. Both times include the delays of the board and of the other side's pads. Without a
+// requested word, the outputs are the last word, inverted. This needs no delays in the simulator.
 //
-// +sdram_access=PS and +sdram_hold=PS replace the parameters. +sdram_drift=PS moves both later (earlier,
-// if it is negative) from edge +sdram_drift_begin=N to edge +sdram_drift_end=N, evenly. +sdram_file=NAME fills the memory from a
-// file of words, highest byte first, in the order of column, bank, row. It is read again at an edge
-// with `reload`.
+// +sdram_access=PS and +sdram_hold=PS replace the parameters. +sdram_drift=PS moves both later
+// (earlier, if it is negative), evenly from edge +sdram_drift_begin=N to edge +sdram_drift_end=N.
+// +sdram_file=NAME fills the memory from a file of words, highest byte first, in the order of
+// column, bank, row. The file is read again at an edge with `reload`.
 module sdram #(
     parameter DATA_BITS = 16, parameter ROW_BITS = 13, parameter COLUMN_BITS = 9,
     parameter BANK_BITS = 2, parameter PIN_BITS = 13,
@@ -54,7 +54,7 @@ module sdram #(
     localparam WORDS = 1 << (ROW_BITS + BANK_BITS + COLUMN_BITS);
     localparam [2:0] NONE = 3'b000, ACTIVATE = 3'b001, READ = 3'b010, AUTO_REFRESH = 3'b011,
                      TERMINATE = 3'b100, PRECHARGE = 3'b101, WRITE = 3'b110, MODE = 3'b111;
-    localparam KEPT = 4;  // words that may still be on their way
+    localparam KEPT = 4;  // most launched words that are kept
     localparam FIRST_REFRESHES = 2;
 
     reg [DATA_BITS-1:0] words [0:WORDS-1];
@@ -79,7 +79,7 @@ module sdram #(
     reg [BANK_BITS-1:0] burst_bank;
     reg [COLUMN_BITS-1:0] column;
 
-    // Words that were asked for, and words that were launched, the youngest first.
+    // Words that were requested, and words that were launched, the newest first.
     reg asked_0, asked_1;
     reg [DATA_BITS-1:0] asked_word_0, asked_word_1;
     reg masked;
@@ -326,7 +326,7 @@ module sdram #(
             edges = edges + 1;
             if (drift != drifted) wander;
             if (reload === 1) fill;
-            // The word before is on the pins until RELEASE after this edge.
+            // The previous word stays on the pins until RELEASE after this edge.
             if (launched[0] && dq_driven) fail("bus turnaround", burst_bank);
             if (was_enabled && cke !== 1) fail("clock enable", -1);
             command = {~we_n, ~cas_n, ~ras_n};
@@ -335,7 +335,7 @@ module sdram #(
             was_enabled = cke === 1;
             if (ready && edges > deadline) fail("refresh interval", -1);
 
-            // Words are launched cas - 1 edges after they were asked for.
+            // Words are launched cas - 1 edges after their request.
             for (i = KEPT - 1; i > 0; i = i - 1) launched_word[i] = launched_word[i-1];
             launched_word[0] = cas == 2 ? asked_word_0 : asked_word_1;
             found = (cas == 2 ? asked_0 : asked_1) && !masked;
@@ -348,12 +348,12 @@ module sdram #(
                 column = column + 1;
                 left = left - 1;
                 if (left == 0) begin
-                    // A full page goes on from its beginning.
+                    // A full-page burst wraps around.
                     if (length == 1 << COLUMN_BITS) left = length;
                     else bursting = 0;
                 end
             end
-            masked = dqm != 0;  // what the next edge launches
+            masked = dqm != 0;  // masks the word that the next edge launches
             show(at_fall);
         end
     endtask
