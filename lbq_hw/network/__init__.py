@@ -5,7 +5,7 @@ integer current; a spiking layer turns it into burst levels, the last layer (the
 neuron and sums its current over time into logits. Arithmetic: `lbq_hw.golden`; file: `lbq_hw.file`.
 
 This file has the network as a whole. `input`, `layer` and `neuron` have its parts, `held_out` the
-images that were kept from training, `limits` the limits on all sizes, and `bounds` proves the
+images that were not used for training, `limits` the limits on all sizes, and `bounds` proves the
 ranges of all integers.
 """
 
@@ -51,7 +51,7 @@ class Network:
     Members: `input`; `timesteps` T; `weight_bits` of all convolutions, unless their layer has fewer
     (identity weights may be wider); `layers` in execution order, the readout last; `meta`,
     JSON-able facts about its origin; `class_names`, one per class, or empty; `held_out`, the images
-    of the user's undivided data that were not trained on.
+    of the user's undivided data that were not used for training.
     """
 
     name: str
@@ -177,7 +177,7 @@ class Network:
 
     @property
     def narrow_bits(self) -> tuple[int, ...]:
-        """Weight bits of layers that have fewer than the network, each once, the most first."""
+        """The distinct weight bits of layers with fewer bits than the network, largest first."""
         found = {layer.weight_bits for layer in self.layers if layer.weight_bits is not None}
         return tuple(sorted(found, reverse=True))
 

@@ -1,4 +1,4 @@
-"""What the parts of a network are checked with, and the error that names the place."""
+"""Shared checks of a network's parts, and the error that names the place."""
 
 from __future__ import annotations
 

@@ -78,12 +78,12 @@ def prove(layer: Layer, capacities: Sequence[int], timesteps: int) -> Bounds:
             v_high = np.where(fires, np.maximum(silent[1], fired[1]), silent[1])
             u_low, u_high = np.minimum(u_low, v_low), np.maximum(u_high, v_high)
         if np.array_equal(v_low, before[0]) and np.array_equal(v_high, before[1]):
-            break  # every later timestep is like this one
+            break  # the ranges do not change any more
     return Bounds(acc_low=acc_low, acc_high=acc_high, u_low=u_low, u_high=u_high)
 
 
 def _pooled(path: Path, capacity: int) -> int:
-    """Largest value that the weights of the path are multiplied with."""
+    """Largest value by which the weights of the path are multiplied."""
     return capacity * (path.pool.taps if path.pool else 1)
 
 

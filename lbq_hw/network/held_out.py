@@ -13,7 +13,7 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """Images that were kept from training, so that the network can be tested on them.
+    """Images that were held out in training, so that the network can be tested on them.
 
     Members: `data`, the SHA-256 (hex) of the whole dataset as it was read; `count`, how many images
     it has; `indices` of those held out, counted from 0, in ascending order.

@@ -1,6 +1,6 @@
-"""A layer and what it is made of: the paths into it, the pools on either side.
+"""A layer and its parts: the paths into it, and the pools before and after it.
 
-Each checks what it can see of itself; what must fit together, `lbq_hw.network.Network` checks.
+Each class checks its own fields; `lbq_hw.network.Network` checks that the parts fit together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lbq_hw.numeric import Integers
 
 
 def _changeable(array: NDArray[Any]) -> bool:
-    """Whether an array, or one that it is a view of, can be written to."""
+    """Whether an array, or the array that it is a view of, is writable."""
     found: Any = array
     while isinstance(found, np.ndarray):
         if found.flags.writeable:
@@ -105,7 +105,7 @@ class Path:
                 self.stride == (1, 1) and self.padding == (0, 0),
                 f"{place}: an identity has neither stride nor padding",
             )
-        # Weights that nobody can change, such as a file's, are not copied: they may be large.
+        # Read-only weights, such as a file's, are not copied: they may be large.
         dtype = numeric.smallest_integer_dtype(weight)
         weight = weight.astype(dtype, copy=_changeable(weight))
         weight.flags.writeable = False
@@ -139,10 +139,10 @@ class Path:
 class Layer:
     """Paths into one population of neurons, or into the logits when `neuron` is None.
 
-    `shape` is that of the population; `pool` a max-pool on the levels on their way out. `bias` is
-    in units of ``2**-fraction_bits``. `scale` (the real value of one accumulator step, per
-    channel) and `gamma` inform reports; nothing is computed from them. `weight_bits` of its
-    convolutions, where they have fewer than the network's.
+    `shape` is the shape of the population; `pool` is a max-pool of its levels. `bias` is in units
+    of ``2**-fraction_bits``. `scale` (the real value of one accumulator step, per channel) and
+    `gamma` are for reports only; nothing is computed from them. `weight_bits` is set if the layer's
+    convolutions have fewer bits than the network.
     """
 
     name: str

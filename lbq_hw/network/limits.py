@@ -1,9 +1,9 @@
-"""The most that a network may have of anything: one bound, one definition.
+"""The limits on a network's sizes: each limit has one definition, here.
 
-A network comes from a file, and a file comes from anywhere. Within these bounds no number makes a
-program run for hours before it says a word, or fill a machine's memory; what no core can hold is
-another matter, which `lbq_hw.compiler` judges. They leave room above every network that we know:
-ResNet-20 as the paper has it may take 1,800 timesteps. docs/lbq-format.md lists them for readers.
+A file may come from an untrusted source. Within these limits, no number makes a program run for
+hours without output, or fill a machine's memory. Whether a core can hold a network is a separate
+question, for `lbq_hw.compiler`. The limits leave room above every network that we know: the paper's
+ResNet-20 may take 1,800 timesteps. docs/lbq-format.md lists the limits.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ MAX_NAME = 200
 """Characters of a name."""
 MAX_TIMESTEPS = 4096
 MAX_SIDE = 4096
-"""Rows or columns of an image, a layer, a kernel or a window, of its stride and of its padding."""
+"""Rows or columns of an image, layer, kernel or window; also a stride or a padding."""
 MAX_CHANNELS = 1 << 15
 MAX_LAYERS = 512
 MAX_PATHS = 256
 """Paths into one layer."""
 MAX_EXPONENT = 15
-"""Exponent of a path. That of a segment in a program goes up to the core's `exponents`."""
+"""Exponent of a path. The exponent of a segment in a program may reach the core's `exponents`."""
 MAX_FRACTION_BITS = 16
 MAX_DECAY_BITS = 16
 MAX_PARAMETER = 1 << 53
-"""Magnitude of a bias, a threshold, a reset or an identity's weight: what the exporter can round
-exactly."""
+"""Magnitude of a bias, a threshold, a reset or an identity's weight: the exporter can round values
+up to this limit exactly."""
 MAX_LEVELS = 1 << 28
-"""Levels of one tensor over all timesteps, the padding of those that read it included."""
+"""Levels of one tensor over all timesteps, including the padding of its readers."""
 MAX_WORK = 1 << 42
-"""Multiplications of one image over all timesteps, were every level a number."""
+"""Multiplications of one image over all timesteps, zero levels included."""
 MAX_IMAGES = 1 << 24
-"""Images of a dataset of which some were held out."""
+"""Images of a dataset from which some were held out."""
 MAX_HELD_OUT = 1 << 20
-"""Images held out: their numbers fit the header of a file."""
+"""Images held out: their indices fit the header of a file."""
 
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 def check_network_name(name: str) -> None:
-    """Refuse a name that cannot be that of a file or a folder on every system."""
+    """Refuse a name that is not a valid file or folder name on every system."""
     require(
         len(name) <= MAX_NAME and _NETWORK_NAME.fullmatch(name) is not None,
         f"a network's name must be 1 to {MAX_NAME} of the characters A-Z, a-z, 0-9, '.', '_', '+' "
@@ -51,7 +51,7 @@ def check_network_name(name: str) -> None:
 
 
 def check_layer_name(name: str) -> None:
-    """Refuse a name that cannot be shown in one line as it is. Paths of modules always can."""
+    """Refuse a name that cannot be shown in one line as it is; module paths are always valid."""
     require(
         1 <= len(name) <= MAX_NAME and name.isprintable() and name.strip() == name,
         f"a layer's name must be 1 to {MAX_NAME} printable characters, no space first or last, "
@@ -60,7 +60,7 @@ def check_layer_name(name: str) -> None:
 
 
 def check_class_names(names: Sequence[str], classes: int) -> None:
-    """Refuse names that do not name each class, one by one, in one line."""
+    """Refuse names unless there is one per class, distinct, and each fits in one line."""
     require(
         len(names) == classes,
         f"class_names must be {classes} names, one per class, not {len(names)}",

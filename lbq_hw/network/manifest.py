@@ -1,7 +1,7 @@
 """The manifest of an `.lbq` file: a network as JSON text that names its tensors, and back.
 
-The fields are documented in docs/lbq-format.md. Equal networks give equal text and equal tensors;
-text that is not exactly such a manifest is refused with a `NetworkError` that names the place.
+The fields are documented in docs/lbq-format.md. Equal networks give equal text and equal tensors.
+Any other text is refused with a `NetworkError` that names the place.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ CODES = {dtype: code for code, dtype in DTYPES.items()}
 Tensors = dict[str, NDArray[Any]]
 
 MAX_META_DEPTH = 16
-"""Lists and objects inside one another in a network's meta."""
+"""Nesting depth of lists and objects in a network's meta."""
 MAX_INTEGER = 1 << 63
-"""Magnitude of an integer, in meta too."""
-_INTEGER_DIGITS = 20  # Python would convert thousands of digits before it refuses
+"""Magnitude of an integer, also in meta."""
+_INTEGER_DIGITS = 20  # Python itself would convert thousands of digits
 
 
 def compact_json(value: Any) -> str:
-    """The one way in which JSON is written here, so that equal values give equal bytes."""
+    """JSON in a canonical form, so that equal values give equal bytes."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON in which no key comes twice: readers differ in which of them counts."""
+    """A JSON object; a duplicate key is an error, since readers differ in which value they take."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -64,7 +64,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def describe(network: Network) -> tuple[str, Tensors]:
-    """The manifest of `network`, and the tensors that it names; `build` will take them back."""
+    """The manifest of `network`, and the tensors that it names; `build` is the inverse."""
     network.check_ranges()
     tensors: Tensors = {}
     manifest = {
@@ -90,7 +90,7 @@ def describe(network: Network) -> tuple[str, Tensors]:
 
 
 def convolution_bits(network: Network) -> dict[str, int]:
-    """The bits of the weights of convolutions, by the names of their tensors."""
+    """Weight bits of convolutions, by the names of their tensors."""
     return {
         f"{layer.name}/{_weight_name(index)}": network.layer_bits(layer)
         for layer in network.layers
@@ -148,7 +148,7 @@ def _describe_layer(layer: Layer, tensors: Tensors) -> dict[str, Any]:
 
 
 def _given(**entries: Any) -> dict[str, Any]:
-    """Entries that are left out where nothing is said: older versions do not know them."""
+    """Entries without empty values: older versions do not know these keys."""
     return {key: value for key, value in entries.items() if value is not None}
 
 
@@ -173,7 +173,7 @@ def _ints(values: tuple[int, ...]) -> list[int]:
 
 
 def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """`meta` with its keys in order, refusing what would not come back from a file as it was."""
+    """`meta` with sorted keys; a value that a file would not preserve is refused."""
     with _as_network_error():
         _meta(meta, "network meta")
     try:
@@ -186,7 +186,7 @@ def _plain(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_meta(value: Any, depth: int = 0) -> None:
-    """Refuse what cannot be written again, at any depth: meta is read, and later written anew."""
+    """Refuse values that cannot be written, at any depth: meta that was read is written again."""
     if depth > MAX_META_DEPTH:
         raise NetworkError(f"network meta must be at most {MAX_META_DEPTH} levels deep")
     if isinstance(value, Mapping):
@@ -218,13 +218,13 @@ def _whole(text: str) -> int:
 
 
 def _true(value: Any, place: str) -> bool:
-    """A flag that is there only where it is set, so that equal networks give equal text."""
+    """A flag that is only present if it is true, so that equal networks give equal text."""
     require(value is True, place, "true, or left out", value)
     return True
 
 
 def _names(value: Any, place: str) -> tuple[str, ...]:
-    """Names of classes, which are left out where there are none."""
+    """Names of classes; the key is left out if there are none."""
     names = list_of(string)(value, place)
     require(bool(names), place, "one name per class, or left out", value)
     return names
@@ -233,7 +233,7 @@ def _names(value: Any, place: str) -> tuple[str, ...]:
 def _meta(value: Any, place: str) -> Mapping[str, Any]:
     meta = of_kind("an object", Mapping)(value, place)
     _check_meta(meta)
-    for key, read in (("dataset", string), ("float_accuracy", number)):  # what commands show
+    for key, read in (("dataset", string), ("float_accuracy", number)):  # shown by commands
         optional(read)(meta.get(key), f"{place}.{key}")
     return meta
 
@@ -259,9 +259,9 @@ _held_out = record(HeldOut, {"data": string, "count": integer, "indices": list_o
 
 
 def build(manifest: str, tensors: Tensors) -> Network:
-    """The network that `manifest` describes; it must use all of `tensors`, and weights once.
+    """The network that `manifest` describes; it must use all `tensors`, and each weight once.
 
-    Its integers are proven to fit what computes them.
+    Its integers are proven to fit the types that compute them.
     """
     used: set[str] = set()
 
@@ -272,7 +272,7 @@ def build(manifest: str, tensors: Tensors) -> Network:
         return tensors[value]
 
     def weight(value: Any, place: str) -> NDArray[Any]:
-        # Every path has a copy of its own: a thousand paths of one tensor would fill the memory.
+        # Each path copies its weights: a thousand paths of one tensor would fill the memory.
         if isinstance(value, str) and value in used:
             raise NetworkError(f"{place} must name a tensor of its own, not {value!r} again")
         return tensor(value, place)

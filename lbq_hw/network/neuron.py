@@ -1,8 +1,8 @@
-"""The neurons of a layer, and the rules by which they change their membranes after a timestep.
+"""The neurons of a layer, and the rules that change their membranes after each timestep.
 
-A kind of neuron is a set of `RULES`. One object per rule has everything that belongs to it: its
-field of `Neuron`, of the file and of the records, its arithmetic, and the ability that a core needs
-for it. Golden, the interpreter, the proofs of ranges, the compiler and the file use these objects;
+A kind of neuron is a set of `RULES`. One object per rule defines its field of `Neuron`, of the file
+and of the records, its arithmetic, and the ability that a core needs for it. Golden, the
+interpreter, the proofs of ranges, the compiler and the file use these objects;
 `lbq_hw.core.neurons.rules` has the circuit of each rule under the same name.
 """
 
@@ -23,7 +23,7 @@ from lbq_hw.numeric import Integers
 
 
 class Rule(ABC):
-    """A change of the membrane V, which begins as U, when the level S is known.
+    """A change of the membrane V after the level S is known; before the first rule, V is U.
 
     =============  ==============================================================================
     name           the rule's field of `Neuron`, of the file and of the LAYER or PARAM record
@@ -64,9 +64,9 @@ class Rule(ABC):
 
     @abstractmethod
     def apply(self, v: Any, s: Any, values: Any, /) -> Any:
-        """V after the rule, of arrays of numpy or torch. `values` is the vector of a rule that is
-        `per_channel`. Of two membranes that both spike or both do not, the larger stays the larger
-        or they become equal: so a range is known by its ends.
+        """V after the rule, for arrays of numpy or torch. `values` is the vector of a rule that is
+        `per_channel`. The rule is monotonic in V, among membranes that spike and among membranes
+        that do not: therefore the ends of a range bound all its values.
         """
 
     def move(self, _values: Any) -> int:
@@ -74,8 +74,8 @@ class Rule(ABC):
         return 0
 
     def encode(self, value: int | None, bits: int) -> int:
-        """The field of a PARAM record with membranes of so many bits, where U and V fit; None for
-        a channel that does not follow the rule.
+        """The field of a PARAM record for membranes of `bits`, in which U and V fit. `value` is
+        None for a channel that does not follow the rule.
         """
         raise NotImplementedError(f"the rule {self.name!r} has no field per channel")
 
@@ -99,7 +99,7 @@ class Subtract(Rule):
         return bool(neuron.reset.any())
 
     def needed(self, neuron: Neuron) -> bool:
-        """A core without resets subtracts the threshold."""
+        """A core without a reset parameter subtracts the threshold."""
         return not neuron.to_zero and not np.array_equal(neuron.theta, neuron.reset)
 
     def apply(self, v: Any, s: Any, values: Any) -> Any:
@@ -169,7 +169,7 @@ class Floor(Rule):
 
 SUBTRACT, TO_ZERO, FLOOR = Subtract(), ToZero(), Floor()
 RULES: tuple[Rule, ...] = (SUBTRACT, TO_ZERO, FLOOR)
-"""Every rule, in the order in which neurons follow them."""
+"""All rules, in the order in which they are applied."""
 PARAMETERS = tuple(rule for rule in RULES if rule.per_channel)
 FLAGS = tuple(rule for rule in RULES if not rule.per_channel)
 
@@ -178,10 +178,10 @@ FLAGS = tuple(rule for rule in RULES if not rule.per_channel)
 class Neuron:
     """LIF with burst output, in units of ``2**-fraction_bits`` accumulator steps.
 
-    `theta[c]` is one burst step, `reset[c]` what is subtracted after any spike,
-    `decay / 2**decay_bits` the leak. With `to_zero` the membrane is 0 after any spike, whatever it
-    was: nothing is subtracted then, and `reset` must be 0. `floor[c]`, at most 0, is the least
-    membrane that a timestep leaves; None: there is none.
+    `theta[c]` is one burst step, `reset[c]` is subtracted after any spike, `decay / 2**decay_bits`
+    is the leak. With `to_zero` the membrane becomes 0 after any spike; nothing is subtracted, and
+    `reset` must be 0. `floor[c]`, at most 0, is the lower bound of the membrane after a timestep;
+    None: no bound.
     """
 
     capacity: int
@@ -219,12 +219,12 @@ class Neuron:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Those that it follows, in their order."""
+        """The rules that these neurons follow, in order."""
         return tuple(rule for rule in RULES if rule.holds(self))
 
     @property
     def move(self) -> int:
-        """The most by which its rules move a membrane away from 0."""
+        """Upper bound on the distance by which the rules move a membrane away from 0."""
         return sum(rule.move(getattr(self, rule.name)) for rule in self.rules)
 
     def mapped(self, change: Callable[[Integers], Integers]) -> Neuron:

@@ -1,10 +1,10 @@
 """Weights of few bits as bytes: how an `.lbq` file of version 2 stores them.
 
-Codes lie one behind the other along the flattened tensor, each with its lowest bit first, in two's
-complement: code i has the bits `i * bits` up to `(i + 1) * bits` of a string in which byte b holds
-the bits 8b (its lowest) to 8b + 7. Every width is packed exactly. Three bits in a field of four
-would waste a quarter, and nothing addresses single weights in a file, which is read whole. The
-bits behind the last code are 0, so that equal weights give equal bytes.
+Codes are stored one after the other along the flattened tensor, each with its lowest bit first, in
+two's complement: code i has the bits `i * bits` up to `(i + 1) * bits` of a string in which byte b
+holds the bits 8b (its lowest) to 8b + 7. Every width is packed without padding: a field of four
+bits for three would waste a quarter, and a file is read as a whole, so single weights need no
+addresses. The bits after the last code are 0, so that equal weights give equal bytes.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Packed:
 
 
 def write(packed: Mapping[str, Packed]) -> str:
-    """The text in a file that says which tensors are packed, and how."""
+    """The text of a file's `packed` entry: which tensors are packed, and how."""
     return compact_json(
         {name: {"bits": one.bits, "shape": list(one.shape)} for name, one in packed.items()}
     )
 
 
 def read(text: Any) -> dict[str, Packed]:
-    """What `write` wrote. DecodeError where it is anything else."""
+    """Parse the text of `write`; DecodeError for any other text."""
     text = string(text, "packed")
     try:
         found = json.loads(text, object_pairs_hook=unique)
@@ -89,7 +89,7 @@ def pack(codes: NDArray[np.int8], bits: int) -> NDArray[np.uint8]:
 
 
 def unpack(data: NDArray[np.uint8], packed: Packed) -> NDArray[np.int8]:
-    """The codes in the bytes `data`, read-only. ValueError unless they are what `pack` writes."""
+    """The codes in the bytes `data`, read-only. ValueError if `pack` cannot write these bytes."""
     if data.size != packed.bytes:
         raise ValueError(f"{data.size} bytes for {packed.count} weights of {packed.bits} bits")
     used = packed.count * packed.bits % 8

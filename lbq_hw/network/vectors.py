@@ -1,4 +1,4 @@
-"""Vectors of a layer's parameters, a number per channel."""
+"""Vectors of a layer's parameters, one number per channel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def integer_vector(values: Any, place: str) -> Integers:
 
 
 def check_magnitude(values: NDArray[Any], place: str) -> None:
-    """Refuse parameters that are too large. Magnitudes are not taken: that of -2**63 wraps."""
+    """Refuse parameters that are too large. abs() is not used, since abs(-2**63) wraps."""
     most = limits.MAX_PARAMETER
     if values.size:
         low, high = int(values.min()), int(values.max())

@@ -1,9 +1,9 @@
-"""The programs that a build calls: where each is found, and which version it is.
+"""The programs that a build calls: their location and their version.
 
-A tool is looked for in its variable (``YOSYS=/opt/bin/yosys``), then beside this Python, where the
-pinned wheels are, then on the PATH. The pinned ones come before the system's, so that the same
-inputs give the same bits. `process` runs one, `logs` reads what it wrote, `placed` says what place
-and route found out.
+A tool is looked for in its environment variable (``YOSYS=/opt/bin/yosys``), then beside this
+Python, where the pinned wheels are, then on the PATH. Pinned tools come before the system's, so
+that the same inputs give the same bits. `process` runs a tool, `logs` reads its output, and
+`placed` has the results of place and route.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from pathlib import Path
 
 
 class MissingToolError(RuntimeError):
-    """A tool that a build needs and that is nowhere; one sentence with the remedy."""
+    """A tool that a build needs is missing; the message is one sentence with the remedy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """One program.
 
-    `variable` names it in the environment; `commands` are its names, the first found is used;
-    `distribution` is the wheel that brings it, whose version is known without a call; `version`
-    are the arguments that make it tell; `least` is the oldest that will do; `purpose` and
-    `remedy` are for people.
+    `variable` is its environment variable; `commands` are its names, the first that is found is
+    used; `distribution` is the wheel that contains it, whose version is known without a call;
+    `version` are the arguments that print the version; `least` is the oldest version that works;
+    `purpose` and `remedy` are texts for people.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A tool on this machine. `version` is empty where it does not tell."""
+    """A tool on this machine. `version` is empty if it is unknown."""
 
     tool: Tool
     path: str
@@ -53,7 +53,7 @@ class Found:
 
     @property
     def old(self) -> bool:
-        """Older than the least that will do."""
+        """Older than the oldest version that works."""
         return bool(self.version and self.tool.least) and numbers(self.version) < numbers(
             self.tool.least
         )
@@ -101,7 +101,7 @@ def known() -> dict[str, Tool]:
 
 
 def locate(name: str) -> Found | None:
-    """A tool by its name in `known`, or None; its own program, version unasked, if it is set."""
+    """A tool by its name in `known`, or None. If its variable is set, only that program counts."""
     tool = known()[name]
     chosen = os.environ.get(tool.variable) if tool.variable else None
     if chosen:
@@ -133,12 +133,12 @@ def need(name: str) -> Found:
 
 
 def inspect(tool: Tool, path: str) -> Found:
-    """A program at a path, asked for its version."""
+    """The program at a path, with its version."""
     return Found(tool=tool, path=path, version=_ask(tool, path))
 
 
 def _version(tool: Tool, path: str, beside: str) -> str:
-    """A wheel's version is known at once; a first call of its program would take a minute."""
+    """The version, from the wheel if possible: a first call of its program takes a minute."""
     if tool.distribution and Path(path).parent == Path(beside):
         try:
             return importlib.metadata.version(tool.distribution)
@@ -161,6 +161,6 @@ def _ask(tool: Tool, path: str) -> str:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version to compare by; empty if it is none."""
+    """A version as numbers to compare; empty if the text has none."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -1,4 +1,4 @@
-"""What the tools say: ``nextpnr --report``, ``stat -json`` of yosys, and logs of failures."""
+"""Reads the output of tools: ``nextpnr --report``, ``stat -json`` of Yosys, logs of failures."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from lbq_hw.tools.placed import KINDS, Clock, CriticalPath, Resource, Segment, T
 
 _TELLING = re.compile(r"\b(error|fatal|failed|assert\w*|traceback|exception)\b", re.IGNORECASE)
 _CHATTER = ("Info:", "Warning:")
-# What nextpnr says when cells are left and no place is.
+# nextpnr's messages if it has no place left for a cell.
 _NO_ROOM = re.compile(
     r"Failed to expand region|no BELs remaining|Unable to find a placement location"
 )
-_COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # how nextpnr ends
-_ROUND = re.compile(rb"iter=(\d+) wires=")  # how its second router tells its rounds
+_COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # nextpnr's last line
+_ROUND = re.compile(rb"iter=(\d+) wires=")  # a round of nextpnr's second router
 _TAIL = 1 << 12
 
 
-# Lines of a netlist that place and route does not look at: the tool's version, lines of the source,
-# and contents of memories.
+# Lines of a netlist that do not affect place and route: the tool's version, source lines, and
+# contents of memories.
 _UNPLACED = re.compile(rb'\s*"(?:creator|src|INIT(?:VAL|_RAM)?_[0-9A-F]+)":')
 
 
 class LogError(ValueError):
-    """A file of a tool that is not what it should be; one sentence."""
+    """A tool's file has unexpected contents; the message is one sentence."""
 
 
 def parse(text: str, *, name: str) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def parse(text: str, *, name: str) -> dict[str, Any]:
 
 
 def netlist_digest(netlist: Path) -> str:
-    """SHA-256 of what place and route sees of a netlist of yosys. The same core has another one
-    where the tool, or what is baked into it, leads to other cells or names.
+    """SHA-256 of the part of a Yosys netlist that affects place and route. The same core has
+    another digest if the tool's version, or the baked contents, lead to other cells or names.
     """
     total = hashlib.sha256()
     with netlist.open("rb") as lines:
@@ -57,8 +57,8 @@ def netlist_digest(netlist: Path) -> str:
 def resources(
     report: Mapping[str, Any], cells: Mapping[str, Sequence[str]]
 ) -> tuple[Resource, ...]:
-    """Used and available from nextpnr's report, by the kinds of `placed.KINDS`. `cells` are the
-    family's: of the names of a kind, the first that there are any of says how many.
+    """Used and available resources from nextpnr's report, by the kinds of `placed.KINDS`. `cells`
+    has the family's cell names of each kind; the first name that the device has any of counts.
     """
     buckets = report.get("utilization", {})
     found = []
@@ -106,13 +106,13 @@ def _segment(segment: Mapping[str, Any]) -> Segment:
 
 
 def _clean(clock: str) -> str:
-    """A clock's name without what nextpnr adds to it when it makes the net global."""
+    """A clock's name without the suffix that nextpnr adds to global nets."""
     clock = clock.replace("$glbnet$", "")
     return re.sub(r"(\$[A-Z]+_IO_IN)?(_?\$glb_clk)?$", "", clock)
 
 
 def cells(stat: Mapping[str, Any]) -> dict[str, int]:
-    """Cells of the whole design by type, from ``stat -json`` of yosys."""
+    """Cells of the whole design by type, from ``stat -json`` of Yosys."""
     try:
         counted = stat["design"]["num_cells_by_type"]
     except (KeyError, TypeError):
@@ -121,9 +121,9 @@ def cells(stat: Mapping[str, Any]) -> dict[str, int]:
 
 
 def relevant_lines(log: str, *, limit: int = 12) -> list[str]:
-    """The lines of a failed tool's log that tell why: the first error and what follows it.
+    """The lines of a failed tool's log that tell why: the first error and the lines after it.
 
-    The last lines if there is no error; never more than `limit`, the last ones.
+    Without an error, the last lines. If there are more than `limit`, the last `limit` lines.
     """
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     telling = [
@@ -136,7 +136,7 @@ def relevant_lines(log: str, *, limit: int = 12) -> list[str]:
 
 
 def rounds(log: Path) -> int:
-    """The rounds that a router has made so far, by the end of its log; 0 before the first."""
+    """The number of rounds of a router so far, from the end of its log; 0 before the first."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
         found = _ROUND.findall(file.read())
@@ -144,7 +144,7 @@ def rounds(log: Path) -> int:
 
 
 def explanation(log: str) -> str | None:
-    """What a failed tool's log means and what to do, where that is known: the end of a sentence."""
+    """The meaning of a failed tool's log and the remedy, if known: the end of a sentence."""
     if any(_NO_ROOM.search(line) for line in relevant_lines(log)):
         return (
             "found no room on the chip for all cells of the core: try fewer --lanes, a smaller "

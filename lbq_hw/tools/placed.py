@@ -1,4 +1,4 @@
-"""What place and route found out: the resources that a design takes, its clocks and their paths."""
+"""The results of place and route: a design's resources, its clocks and their critical paths."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Resource:
 
     @property
     def taken(self) -> float:
-        """The share of what is there that the design uses."""
+        """The share of the available cells that the design uses."""
         return self.used / self.available
 
 
@@ -71,7 +71,7 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """After routing. `seeds` are all that were tried, with the Fmax in Hz of each."""
+    """The timing after routing. `seeds` are all seeds tried, with the Fmax in Hz of each."""
 
     clocks: tuple[Clock, ...]
     paths: tuple[CriticalPath, ...] = ()
@@ -84,5 +84,5 @@ class Timing:
 
     @property
     def slowest(self) -> Clock | None:
-        """The clock with the least room."""
+        """The clock with the smallest margin."""
         return min(self.clocks, key=lambda clock: clock.fmax_hz / clock.target_hz, default=None)

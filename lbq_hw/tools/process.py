@@ -14,21 +14,21 @@ from threading import Event
 from lbq_hw.tools import Found, logs
 
 _POLL_SECONDS = 0.5
-_GRACE_SECONDS = 5  # in which what is told to end must end
+_GRACE_SECONDS = 5  # from SIGTERM to SIGKILL
 _MUCH = 10
-_USED = (11, 12)  # of /proc/PID/stat behind the name: time in the program, and in the system
+_USED = (11, 12)  # fields of /proc/PID/stat after the name: user time and system time
 
 
 class ToolError(RuntimeError):
-    """A tool that failed: a sentence, then the lines of its log that tell why."""
+    """A tool failed; the message is a sentence, then the lines of its log that tell why."""
 
 
 class EndlessError(RuntimeError):
-    """A tool that was ended, since it worked on and on."""
+    """A tool was ended because it made no progress."""
 
 
 class StoppedError(RuntimeError):
-    """What ran was ended because something beside it had failed."""
+    """A program was ended because a parallel step had failed."""
 
 
 def call(
@@ -43,10 +43,10 @@ def call(
 ) -> None:
     """Run a tool in `folder` and keep all that it prints in `log`.
 
-    ToolError if it fails; OSError if that was for want of space; StoppedError soon after `stopped`
-    is set; EndlessError if it prints nothing for `patience` seconds of its own computing, and for
-    `_MUCH` times of what it had computed before, or if its log is `endless`. Whatever ends the call
-    early, an interrupt included, ends the tool too.
+    ToolError if it fails; OSError if it fails because the disk is full; StoppedError soon after
+    `stopped` is set. EndlessError if `endless` says so of its log, or if it prints nothing for
+    `patience` seconds of CPU time and for `_MUCH` times the CPU time that it had used before. If
+    the call ends early, also by an interrupt, the tool is ended too.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as file:
@@ -79,8 +79,8 @@ def finish(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end and keep what it prints.
 
-    StoppedError soon after `stopped` is set. Whatever ends the call early, an interrupt included,
-    ends the program with all that it has started.
+    StoppedError soon after `stopped` is set. If the call ends early, also by an interrupt, the
+    program and all its children are ended.
     """
     process = subprocess.Popen(
         command,
@@ -102,7 +102,7 @@ def finish(
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:
-    """End a program that leads a session, and everything in that session."""
+    """End a session leader and all programs of its session."""
     if process.poll() is not None:
         return
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -116,8 +116,8 @@ def _end_group(process: subprocess.Popen[str]) -> None:
 
 
 class _Silence:
-    """How long a process computes without a word in its log: counted in its own time, so that a
-    busy machine makes no difference. Where the system does not tell, nothing is too long.
+    """How long a process runs without new output in its log. CPU time is counted, so that a busy
+    machine makes no difference. If the system does not tell CPU time, no silence is too long.
     """
 
     def __init__(self, process: int, log: Path, patience: float | None) -> None:
