@@ -1,7 +1,7 @@
 """Learned burst quantization, deployed: integer network, golden model, compiler, core.
 
-The names that a program of one's own begins with are here; docs/library.md shows them in use. Each
-is imported when it is first asked for, so that a command loads only what it needs.
+These names are the starting points for your own program; docs/library.md shows how to use them.
+Each is imported on first use, so that a command loads only the modules that it needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """JSON values as Python objects, strictly.
 
-An unknown key, a missing one, or a value of another kind is a `DecodeError` that names the place. A
-`Reader` takes a value and its place; `reader` makes one from a type, and the other functions make
-them where no type says enough.
+An unknown key, a missing key, or a value of a wrong kind is a `DecodeError` that names the place. A
+`Reader` takes a value and its place. `reader` makes a Reader from a type; the other functions make
+Readers for which a type is not specific enough.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LONGEST = 100  # characters of a value in an error
 
 
 class DecodeError(ValueError):
-    """A value that is not what its place asks for; one sentence."""
+    """A value does not fit its place; the message is one sentence."""
 
 
 class UnknownKeyError(DecodeError):
-    """A key that an object does not have; `key` is the whole path to it."""
+    """An object has an unknown key; `key` is the whole path to it."""
 
     def __init__(self, place: str, key: str, known: Iterable[str]) -> None:
         self.key = joined(place, key)
@@ -34,7 +34,7 @@ class UnknownKeyError(DecodeError):
 
 
 class MissingKeyError(DecodeError):
-    """A key that an object lacks; `key` is the whole path to it."""
+    """An object lacks a key; `key` is the whole path to it."""
 
     def __init__(self, place: str, key: str) -> None:
         self.key = joined(place, key)
@@ -42,13 +42,13 @@ class MissingKeyError(DecodeError):
 
 
 def require(ok: bool, place: str, wanted: str, value: object) -> None:
-    """Raise unless ok: what is at `place` must be what is wanted."""
+    """Raise DecodeError unless `ok`: the value at `place` must be as `wanted` says."""
     if not ok:
         raise DecodeError(f"{place} must be {wanted}, not {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """A value that somebody wrote, in one line and not too long."""
+    """A value from outside for an error message, in one line and not too long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -61,7 +61,7 @@ def joined(place: str, key: str) -> str:
 def check_keys(
     value: Any, place: str, known: Iterable[str], *, optional: Iterable[str] = ()
 ) -> None:
-    """Refuse what is no object, or one with other keys than `known`; `optional` may be left out."""
+    """Refuse a value that is not an object with the keys `known`; `optional` may be left out."""
     require(isinstance(value, Mapping), place, "an object", value)
     known = list(known)
     for key in value:
@@ -76,7 +76,7 @@ def of_kind(wanted: str, *kinds: Any) -> Reader:
     """A value of one of these classes, as it is."""
 
     def read(value: Any, place: str) -> Any:
-        # bool is a subclass of int, and no number
+        # bool is a subclass of int, but not accepted as a number
         is_kind = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         require(is_kind, place, wanted, value)
         return value
@@ -85,12 +85,12 @@ def of_kind(wanted: str, *kinds: Any) -> Reader:
 
 
 def optional(read: Reader) -> Reader:
-    """None, or what `read` takes."""
+    """None, or a value that `read` accepts."""
     return lambda value, place: None if value is None else read(value, place)
 
 
 def list_of(read: Reader, length: int | None = None) -> Reader:
-    """A list as a tuple; of this length, if it is given."""
+    """A list, returned as a tuple; with this length, if given."""
     wanted = "a list" if length is None else f"a list of {length}"
 
     def read_list(value: Any, place: str) -> tuple[Any, ...]:
@@ -104,7 +104,7 @@ def list_of(read: Reader, length: int | None = None) -> Reader:
 def record(
     make: Callable[..., Any], readers: Mapping[str, Reader], *, optional: Sequence[str] = ()
 ) -> Reader:
-    """An object with these keys, handed to `make` as keywords; `optional` ones may be left out."""
+    """An object with these keys, passed to `make` as keywords; `optional` keys may be left out."""
 
     def read_record(value: Any, place: str) -> Any:
         check_keys(value, place, readers, optional=optional)
@@ -141,8 +141,8 @@ def reader(kind: Any) -> Reader:
     """The reader of an annotated type: a dataclass, a basic type, an enum of strings, or a
     container of such.
 
-    Keys of a dataclass that have a default may be left out. What its own checks refuse is told with
-    the place.
+    Keys of a dataclass that have a default may be left out. Errors of its own checks get the place
+    too.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in _BASIC:
@@ -216,10 +216,10 @@ def _mapping(read: Reader) -> Reader:
 
 
 def _plain(key: str) -> str:
-    """A key that somebody wrote, as part of a place."""
+    """A key from outside, as part of a place."""
     return key if key.isprintable() and len(key) <= _LONGEST else shown(key)
 
 
 def printable(text: str) -> str:
-    """A text in one line, with the codes of characters that a terminal would obey."""
+    """A text in one line; control characters are replaced by their codes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

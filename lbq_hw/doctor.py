@@ -1,4 +1,4 @@
-"""Is everything there? Every tool with its version, where it was found, and how to get it."""
+"""Check the installation: every tool with its version, its location, and how to install it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PROGRAMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked for; `state` is ok, old or missing."""
+    """One tool or library that was looked for; `state` is ok, old or missing."""
 
     name: str
     purpose: str
@@ -81,7 +81,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look for everything; no tool of a wheel is called."""
+    """Look for all tools and libraries; tools of wheels are not called."""
     findings = [
         _finding(
             "Python",
@@ -161,7 +161,7 @@ def _finding(
 
 
 def healthy(findings: list[Finding]) -> bool:
-    """All that a build needs is there."""
+    """Whether everything that a build needs is installed."""
     return all(finding.state == "ok" for finding in findings if finding.needed)
 
 
@@ -179,7 +179,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.doctor"
 
 
 def _show(findings: list[Finding]) -> None:
-    """One line each, and one below it with where it is, or how to get it; none is ever cut."""
+    """Print two lines per finding: its state, and its location or how to install it. No line is
+    cut.
+    """
     console = Console(soft_wrap=True, highlight=False)
     for finding in findings:
         colour = "green" if finding.state == "ok" else "red" if finding.needed else "yellow"

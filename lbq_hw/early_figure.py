@@ -1,4 +1,4 @@
-"""The picture of ``lbq evaluate --early --picture``: accuracy against timesteps."""
+"""The plot of ``lbq evaluate --early --picture``: accuracy against timesteps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def save(result: dict[str, Any], path: Path) -> None:
-    """Draw what ``lbq evaluate --early --json`` prints; the format is that of the file's name."""
+    """Plot the output of ``lbq evaluate --early --json``; the suffix of `path` sets the format."""
     if "early" not in result:
         raise ValueError("--picture draws what --early finds: give both")
     import matplotlib.figure  # only this option needs it

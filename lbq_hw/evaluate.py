@@ -30,9 +30,9 @@ from lbq_hw.units import si, three_digits
 _EPILOG = """
 examples:
   python -m lbq_hw.evaluate
-      the digits network of the zoo on the digits that scikit-learn carries
+      the digits network of the zoo on the digits of scikit-learn
   python -m lbq_hw.evaluate --model net.lbq --data folder/of/mnist --limit 1000
-      a network of your own on 1000 test images, drawn from the dataset it was trained on
+      a network of your own on 1000 test images, drawn from the test split of its dataset
   python -m lbq_hw.evaluate --model mnist --data folder/of/mnist --json > mnist.json
   python -m lbq_hw.evaluate --model net.lbq --dataset images --data pictures
       PNG and JPEG files of your own, in pictures/CLASS or pictures/test/CLASS, resized
@@ -40,25 +40,25 @@ examples:
       arrays of your own: images (uint8) and labels, or test_images and test_labels
 
   python -m lbq_hw.evaluate --model nmnist --data folder/of/nmnist --early 200 --picture early.svg
-      the accuracy after each timestep, and what is gained by stopping once a class leads by a
-      margin that is chosen on 200 training recordings
+      the accuracy after each timestep, and the gain of stopping as soon as a class leads by a
+      margin, which is chosen on 200 training recordings
 
-what is counted, as a mean per image:
+counts, as means per image:
   unary ACs        accumulations if a level of k were k unit events
   bit-sparse ACs   accumulations per set bit of each level: what the core executes
   formation ops    set bits of all levels, before fan-out
-  shifts           accumulations of bits above bit 0, were each shifted at run time
-The totals are of the whole chip: the bit planes of the input pixels and identity shortcuts are
-counted, padding taps are not (in JSON, the keys that end in _with_padding count them too).
-energy_mj is the paper's price list: first layer 4.6 pJ a float MAC, elsewhere 0.9 pJ an
-accumulation, 0.1 pJ a formation op. The object under energy has the counts behind it, and the
-integer price list (0.1 pJ an addition, 0.2 pJ an 8-bit multiplication) beside an int8 ANN.
+  shifts           accumulations of bits above bit 0, if each were shifted at run time
+Totals are for the whole chip: they count the bit planes of input pixels and identity shortcuts, but
+not padding taps (in JSON, keys that end in _with_padding count these too). energy_mj uses the
+paper's price list: 4.6 pJ per float MAC in the first layer, elsewhere 0.9 pJ per accumulation and
+0.1 pJ per formation op. The object under energy has the counts behind it, and the integer price
+list (0.1 pJ per addition, 0.2 pJ per 8-bit multiplication) with an int8 ANN for comparison.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """The class of each image, the percent that is right (None without labels), the cost."""
+    """The answer to each image, the accuracy in percent (None without labels), and the cost."""
 
     classes: tuple[int, ...]
     accuracy: float | None
@@ -73,7 +73,7 @@ def evaluate(
     batch: int | None = None,
     advance: Callable[[int], object] | None = None,
 ) -> Evaluation:
-    """Run raw images through golden; `advance` is told how many each batch has finished."""
+    """Run raw images through golden; `advance` is called with the number of images per batch."""
     counter = counts.Counter(network)
 
     def observe(trace: Trace) -> None:
@@ -91,10 +91,10 @@ def report(
 ) -> dict[str, Any]:
     """The evaluation as one JSON-able object; operations and energies are means per image.
 
-    `split` says which images `accuracy` is of, and `float_split` of which `float_accuracy` is that
-    the network had as it was trained; networks from before they said it were tested on test images.
-    Images without labels have no accuracy, but `classes`, what the network takes them for; what
-    classes are called is in `class_names`, empty where nobody has named them.
+    `accuracy` is for the images of `split`. `float_accuracy`, the accuracy of the trained float
+    network, is for the images of `float_split`; older networks that do not name it were tested on
+    test images. Images without labels have no accuracy, only `classes`, the network's answers.
+    `class_names` has the names of the classes, empty if there are none.
     """
     cost = evaluation.counts
     prices = energy.report(cost)
@@ -173,23 +173,23 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--raw",
         metavar="F",
-        help="images of a .npy file instead: without labels, so that classes are printed",
+        help="images of a .npy file instead: they have no labels, so the classes are printed",
     )
     parser.add_argument(
         "--batch",
         type=positive,
         metavar="B",
-        help="images per batch; changes memory and speed, not results",
+        help="images per batch; affects memory and speed, not results",
     )
     parser.add_argument(
         "--early",
         type=positive,
         metavar="N",
-        help="also the accuracy after each timestep, and with an early stop as soon as a class "
+        help="also print the accuracy after each timestep, and with a stop as soon as a class "
         "leads by a margin, which is chosen on N training inputs",
     )
     parser.add_argument(
-        "--picture", type=Path, metavar="F", help="with --early: draw both into an .svg or .png"
+        "--picture", type=Path, metavar="F", help="with --early: plot both to an .svg or .png file"
     )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object instead of tables"
@@ -198,7 +198,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 
 def _early(network: Network, samples: Samples, options: argparse.Namespace) -> dict[str, Any]:
-    """Accuracy after each timestep, and with a margin that was chosen on training inputs."""
+    """Accuracy after each timestep, and with an early stop by a margin from training inputs."""
     if samples.labels is None:
         raise ValueError("--early needs labels: give a dataset")
     training = load_dataset(

@@ -1,9 +1,9 @@
 """Reads and writes `.lbq` files: one integer network in a safetensors container.
 
-The format is documented in docs/lbq-format.md. Here is the container; `lbq_hw.network.manifest`
-turns the network into what it contains, `lbq_hw.network.packing` weights of few bits into bytes.
-Equal networks give equal bytes; a file that was cut off, altered, or written by a newer version is
-refused with a `FileError` of one sentence.
+The format is documented in docs/lbq-format.md. This module has the container;
+`lbq_hw.network.manifest` turns a network into its contents, and `lbq_hw.network.packing` packs
+weights of few bits into bytes. Equal networks give equal bytes. A file that was cut off, altered,
+or written by a newer version is refused with a `FileError` of one sentence.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ from lbq_hw.network.packing import Packed
 
 FORMAT = "lbq"
 VERSION = 4
-"""The newest version. A file has the oldest one that can say what is in it: 2 only if packed, later
-ones only for what `_NEEDS` lists."""
+"""The newest version. A file has the oldest version that supports its contents: 2 if weights are
+packed, later versions for the features in `_NEEDS`."""
 MAX_BYTES = 1 << 28
-"""Bytes of a file, and of its tensors after unpacking: the largest core holds fewer."""
+"""Limit of a file's bytes, and of its tensors' bytes after unpacking: the largest core holds less.
+"""
 MAX_HEADER = 1 << 24
-"""Bytes of a file's header, the manifest included."""
+"""Limit of the bytes of a file's header, including the manifest."""
 
 PACKED_CODE = "U8"
-"""The type of a packed tensor, and of no other."""
+"""The type of packed tensors; no other tensor has it."""
 
 _AGAIN = "export or copy it again"
-_REASON = 300  # characters of a reason, which may quote what the file says
+_REASON = 300  # characters of a reason, which may quote the file
 _START = b'{"__metadata__":{"format":"lbq"'
 
 
@@ -69,15 +70,15 @@ _NEEDS: tuple[tuple[str, int, Callable[[Network], bool]], ...] = (
     ("held_out needs", 4, lambda network: network.held_out is not None),
     ("weight_bits of layers need", 4, lambda network: bool(network.narrow_bits)),
 )
-"""What needs a version of the format, which one, and whether a network has it."""
+"""Features that need a version of the format: text, version, and whether a network has it."""
 
 
 class FileError(ValueError):
-    """A file that cannot be read or written; the message names it and says what to do."""
+    """A file cannot be read or written; the message names it and says what to do."""
 
 
 def save(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write `network` to `path`, whole or not at all: a failure leaves what was there before."""
+    """Write `network` to `path`, completely or not at all: a failure keeps the old file."""
     path = FilePath(path)
     data = dumps(network)
     partial = path.parent / f".{path.name}.{secrets.token_hex(4)}"
@@ -89,7 +90,7 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
                 os.fsync(file.fileno())
             os.replace(partial, path)
         finally:
-            with contextlib.suppress(OSError):  # gone already when all went well
+            with contextlib.suppress(OSError):  # already renamed if all went well
                 partial.unlink()
     except OSError as error:
         reason = error.strerror or error
@@ -102,7 +103,7 @@ def load(path: str | os.PathLike[str]) -> Network:
     """Read, verify and check the network in `path`."""
     path = FilePath(path)
     try:
-        found = path.stat()  # before it is opened: a pipe would wait for somebody who writes
+        found = path.stat()  # before it is opened: a pipe would wait for a writer
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
             raise ValueError("not a plain file")
         if found.st_size <= MAX_BYTES:
@@ -121,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 
 def digest(network: Network) -> str:
-    """SHA-256 (hex) of everything that defines `network`, however a file stores its weights."""
+    """SHA-256 (hex) of everything that defines `network`; it does not depend on packing."""
     return _digest(*describe(network))
 
 
@@ -151,8 +152,8 @@ def _container(
     *,
     version: int = 1,
 ) -> tuple[bytes, int]:
-    """The bytes of a file, and how many of them are its header. `packed` tensors are packed, which
-    needs version 2; `version` is what the manifest needs.
+    """The bytes of a file, and the length of its header. `packed` tensors are packed, which needs
+    version 2; `version` is the version that the manifest needs.
     """
     packed = packed or {}
     metadata = {
@@ -234,13 +235,13 @@ def _check_version(version: int, network: Network) -> None:
 
 
 def _cut(reason: str) -> str:
-    """A reason in one line of printable characters, not too long, whatever it quotes."""
+    """A reason as one line of printable characters, cut if too long: it may quote the file."""
     shown = reason if len(reason) <= _REASON else f"{reason[:_REASON]}..."
     return printable(shown)
 
 
 def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
-    """The metadata, and how many bytes the file must have by its header."""
+    """The metadata, and the number of bytes that the file must have according to its header."""
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 + size and _START.startswith(data[8 : 8 + len(_START)]):
         raise FileError(f"{source} is truncated ({len(data)} bytes): {_AGAIN}")
@@ -262,7 +263,7 @@ def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
 
 
 def _parse_tensors(data: bytes, packed: Mapping[str, Packed]) -> Tensors:
-    """The tensors of a file, unpacked. What they take is known before any is unpacked."""
+    """The tensors of a file, unpacked. Their total size is checked before the first is unpacked."""
     found = dict(safetensors.deserialize(data))
     for name, one in packed.items():
         if name not in found:
@@ -298,7 +299,7 @@ def _parse_tensor(name: str, entry: Mapping[str, Any], packed: Packed | None) ->
 
 
 def _digest(manifest: str, tensors: Mapping[str, NDArray[Any]]) -> str:
-    """As version 1 stores them: packing changes the file of a network, not the network."""
+    """The digest over tensors as version 1 stores them: packing does not change the network."""
     sha = hashlib.sha256(f"{FORMAT} 1\n{manifest}\n".encode())
     for name, tensor in sorted(tensors.items()):
         sha.update(f"{compact_json([name, CODES[tensor.dtype], list(tensor.shape)])}\n".encode())

@@ -1,7 +1,7 @@
-"""Integer arithmetic of the deployed network: the only place that rounds, shifts or sizes a width.
+"""Integer arithmetic of the deployed network: the only place for rounding, shifts and widths.
 
-Everything here is exact. Floats enter through `to_integer` and `to_ratio` alone, both called once,
-at export; from there on the network is integers.
+Everything here is exact. Floats only enter through `to_integer` and `to_ratio`, both called once,
+at export; from there on the network consists of integers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXACT_IN_FLOAT64 = 1 << 53
 
 
 def to_integer(x: ArrayLike) -> Integers:
-    """Round to the nearest integer, ties to even; refuses what int64 cannot hold exactly."""
+    """Round to the nearest integer, ties to even; refuses values beyond exact float64 integers."""
     x = np.asarray(x, dtype=np.float64)
     if not np.all(np.abs(x) < EXACT_IN_FLOAT64):  # also catches nan
         raise ValueError("a value to be rounded must be finite and below 2**53 in magnitude")
@@ -38,12 +38,12 @@ def to_ratio(x: float, bits: int) -> tuple[int, int]:
 
 
 def decay(v: Any, m: int, bits: int) -> Any:
-    """``floor(m * v / 2**bits)``, elementwise; m = 1 is an arithmetic shift and no more."""
+    """``floor(m * v / 2**bits)``, elementwise; for m = 1 it is just an arithmetic shift."""
     return (v if m == 1 else v * m) >> bits
 
 
 def burst_level(u: NDArray[Any], theta: NDArray[Any], capacity: int) -> NDArray[np.uint8]:
-    """The number of k in 1..capacity with ``u >= k * theta``: compares, no division."""
+    """The number of k in 1..capacity with ``u >= k * theta``, by comparisons without a division."""
     level = np.zeros(np.broadcast_shapes(u.shape, theta.shape), dtype=np.uint8)
     for k in range(1, capacity + 1):
         level += u >= k * theta
@@ -56,7 +56,7 @@ def plane_count(capacity: int) -> int:
 
 
 def weight_limit(bits: int) -> int:
-    """Largest weight code. Codes are symmetric, because a negative norm gain flips their sign."""
+    """Largest weight code. Codes are symmetric, since a negative norm gain flips their signs."""
     if not isinstance(bits, int):
         raise TypeError(f"weight bits must be an integer, not {bits!r}")
     if not 2 <= bits <= MAX_WEIGHT_BITS:
@@ -88,7 +88,7 @@ def sum_bounds(weights: NDArray[Any], capacity: int) -> tuple[Integers, Integers
 
 
 def exact_float_dtype(bound: int) -> np.dtype[Any]:
-    """Float type in which integer sums bounded by `bound` in every partial sum are exact."""
+    """Float type in which integer sums are exact if every partial sum is within `bound`."""
     if bound < EXACT_IN_FLOAT32:
         return np.dtype(np.float32)
     if bound < EXACT_IN_FLOAT64:

@@ -1,8 +1,8 @@
-"""A package: what the host needs to use a board, in one folder.
+"""A package: a folder with all files that the host needs to use a board.
 
-`package.json` says what the rest is; `net.lbq` is the network, the bitstream is beside it (not for
-the board `sim`), a self-test, which needs no dataset, and for a core with external memory the tape,
-`tape.bin`, as it lies there from byte 0 on. Every file is known by its SHA-256.
+`package.json` describes the other files and has the SHA-256 of each. `net.lbq` is the network.
+There are also the bitstream (not for the board `sim`), and a self-test, which needs no dataset. For
+a core with external memory, `tape.bin` has the contents of that memory from byte 0 on.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ MODEL = "net.lbq"
 SELFTEST = "selftest.safetensors"
 TAPE = "tape.bin"
 MAX_MANIFEST = 1 << 20
-"""Bytes of `package.json`."""
+"""The largest size of `package.json` in bytes."""
 MAX_CLOCK_HZ = 10**9
 MAX_BAUD = 10**8
 MAX_RATES = 16
 MAX_MEMORY_BITS = 1 << 28
-"""Bits of weights and activations of a core: twice what the largest network of the zoo takes."""
+"""Bits of a core's weights and activations: twice the needs of the zoo's largest network."""
 _AGAIN = "build it again"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")  # name of a board or a file, never a path
 
 
 class PackageError(ValueError):
-    """A package that cannot be read or written; one sentence."""
+    """A package cannot be read or written; the message is one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExternalMemory:
-    """The memory that a tape lies in: its chip, by the name that `lbq_hw.chips` has for
-    it, and its size, of which the tape takes the first `tape_bytes`. `own` are the members of a
-    chip that a board of one's own describes.
+    """The memory that holds a tape: the name of its chip in `lbq_hw.chips`, and its size, of which
+    the tape takes the first `tape_bytes`. `own` has the members of a chip that the user's own board
+    file describes.
     """
 
     chip: str
@@ -69,7 +69,7 @@ class ExternalMemory:
     own: dict[str, Any] | None = None
 
     def described(self) -> Chip:
-        """The chip; ValueError or TypeError if there is none of that name, or it cannot be one."""
+        """The chip; ValueError or TypeError if the name is unknown or `own` is not a valid chip."""
         if self.own is not None:
             return Chip(**self.own)
         for chip in CHIPS:
@@ -82,12 +82,12 @@ class ExternalMemory:
 class Package:
     """A bitstream, the core in it, and the network for it.
 
-    `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `rates` are those
-    that the board's USB bridge can do, highest first; none where no bridge is known. `opening` is
-    that of the core's door, if it has one. `baked`: the network is in the bitstream. `bitstream` is
-    None for the board `sim`. `selftest` has a few inputs with their logits; None in a package that
-    was written without. `tape` is empty for a core without external memory; `memory` says which
-    memory it is for, unless an older version packed it.
+    `clock_hz` is the core's clock, `baud` the rate of its link after a reset. `rates` are the rates
+    that the board's USB bridge supports, highest first; empty if the bridge is unknown. `opening`
+    describes the core's door, if it has one. `baked`: the network is in the bitstream. `bitstream`
+    is None for the board `sim`. `selftest` has a few inputs with their logits; None in a package
+    without a self-test. `tape` is empty for a core without external memory; `memory` describes that
+    memory, and is None in packages of older versions.
     """
 
     board: str
@@ -106,7 +106,7 @@ class Package:
 
     @cached_property
     def program(self) -> Program:
-        """What the core is to execute: no layer is cut again if there is a tape."""
+        """The program of the core; if there is a tape, it is read from the tape."""
         if self.tape:
             return program_of_tape(self.network, self.config, self.tape)
         return compile_network(self.network, self.config)
@@ -114,7 +114,7 @@ class Package:
 
 @dataclass(frozen=True, kw_only=True)
 class _Description:
-    """What `package.json` holds."""
+    """The contents of `package.json`."""
 
     format: str
     version: int
@@ -135,7 +135,7 @@ class _Description:
 
 
 def read(folder: str | os.PathLike[str]) -> Package:
-    """Read a package; PackageError for what is missing, altered, or of another version."""
+    """Read a package; PackageError if a file is missing, altered, or of another version."""
     folder = Path(folder)
     facts = _description(folder / MANIFEST)
     names = (facts.model, facts.bitstream, facts.selftest, facts.tape)
@@ -200,11 +200,11 @@ def write(
     rates: tuple[int, ...] = (),
     opening: Opening | None = None,
 ) -> Package:
-    """Write a package, whole or not at all; one that is there is replaced at the end.
+    """Write a package, completely or not at all; an existing package is replaced at the end.
 
-    `images` are raw inputs; the package gets a self-test of them and their logits. `tape` is that
-    of the program, for a core with external memory, and `chip` that memory. `rates` are those of
-    the board's USB bridge, `opening` is that of the core's door.
+    `images` are raw inputs; the package gets a self-test of them and their logits. For a core with
+    external memory, `tape` is the program's tape and `chip` the memory. `rates` are the rates of
+    the board's USB bridge, `opening` describes the core's door.
     """
     folder = Path(folder)
     token = secrets.token_hex(4)
@@ -300,7 +300,7 @@ def _read_tape(folder: Path, name: str | None, config: CoreConfig) -> bytes:
 
 
 def _check_hardware(path: Path, facts: _Description, config: CoreConfig, tape: bytes) -> None:
-    """Refuse an external memory or a door that is not of this core and its tape."""
+    """Refuse an external memory or a door that does not match the core and its tape."""
     if (memory := facts.memory) is not None:
         if memory.tape_bytes != len(tape):
             raise _cannot_be(path, "memory.tape_bytes", memory.tape_bytes)
@@ -311,7 +311,7 @@ def _check_hardware(path: Path, facts: _Description, config: CoreConfig, tape: b
 
 
 def read_json(path: Path) -> Any:
-    """The JSON of a package; PackageError for what is none, or has a key twice."""
+    """The JSON of a package; PackageError if it is not JSON, or has a key twice."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_MANIFEST:
@@ -326,7 +326,7 @@ def read_json(path: Path) -> Any:
 
 
 def check_line(path: Path, *, board: str, clock_hz: int, baud: int) -> None:
-    """Refuse a board, or a line to it, that cannot be."""
+    """Refuse an invalid name of a board, clock or rate."""
     for key, value, most in (("clock_hz", clock_hz, MAX_CLOCK_HZ), ("baud", baud, MAX_BAUD)):
         if not 1 <= value <= most:
             raise _cannot_be(path, key, value)
@@ -371,7 +371,7 @@ def _description(path: Path) -> _Description:
 
 
 def _outdated(version: int, bitstream: str, tape: object) -> str:
-    """Why a package of an earlier version is of no use."""
+    """Why a package of an earlier version cannot be used."""
     if version == 1 and Path(bitstream).suffix == ".bit":
         return "in bitstreams of that time the PLL of an ECP5 does not start"
     if version == 1 and tape is not None:
@@ -385,7 +385,7 @@ def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
 
 def _sha256(path: Path) -> str:
     try:
-        found = path.stat()  # before it is opened: a pipe would wait for somebody who writes
+        found = path.stat()  # before it is opened: a pipe would wait for a writer
         if not stat.S_ISREG(found.st_mode) or found.st_size > file.MAX_BYTES:
             raise PackageError(f"{path} must be a file of at most {file.MAX_BYTES} bytes")
         with path.open("rb") as stream:

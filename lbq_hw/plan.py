@@ -1,4 +1,4 @@
-"""What a network needs and how fast it would be, before anything is built: ``lbq plan --help``."""
+"""A network's needs and its speed, before anything is built: ``lbq plan --help``."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from lbq_hw.sizing.door import line_of
 _EPILOG = """
 examples:
   python -m lbq_hw.plan --model mnist
-      one table of all boards: what fits where, and how fast; estimates
+      a table of all boards: which hold the network, and how fast (estimates)
   python -m lbq_hw.plan --model mnist-4bit --board icebreaker --data folder/of/mnist
-      the core for one board, what it would take of it (estimates), and its cycles by layer
+      the core for one board, the resources it takes (estimates), and its cycles by layer
   python -m lbq_hw.plan --model net.lbq --core core.json --images 10 --json
-      the cycles by layer on a core of one's own: JSON of a CoreConfig, such as the config.json of
+      the cycles by layer on a core of your own: JSON of a CoreConfig, such as the config.json of
       a build
 
-cycles by layer are not estimated: they equal what the core's counters count, for each image.
-  utilisation   bit-sparse ACs / (lanes x cycles), all overhead included; with pairs, a lane can
-                add two weights in a cycle, and half of that
-  limit         what most cycles of the layer are for:
+Cycles by layer are not estimates: for each image, they equal the core's own counters.
+  utilisation   bit-sparse ACs / (lanes x cycles), with all overhead; with pairs, half of that,
+                since a lane can add two weights in a cycle
+  limit         the part of the core that takes most cycles of the layer:
     events      the lanes accumulate all the time; more lanes or a sparser network would help
     scanner     there are more words to read, or requests, than events; longer plane words or
                 summary words would help
-    walker      steps have fewer events than the walker needs cycles to prepare the next
+    walker      a step has fewer events than the walker needs cycles to prepare the next step
     neurons     sums wait for the neuron units, or for levels to be written plane by plane; more
                 units help if there are fewer of them than lanes / planes
-    overhead    start, end and parts that wait for each other: a small layer
+    overhead    start, end, and parts that wait for each other, as in a small layer
     memory      passes wait for the tape, in a core with external memory
 """
 _COLUMNS = ("board", "host", "core", "lanes", "clock", "LUTs", "BRAM",
@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.plan") 
             _what_fits(job, as_json=args.json)
             return 0
         facts = _planned(job, args.core)
-    except (FitError, DatasetError, ValueError, TypeError) as error:  # of what was asked for
+    except (FitError, DatasetError, ValueError, TypeError) as error:  # of the user's request
         return ending.refuse(error)
     except (OverflowError, MemoryError, OSError) as error:
         return ending.refuse(error)
@@ -92,7 +92,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     arguments.add_core(parser)
     parser.set_defaults(model="digits")
     parser.add_argument(
-        "--core", type=Path, metavar="F", help="JSON file of a core to use, instead of a sized core"
+        "--core", type=Path, metavar="F", help="JSON file of a core, instead of sizing a core"
     )
     arguments.add_images(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
@@ -125,7 +125,7 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
 
 
 def _line(network: Network, board: str, found: SizedCore | Refusal) -> dict[str, Any]:
-    """One JSON-able object; of the core all but the lanes and the memory are estimates."""
+    """One JSON-able object; except for lanes and memory, all numbers of the core are estimates."""
     if isinstance(found, Refusal):
         return dict.fromkeys(_FIELDS) | {
             "board": board,
@@ -158,7 +158,7 @@ def _row(line: dict[str, Any]) -> list[str]:
 
 
 def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
-    """One JSON-able object; counts are means per image, but for the cycles of the slowest one."""
+    """One JSON-able object; counts are means per image, except the cycles of the slowest image."""
     board, sized = job.board, None
     if core is None:
         sized = job.sized()
@@ -171,7 +171,7 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         timing = reader_timing(board.chip, clock_hz)
     program = compile_network(job.network, config, timing=timing)
     found = []
-    for raw in job.images.raw:  # golden has the levels in a fraction of what executing would take
+    for raw in job.images.raw:  # golden finds the levels faster than executing the program
         levels = golden.run(job.network, raw[None], keep="levels").emitted(0)
         found.append(cycles.predict(program, raw, levels, timing=timing))
     slowest = max(sum(layer.cycles for layer in image) for image in found)
@@ -234,7 +234,7 @@ def _show(facts: dict[str, Any]) -> None:
 
 
 def _cells(layers: Sequence[dict[str, Any]], whole: dict[str, Any]) -> list[str]:
-    """Sums over the layers, and the utilisation of them as a `whole`."""
+    """The row of totals: sums over the layers, and the utilisation of the `whole` network."""
     sums = (sum(layer[name] for layer in layers) for name in _NUMBERS)
     return [*(f"{count:,.0f}" for count in sums), f"{whole['utilisation']:.3f}"]
 

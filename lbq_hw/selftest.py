@@ -1,5 +1,5 @@
-"""A few inputs with the logits they must give: a package carries them, so that a board can be
-tested where no dataset is."""
+"""A self-test: a few inputs with their expected logits. A package contains one, so that a board can
+be tested without a dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lbq_hw.numeric import Integers
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SelfTest:
-    """Raw `images` as the network takes them, and their `logits` ``(n, classes)``."""
+    """Raw `images` for the network, and their expected `logits` ``(n, classes)``."""
 
     images: NDArray[np.uint8]
     logits: Integers
@@ -39,7 +39,7 @@ def save(test: SelfTest, path: Path) -> None:
 
 
 def load(path: Path, network: Network) -> SelfTest:
-    """Read what `save` has written; ValueError for what is no self-test of this network."""
+    """Read a file of `save`; ValueError if it is not a self-test of this network."""
     try:
         found = safetensors.numpy.load(path.read_bytes())
     except (safetensors.SafetensorError, ValueError, KeyError) as error:

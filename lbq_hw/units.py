@@ -1,4 +1,4 @@
-"""Numbers as commands print them: three significant digits, a prefix, a unit."""
+"""Formats numbers for commands: three significant digits, a prefix, a unit."""
 
 from __future__ import annotations
 

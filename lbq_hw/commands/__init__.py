@@ -1,1 +1,1 @@
-"""What the commands of `lbq` share: arguments, endings, notes on progress; and their list."""
+"""Shared by the commands of `lbq`: their list, arguments, endings, progress bars and notes."""

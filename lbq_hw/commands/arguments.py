@@ -21,7 +21,7 @@ class Command:
 
     @property
     def spelled(self) -> str:
-        """The command as Python runs it in the repository, whose folders have the short names."""
+        """The command for Python in the repository, where `train` and `sim` have short names."""
         name = self.module.removesuffix(".__main__").removesuffix(".command")
         return f"python -m {re.sub(r'^lbq_hw[.](?=train|sim)', '', name)}"
 
@@ -93,7 +93,7 @@ COMMANDS = {
 
 
 def spoken(text: str, prog: str) -> str:
-    """`text` with the commands in it as the user types them, who called this one `prog`."""
+    """`text` with commands spelled as ``lbq NAME`` if the user called this command that way."""
     if not prog.startswith("lbq "):
         return text
     names = {command.spelled: f"lbq {name}" for name, command in COMMANDS.items()}
@@ -101,7 +101,7 @@ def spoken(text: str, prog: str) -> str:
 
 
 def command_parser(prog: str, description: str, epilog: str) -> argparse.ArgumentParser:
-    """A command's parser, whose `epilog` keeps its lines and has the commands as they are typed."""
+    """A command's parser; `epilog` keeps its line breaks, and its commands become `spoken`."""
     return Parser(
         prog=prog,
         description=description,
@@ -127,10 +127,10 @@ def not_negative(text: str) -> int:
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """The options that say which test images: ``--dataset``, ``--data`` and ``--limit``."""
+    """The options that choose the test images: ``--dataset``, ``--data`` and ``--limit``."""
     known = ", ".join(datasets.names())
     parser.add_argument(
-        "--dataset", help=f"default: the one the model was trained on; one of {known}"
+        "--dataset", help=f"one of {known} (default: the dataset that the model was trained on)"
     )
     add_data(parser)
     parser.add_argument(
@@ -139,7 +139,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """The options that say where a dataset lies and how it is read: ``--data``, ``--layout`` and
+    """The options for the place of a dataset and for reading it: ``--data``, ``--layout`` and
     ``--background``."""
     parser.add_argument(
         "--data",
@@ -165,5 +165,5 @@ def add_reading(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
 
 
 def reading(args: argparse.Namespace) -> Reading:
-    """What `add_reading`'s options said."""
+    """The values of `add_reading`'s options."""
     return Reading(layout=args.layout, background=args.background)

@@ -1,4 +1,4 @@
-"""All boards in one table, what they are: ``python -m lbq_hw.commands.boards``."""
+"""The table of all boards: ``python -m lbq_hw.commands.boards``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lbq_hw.sizing.door import line_of
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.commands.boards") -> int:
     parser = Parser(
         prog=prog,
-        description="List the boards that a build knows, each with what its FPGA has, the clock "
-        "of its core, and the highest rate of its line. One of your own is a file: docs/boards.md.",
+        description="List the known boards, each with its FPGA's resources, the clock of its core, "
+        "and the highest rate of its line. docs/boards.md tells how to describe your own board.",
     )
     parser.add_argument("--json", action="store_true", help="one JSON array, no table")
     list_boards(as_json=parser.parse_args(argv).json)
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.command
 
 
 def list_boards(*, as_json: bool) -> None:
-    """Print what the boards are."""
+    """Print all boards."""
     found = [boards.find(name) for name in boards.names()]
     if as_json:
         print(json.dumps([board.facts() for board in found]))

@@ -1,9 +1,9 @@
 """How a command ends early: one sentence on stderr, and the exit code that shells expect.
 
-Every error reads ``error: SENTENCE``, and ends a command with 2, or with 1 where work failed that
-was begun. A command that receives SIGINT (Ctrl-C) or SIGTERM ends its tools, prints ``interrupted``
-and ends with 130 or 143. If nobody reads its output any more, it ends without a word, with 141. A
-disk that is full or read-only is an error like any other.
+Every error reads ``error: SENTENCE``. The exit code is 2, or 1 if work had begun and failed. A
+command that receives SIGINT (Ctrl-C) or SIGTERM ends its tools, prints ``interrupted`` and exits
+with 130 or 143. If its output pipe is closed, it exits silently with 141. A full or read-only disk
+is an error like any other.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _WRITING = _DISK | {errno.EACCES, errno.EPERM}
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM: what handles an interrupt handles it too."""
+    """SIGTERM, as a KeyboardInterrupt, so that code for interrupts handles it too."""
 
 
 def refuse(error: object, code: int = REFUSED) -> int:
-    """Print an error; the exit code."""
+    """Print an error; returns the exit code."""
     print(f"error: {said(error)}", file=sys.stderr)
     return code
 
 
 def interrupted(tail: str = "") -> int:
-    """Print that the command was interrupted, and what is left of its work; the exit code."""
+    """Print that the command was interrupted, and the state of its work; returns the exit code."""
     print("interrupted" + (f"; {tail}" if tail else ""), file=sys.stderr)
     return INTERRUPTED
 
 
 def run(command: Callable[[], int]) -> int:
-    """Call a command; its exit code."""
+    """Call a command; returns its exit code."""
     received: list[int] = []
     with _terminable(received):
         try:
@@ -51,7 +51,7 @@ def run(command: Callable[[], int]) -> int:
             _drop_output()
             return _CLOSED
         except SystemExit as error:
-            if isinstance(error.__context__, BrokenPipeError):  # as rich ends, with 1
+            if isinstance(error.__context__, BrokenPipeError):  # rich turns it into exit code 1
                 return _CLOSED
             raise
         except OSError as error:
@@ -63,7 +63,7 @@ def run(command: Callable[[], int]) -> int:
 
 
 def said(error: object) -> str:
-    """An error in words; what the system could not do without its number."""
+    """An error in words; an error of the system without its number."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     if error.errno in _DISK:
@@ -78,8 +78,8 @@ def _unwritten(error: OSError) -> str:
 
 @contextlib.contextmanager
 def _terminable(received: list[int]) -> Iterator[None]:
-    """SIGTERM as a `TerminatedError`, and its number in `received`; in the main thread alone, where
-    Python handles signals."""
+    """Turn SIGTERM into a `TerminatedError`, with its number in `received`. Only in the main
+    thread, where Python handles signals."""
 
     def end(number: int, _frame: object) -> None:
         received.append(number)
@@ -96,7 +96,7 @@ def _terminable(received: list[int]) -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Let the rest of the output go nowhere, so that Python does not stumble over it at its end."""
+    """Discard the rest of the output, so that Python's flush at exit does not fail."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

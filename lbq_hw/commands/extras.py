@@ -1,4 +1,4 @@
-"""Optional libraries: which extra of the project brings the one that is missing."""
+"""Optional libraries: which extra of the project installs a missing library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _TITLES = {
 
 
 def remedy(error: ModuleNotFoundError) -> str:
-    """One sentence with what to install. What no extra brings is raised again: it is a bug."""
+    """One sentence with the extra to install. If no extra has the module, the error is a bug and is
+    raised again.
+    """
     library = (error.name or "").partition(".")[0]
     for extra, libraries in _EXTRAS.items():
         if library in libraries:
@@ -33,5 +35,5 @@ def remedy(error: ModuleNotFoundError) -> str:
 
 
 def leave(error: ModuleNotFoundError) -> NoReturn:
-    """End a command that cannot even be imported, with that sentence and exit code 2."""
+    """End a command whose module cannot be imported, with `remedy` and exit code 2."""
     raise SystemExit(ending.refuse(remedy(error)))

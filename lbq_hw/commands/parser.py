@@ -1,4 +1,4 @@
-"""The parser of a command's arguments, whose errors read as all others do."""
+"""The parser of a command's arguments; its errors have the same form as all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lbq_hw.commands import ending
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, with ``error: SENTENCE`` below the usage."""
+    """argparse's parser, with ``error: SENTENCE`` below the usage."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

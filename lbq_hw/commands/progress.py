@@ -1,4 +1,4 @@
-"""What every command that goes through images shows: a progress bar, and notes on the images."""
+"""Shown by every command that processes images: a progress bar, and notes on the images."""
 
 import sys
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def image_bar() -> Progress:
-    """A bar with the images done and the time left, on stderr, and only where it is a terminal."""
+    """A bar on stderr with the images done and the time left, only if stderr is a terminal."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -22,6 +22,6 @@ def image_bar() -> Progress:
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """One line each on stderr."""
+    """Print one line per note on stderr."""
     for note in notes:
         print(f"warning: {note}", file=sys.stderr)

@@ -16,7 +16,7 @@ END = "<!-- /blocks -->"
 
 
 def with_table(page: str, drawing: Drawing) -> str:
-    """The page with today's table of blocks between its two marks."""
+    """The page with the current table of blocks between its two marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
@@ -27,15 +27,15 @@ def with_table(page: str, drawing: Drawing) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m lbq_hw.diagram",
-        description="Print a block diagram of the core as SVG. With a folder, write all of them "
-        "there, and into each page beside them the table of its blocks.",
+        description="Print a block diagram of the core as SVG. With a folder, write all diagrams "
+        "there, and the table of each diagram's blocks into the page of the same name.",
     )
     parser.add_argument("folder", type=Path, nargs="?", metavar="DIR")
     parser.add_argument(
         "--of",
         choices=DRAWINGS,
         default="architecture",
-        help="what to print: the core (default), or what reads external memory",
+        help="what to print: the core (default), or its reader of external memory",
     )
     args = parser.parse_args(argv)
     if args.folder is None:

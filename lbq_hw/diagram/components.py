@@ -1,4 +1,4 @@
-"""The components of the core, found in its modules wherever these lie."""
+"""Finds the components of the core in all its modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lbq_hw.diagram.drawing import Drawing
 
 
 def components() -> dict[str, type[wiring.Component]]:
-    """Every component of `lbq_hw.core`, by the name of its class, in the order of the names."""
+    """Every component of `lbq_hw.core` by class name, sorted."""
     found = {}
     for module in pkgutil.walk_packages(core.__path__, f"{core.__name__}."):
         for name, kind in vars(importlib.import_module(module.name)).items():
@@ -25,7 +25,7 @@ def components() -> dict[str, type[wiring.Component]]:
 
 
 def file_of(kind: type) -> str:
-    """The file of a class, from the project's folder on."""
+    """The file of a class, relative to the project's folder."""
     root = Path(core.__path__[0]).parents[1]
     return Path(inspect.getfile(kind)).relative_to(root).as_posix()
 

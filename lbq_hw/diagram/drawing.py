@@ -1,6 +1,6 @@
 """Drawings: read from ``architecture.toml`` and ``external-memory.toml``, and written as SVG.
 
-One file each, readable on light and on dark pages. architecture.toml explains the keys.
+Each SVG is readable on light and on dark pages. architecture.toml explains the keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lbq_hw import decode
 Point = tuple[int, int]
 Box = tuple[int, int, int, int]
 LETTER = 6.7
-"""Pixels of a letter of a label or a part, whose font has one width."""
+"""Width in pixels of a letter of a label or a part, in a monospaced font."""
 HEAD = 20  # height of a block's name
 LINE = 14  # height of its role
 _PART, _GAP = 18, 6  # height of a part's box, space around it
@@ -59,7 +59,7 @@ class Wire:
 
     @property
     def head(self) -> tuple[Point, ...]:
-        """A triangle at the end, 8 pixels long, in the direction of the last stretch."""
+        """The arrow head: a triangle at the end, 8 pixels long, along the last stretch."""
         (a, b), (x, y) = self.route[-2:]
         dx, dy = (x > a) - (x < a), (y > b) - (y < b)
         u, v = x - 8 * dx, y - 8 * dy
@@ -92,5 +92,5 @@ DRAWINGS = {"architecture": CORE, "external-memory": EXTERNAL}
 
 
 def render(drawing: Drawing, *, dark: bool = False) -> str:
-    """The file's text. It follows the reader's theme; `dark` gives the dark one to any reader."""
+    """The text of the SVG. It follows the reader's theme; with `dark`, it is always dark."""
     return _TEMPLATE.render(vars(drawing), dark=dark, HEAD=HEAD, LINE=LINE) + "\n"
