@@ -1,4 +1,4 @@
-"""Programs beside the library, for those who work on it; no part of the package that is installed.
+"""Programs for developers of the library; they are not part of the installed package.
 
 | program | what it does |
 | --- | --- |

@@ -1,8 +1,9 @@
-"""How fast the golden model is: its time over that of torch's float32 forward of the same network.
+"""The speed of the golden model, relative to torch's float32 forward of the same network.
 
-``python -m tools.bench [--json FILE]`` times both in one run, on the same images and with the same
-number of threads, taking turns, and keeps the best of each. Torch gets every favour that leaves its
-result the same: norms and steps folded into its weights, and the faster of its two memory layouts.
+``python -m tools.bench [--json FILE]`` times both in turns in one run, on the same images and with
+the same number of threads, and keeps the best time of each. Torch gets every optimization that does
+not change its result: norms and steps are folded into its weights, and the faster of its two memory
+layouts counts.
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ class TorchForward:
 
 
 def measure(network: Network, *, images: int, repeats: int, threads: int) -> dict[str, Any]:
-    """Best seconds of each over `repeats` turns, and their ratio."""
+    """The best time of each over `repeats` turns, in seconds, and their ratio."""
     shape = (images, *network.input.shape)
     raw = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     runs: dict[str, Callable[[NDArray[np.uint8]], NDArray[np.int64]]] = {
@@ -218,7 +219,7 @@ def measure(network: Network, *, images: int, repeats: int, threads: int) -> dic
     torch.set_num_threads(threads)
     try:
         with threadpool_limits(threads, user_api="blas"):
-            answers = {name: run(raw) for name, run in runs.items()}  # and warm up
+            answers = {name: run(raw) for name, run in runs.items()}  # also warms up
             for _ in range(repeats):
                 for name, run in runs.items():
                     start = time.perf_counter()

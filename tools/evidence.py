@@ -1,7 +1,7 @@
 """docs/evidence.md from the JSON that commands print: ``python -m tools.evidence docs``.
 
-Each file of docs/evidence is what one command of `KINDS` has printed with ``--json``. A file that
-is missing is a line of the page that says so.
+Each file of docs/evidence is the output of one command of `KINDS` with ``--json``. For a missing
+file, the page has a line that says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """One kind of evidence: the command that makes it, and what its JSON says in words."""
+    """One kind of evidence: the command that makes it, and the text for its JSON."""
 
     name: str
     shows: str

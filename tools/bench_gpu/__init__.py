@@ -1,18 +1,18 @@
-"""How long a training step of ResNet-20 takes on the GPU, and how near the neurons come to a copy.
+"""Times a training step of ResNet-20 on the GPU, and compares the neurons' kernels with a copy.
 
 ``python -m tools.bench_gpu [--json FILE] [--quick]`` times, in one run:
 
-* a step (augmentation, forward, backward, optimizer) of the network with ReLU, the ANN, and with
-  LBQ neurons at several T, each over the ANN's; set up as :mod:`train.loop` does for the
-  configuration ``cifar10-resnet20-t2-fast``, with random images in place of CIFAR-10; norms and
-  sums fused with the neurons (``train.fuse``) and, for comparison, not;
-* the same network with SpikingJelly's I-LIF neurons, where that package is installed;
-* the neuron's two kernels, whose floor is memory, against a copy of the same tensor.
+* a step (augmentation, forward, backward, optimizer) of the network with ReLU (the ANN), and with
+  LBQ neurons at several T, relative to the ANN. The setup is that of :mod:`train.loop` for the
+  configuration ``cifar10-resnet20-t2-fast``, with random images instead of CIFAR-10. Norms and sums
+  are fused with the neurons (``train.fuse``) or, for comparison, not fused;
+* the same network with SpikingJelly's I-LIF neurons, if this package is installed;
+* the neuron's two kernels, which are bound by memory, against a copy of the same tensor.
 
-Times are read off the device's clock after a warm-up, each the median of several rounds.
+Times come from the device's clock after a warm-up; each is the median of several rounds.
 
-``python -m tools.bench_gpu --profile`` says instead which kernels the steps of the ANN and of LBQ
-at T = 2 and 4 spend their time in.
+``python -m tools.bench_gpu --profile`` instead shows the kernels in which the steps of the ANN and
+of LBQ at T = 2 and 4 spend their time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tools.bench_gpu.steps import CONFIG, measure_steps
 
 
 def measure(effort: Effort, device: torch.device) -> dict[str, Any]:
-    """All figures; the networks first, which brings the device's clock up."""
+    """All figures; the networks come first, because they raise the device's clock."""
     return {
         **_origin(effort, device),
         "target_fraction": TARGET_FRACTION,
@@ -46,7 +46,7 @@ def profiled(effort: Effort, device: torch.device) -> dict[str, Any]:
 
 
 def _origin(effort: Effort, device: torch.device) -> dict[str, Any]:
-    """On what, and how, figures were found."""
+    """The device, the versions and the settings of the measurement."""
     return {
         "device": torch.cuda.get_device_name(device),
         "torch": torch.__version__,

@@ -1,4 +1,4 @@
-"""How much is measured, and the device's clock: times without what the host does in between."""
+"""The effort of a measurement, and times from the device's clock, without the host's work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much is measured: rounds of so many calls each, after a warm-up that compiles."""
+    """The effort of a measurement: rounds and calls per round, after a warm-up that compiles."""
 
     timesteps: tuple[int, ...] = (1, 2, 4)
     images: int = 50_000
@@ -25,7 +25,7 @@ QUICK = Effort(timesteps=(2,), images=5_000, warmup=10, rounds=3, calls=10)
 
 
 def time_calls(call: Callable[[], object], effort: Effort) -> list[float]:
-    """Milliseconds a call of each round."""
+    """Milliseconds per call, for each round."""
     for _ in range(effort.warmup):
         call()
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(effort.rounds + 1)]
@@ -40,7 +40,7 @@ def time_calls(call: Callable[[], object], effort: Effort) -> list[float]:
 
 
 def captured(call: Callable[[], object], times: int) -> Callable[[], object]:
-    """So many calls as one CUDA graph: what the host does for a launch is not timed."""
+    """A number of calls as one CUDA graph, so that the host's launches are not timed."""
     call()  # compiles
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()

@@ -1,6 +1,6 @@
-"""``python -m tools.bench_gpu``: the figures as a table, and what is over its target.
+"""``python -m tools.bench_gpu``: the figures as a table, and the times that exceed their targets.
 
-With ``--profile``: what the time of a step goes to, which has no target.
+With ``--profile``: how a step spends its time; there are no targets for this.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def show(report: dict[str, Any]) -> Table:
 
 
 def show_profile(report: dict[str, Any]) -> Table:
-    """Kinds of kernels by network; whole steps are timed apart, and wait between kernels too."""
+    """Time per kind of kernel and network. Whole steps are timed separately, and include the waits
+    between kernels.
+    """
     headings, lines = kinds_table(report["profile"])
     shown = Table(title=f"A step's kernels: ResNet-20, batch {report['batch']}, {report['device']}")
     for heading in headings:
@@ -63,7 +65,7 @@ def show_profile(report: dict[str, Any]) -> Table:
 
 
 def missed(report: dict[str, Any]) -> list[str]:
-    """What is slower than its target."""
+    """A line for each time that exceeds its target."""
     names = [
         f"the step of {row['name']}"
         for row in report["steps"]

@@ -1,4 +1,4 @@
-"""What the neuron's kernels take, whose floor is memory, beside a copy of the same tensor."""
+"""Times the neuron's kernels, which are bound by memory, and a copy of the same tensor."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WIDEST = (128, 32, 32)  # the neurons of an image in the first stage, where most
 
 
 def measure_neuron(timesteps: int, effort: Effort, device: torch.device) -> dict[str, Any]:
-    """Both kernels on the widest current of the network at batch 256, and a copy of it.
+    """Both kernels on the widest current of the network at batch 256, and a copy of this current.
 
-    Bytes are those that must move: a copy and the forward pass read and write one tensor; the
+    Only the necessary bytes are counted: a copy and the forward pass read and write one tensor; the
     backward pass reads the current and a gradient and writes a gradient.
     """
     chosen = config.load(CONFIG)
@@ -49,7 +49,7 @@ def measure_neuron(timesteps: int, effort: Effort, device: torch.device) -> dict
 def neuron_passes(
     timesteps: int, current: Tensor, grad: Tensor
 ) -> list[tuple[str, int, Callable[[], object]]]:
-    """Name, tensors moved and call of the passes of an LBQ neuron that sends levels."""
+    """Name, number of moved tensors and call of each pass of an LBQ neuron that sends levels."""
     neuron = neurons.LBQ(timesteps=timesteps, capacity=5).to(current.device)
     assert neuron.lam is not None
     scalars = neuron.gamma.detach(), neuron.lam.detach()

@@ -1,4 +1,4 @@
-"""Where a training step's time goes: its kernels on the GPU, by what they do."""
+"""The time of a training step by kind of its GPU kernels."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tools.bench_gpu.steps import ANN, Setting, Variant
 
 TIMESTEPS = (2, 4)
 OTHER = "other"
-# What a kernel does, by the first of these patterns that its name has. Inductor names a kernel
-# after all that it fuses, so that one may have "convolution" in its name and be none.
+# The kind of a kernel is the first one whose pattern matches its name. Inductor names a kernel
+# after everything that it fuses, so a name with "convolution" need not be a convolution.
 KINDS = {
-    # And norms fused with them.
+    # These include norms that are fused with neurons.
     "neurons (own kernels)": r"^(moments|(long_)?(forward|backward))_kernel",
     "optimizer": r"multi_tensor|foreach|^triton_for_",
     "norms and pointwise (Inductor)": r"^triton_",
@@ -32,13 +32,13 @@ KINDS = {
 
 
 def kind_of(kernel: str) -> str:
-    """What a kernel does, as far as its name tells."""
+    """The kind of a kernel, from its name."""
     name = kernel.lower()
     return next((kind for kind, pattern in KINDS.items() if re.search(pattern, name)), OTHER)
 
 
 def by_kind(kernels: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Milliseconds per step of each kind that has a kernel, in the order of `KINDS`."""
+    """Milliseconds per step for each kind that occurs, in the order of `KINDS`."""
     sums: defaultdict[str, float] = defaultdict(float)
     for row in kernels:
         sums[kind_of(row["kernel"])] += row["ms"]
@@ -46,10 +46,10 @@ def by_kind(kernels: Iterable[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def by_kernel(events: Iterable[Any], calls: int) -> list[dict[str, Any]]:
-    """The kernels among a profiler's events, the longest first: starts and time per call."""
+    """The kernels in a profiler's events, the longest first: launches and time per call."""
     times: defaultdict[str, list[float]] = defaultdict(list)
     for event in events:
-        # An annotation spans kernels that are in the list themselves.
+        # An annotation covers kernels that have events of their own.
         if event.device_type == DeviceType.CUDA and not event.is_user_annotation:
             times[event.name].append(event.device_time)
     rows = [
@@ -60,7 +60,7 @@ def by_kernel(events: Iterable[Any], calls: int) -> list[dict[str, Any]]:
 
 
 def kernels_of(call: Callable[[], object], calls: int) -> list[dict[str, Any]]:
-    """The kernels of a call that has run before, so that it compiles nothing."""
+    """The kernels of a call; it must have run before, so that nothing is compiled."""
     with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
         for _ in range(calls):
             call()
@@ -69,7 +69,7 @@ def kernels_of(call: Callable[[], object], calls: int) -> list[dict[str, Any]]:
 
 
 def measure_profile(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
-    """One row per network, the ANN's first; ``ms`` is its step's time without the profiler."""
+    """One row per network, the ANN first; ``ms`` is the time of its step without the profiler."""
     setting = Setting.of(effort, device)
     chosen = [t for t in TIMESTEPS if t in effort.timesteps]
     rows = []
@@ -84,9 +84,9 @@ def measure_profile(effort: Effort, device: torch.device) -> list[dict[str, Any]
 
 
 def table(profiled: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Headings and lines of `measure_profile`: kinds of kernels, all of them, and whole steps.
+    """The table of `measure_profile`, headings and lines: kinds of kernels, their sum, whole steps.
 
-    A network has its milliseconds per step and, but for the first, their ratio to the first's.
+    A network has its milliseconds per step and their ratio to the first network's.
     """
     first, *others = profiled
     found = {kind for row in profiled for kind in row["kinds"]}

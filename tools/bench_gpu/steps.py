@@ -1,4 +1,4 @@
-"""What a step takes: the ANN, LBQ by T and SpikingJelly's neurons in one and the same network."""
+"""Times a step of one network with different neurons: ReLU (the ANN), LBQ by T, SpikingJelly's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tools.bench_gpu.clock import Effort, time_calls
 from tools.bench_gpu.training import Training, random_batches
 
 CONFIG = "cifar10-resnet20-t2-fast"
-TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # of a step to the ANN's, by T
+TARGET_RATIOS = {1: 1.1, 2: 1.9, 4: 3.7}  # time of a step relative to the ANN, by T
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ ANN = Variant(kind="relu", timesteps=1, fused=False)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What all networks of a run share: the configuration, the input and the batches."""
+    """The common setting of all networks: the configuration, the input and the batches."""
 
     base: Config
     spec: InputSpec
@@ -55,7 +55,7 @@ class Setting:
 
     @classmethod
     def of(cls, effort: Effort, device: torch.device) -> Setting:
-        """`CONFIG` with random images in place of its dataset."""
+        """`CONFIG` with random images instead of its dataset."""
         base = config.load(CONFIG)
         spec, classes = base.data.spec((3, 32, 32), static=True), 10
         batches = random_batches(base, spec, classes, effort.images, device)
@@ -72,7 +72,7 @@ class Setting:
 
 
 def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
-    """One row per network: the ANN, LBQ by T, SpikingJelly; without a time where it did not run."""
+    """One row per network: the ANN, LBQ by T, SpikingJelly; without a time if it did not run."""
     setting = Setting.of(effort, device)
     rows: list[dict[str, Any]] = []
 
@@ -94,7 +94,7 @@ def measure_steps(effort: Effort, device: torch.device) -> list[dict[str, Any]]:
 
 
 class SpikingJelly(nn.Module):
-    """SpikingJelly's I-LIF neuron, of the kind nearest to LBQ: integer levels, a fixed step.
+    """SpikingJelly's I-LIF neuron, which is the most similar to LBQ: integer levels, a fixed step.
 
     It chooses its own kernels: Triton's under torch.compile.
     """
@@ -115,7 +115,7 @@ class SpikingJelly(nn.Module):
 
 
 def _spikingjelly(setting: Setting) -> tuple[Training | None, str]:
-    """The same network with its neurons, compiled if they can be, and what became of that."""
+    """The same network with SpikingJelly's neurons, compiled if possible, and a note on this."""
     if importlib.util.find_spec("spikingjelly") is None:
         return None, "not installed"
     base, neuron, reason = setting.base, setting.base.neuron, ""
@@ -138,7 +138,7 @@ def _spikingjelly(setting: Setting) -> tuple[Training | None, str]:
             chosen = config.load(CONFIG, [f"train.compile={mode}"])
             training = Training(chosen, network, setting.batches, setting.device)
             training()
-        except Exception as error:  # foreign code: whatever stops it is its result
+        except Exception as error:  # foreign code: any error is reported as its result
             reason = reason or f"does not run: {str(error).splitlines()[0]}"
         else:
             return training, "not compiled" if mode == "off" else "compiled"

@@ -1,4 +1,4 @@
-"""A step that is timed: network, optimizer and batches set up as :mod:`train.loop` does."""
+"""The step that is timed, with network, optimizer and batches as in :mod:`train.loop`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lbq_hw.train.settings.config import Config
 
 
 class Training:
-    """A network set up as :mod:`train.loop` does; a call is one step of the optimizer."""
+    """A network with its optimizer as in :mod:`train.loop`; a call is one step of the optimizer."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Training:
         self.model.train()
 
     def __call__(self) -> Tensor:
-        """The loss, unread: nothing waits for the device."""
+        """Do one step; the loss stays on the device, so that nothing waits for it."""
         train = self.config.train
         images, targets = next(self.batches)
         self.optimizer.zero_grad()
@@ -57,7 +57,7 @@ class Training:
 def random_batches(
     chosen: Config, spec: InputSpec, classes: int, images: int, device: torch.device
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Augmented batches of random images and labels, without end."""
+    """An endless sequence of augmented batches of random images and labels."""
     rng = np.random.default_rng(0)
     dataset = Dataset(
         name="random",

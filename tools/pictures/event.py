@@ -19,13 +19,13 @@ STAGES = (
     ("Neuron units", ("U = 17, theta = 6:", "level 2; one reset is", "subtracted, 11 stays")),
     ("Writer", ("level 2 = binary 010:", "plane 1, word 29,", "and its flag is set")),
 )  # fmt: skip
-"""What each block does with the bit that is followed, in three lines."""
+"""For each block, three lines on what it does with the bit of the example."""
 _WIDE, _HIGH, _GAP, _LEFT, _TOP = 190, 104, 34, 24, 60
 _PER_ROW = 4
 
 
 def picture() -> str:
-    """Two rows of blocks; the arrow from the last leads back to the first."""
+    """Two rows of blocks; an arrow leads from the last block back to the first."""
     title = "The life of an event"
     parts = [
         "<defs><marker id='tip' viewBox='0 0 8 8' refX='7' refY='4' markerWidth='8' "

@@ -21,7 +21,7 @@ _LEFT, _TOP = 190, 70
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One still of the film: what it says, the planes that are shown, the bit that is added (plane
+    """One scene of the animation: its text, the planes that are shown, the bit that is added (plane
     and input), and the sum after it.
     """
 
@@ -32,7 +32,7 @@ class Scene:
 
 
 def scenes() -> Iterator[Scene]:
-    """The film: first the levels, then their planes, then an addition per set bit."""
+    """The animation: first the levels, then their planes, then one addition per set bit."""
     yield Scene(words="Four inputs send burst levels, from 0 to 5.")
     yield Scene(words="A level is a binary number: three bit planes.", planes=BITS)
     total = 0
@@ -51,7 +51,7 @@ def scenes() -> Iterator[Scene]:
 
 
 def picture() -> str:
-    """The film as one SVG, which browsers play without a script."""
+    """The animation as one SVG, which browsers play without a script."""
     film = list(scenes())
     whole = _SECONDS * len(film)
     share = 100 / len(film)

@@ -1,4 +1,4 @@
-"""Accuracy against time per image, a point per build: what a host sees, and what the core does."""
+"""Accuracy against time per image for each build, as a host sees it and for the core alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROW = 19  # of the list below the plot
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """What the picture shows of a build; times are seconds per image."""
+    """A build in the picture; times are seconds per image."""
 
     board: str
     model: str

@@ -1,4 +1,4 @@
-"""The few shapes that the pictures are made of, as SVG text."""
+"""The basic shapes of the pictures, as SVG text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def box(x: float, y: float, width: float, height: float, *, fill: str, stroke: s
 
 
 def drawing(width: float, height: float, title: str, *parts: str) -> str:
-    """A whole file, on white: pages may be dark."""
+    """A whole file with a white background, since pages may be dark."""
     head = (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:g} {height:g}' "
         f"width='{width:g}' role='img'><title>{escape(title)}</title>"

@@ -6,15 +6,16 @@ A folder of results holds:
 |---|---|
 | paper.json | the paper's tables |
 | runs/NAME.json | trained networks, one each: ``python -m tools.results FOLDER/runs --collect`` |
-| ablation/NAME.json | neurons compared at one budget, likewise; at another: ablation-60/NAME.json |
+| ablation/NAME.json | neurons compared at one budget, from the same command |
+| ablation-60/NAME.json | the same at another budget, here 60 epochs |
 | measured/NAME.json | integer networks: ``python -m train.measure`` |
 | bench-gpu.json | ``make bench-gpu ARGS="--json FILE"`` |
 | profile-gpu.json | ``make bench-gpu ARGS="--profile --json FILE"`` |
-| levels/NAME.json | what neurons of an ablation's run send: ``python -m train.analyze`` |
+| levels/NAME.json | use of levels in a run of the ablation: ``python -m train.analyze`` |
 | curves.json | losses by epoch: ``python -m tools.results FOLDER/curves.json --collect`` |
-| chosen.json | the images that a run's recipe was chosen on, where it was not fixed before |
+| chosen.json | the images on which a run's recipe was chosen, if it was not fixed before |
 | conversion.json | a converted ANN: ``python docs/examples/convert.py`` |
-| notes.json | what a reader should know beside the numbers: paragraphs by section |
+| notes.json | notes for readers besides the numbers: paragraphs by section |
 
-What is missing is left out of the page, with a sentence that says so.
+For a missing file, the page has a sentence that says so.
 """

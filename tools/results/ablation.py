@@ -1,4 +1,4 @@
-"""The ablation: neurons compared at one budget, every seed a dot, and the paper's 2 x 2 in it."""
+"""The ablation: neurons compared at one budget, a dot per seed, with the paper's four variants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.results.store import METHODS, Results, Run
 from tools.results.text import join, paragraph, percent, points
 
 FIGURE = "ablation.svg"
-SQUARE = ("v1", "v2", "v3", "lbq")  # fixed and learned step by box and ReLSG-ET
+SQUARE = ("v1", "v2", "v3", "lbq")  # fixed and learned step, with box and with ReLSG-ET
 BOX, WIDE, TAILS = "box on [1, N]", "box on [0, N]", "box with fixed tails"
 SCALED = "scaled step gradient"
 READ_AS = {"low=0.0": WIDE, "learn_lambda=false": TAILS, "scale_step=true": SCALED}
@@ -25,11 +25,11 @@ READ_AS = {"low=0.0": WIDE, "learn_lambda=false": TAILS, "scale_step=true": SCAL
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Runs that differ in their seeds alone.
+    """Runs that differ only in their seeds.
 
-    Members: `method`, a key of `METHODS`; `changes`, what its neuron has that the method's does
-    not, the first step left out; `first_step`, None for a neuron without one; `beta`, None where it
-    is learned or there is no state.
+    Members: `method`, a key of `METHODS`; `changes` of its neuron from the method's neuron, without
+    the first step; `first_step`, None for a neuron without one; `beta`, None if it is learned or if
+    there is no state.
     """
 
     method: str
@@ -54,25 +54,25 @@ class Row:
 
     @property
     def _short(self) -> bool:
-        """One timestep, where the paper has two."""
+        """Whether it has one timestep, and the paper two."""
         return self.timesteps == 1 and self.method not in ("ann", "quantized-ann")
 
     @property
     def box(self) -> str:
-        """How the paper's Box-ET is read."""
+        """The interpretation of the paper's Box-ET."""
         return self.changes[0] if self.changes and self.changes[0] in (WIDE, TAILS) else BOX
 
     @property
     def papers(self) -> bool:
-        """Whether the paper has such a row, whatever its box is read as."""
+        """Whether the paper has such a row, with any interpretation of its box."""
         return self.changes in ((), (self.box,)) and not self._short
 
 
 def section(results: Results) -> str | None:
-    """A table a budget, the longest first, and in it the paper's four variants; None where there is
-    no run.
+    """One table per budget, the longest first, each with the paper's four variants; None if there
+    is no run.
 
-    ValueError where runs of one table differ in more than their neurons and seeds.
+    ValueError if runs of one table differ in more than their neurons and seeds.
     """
     folders = [name for name, runs in results.ablations.items() if runs]
     folders.sort(key=lambda name: -_some(results.ablations[name].values()).epochs)
@@ -84,7 +84,7 @@ def section(results: Results) -> str | None:
 
 
 def dots_of(results: Results) -> list[Row]:
-    """The rows of the figure: those of the most epochs."""
+    """The rows of the figure: the rows with the most epochs."""
     longest = max(
         (runs.values() for runs in results.ablations.values() if runs),
         key=lambda runs: _some(runs).epochs,
@@ -94,7 +94,7 @@ def dots_of(results: Results) -> list[Row]:
 
 
 def facts(results: Results) -> list[dict[str, Any]]:
-    """What `tools.results.dots` draws: a row's name and its accuracies by first step."""
+    """The data for `tools.results.dots`: each row's name and its accuracies by first step."""
     found: dict[str, dict[str, list[float]]] = {}
     for row in dots_of(results):
         step = "none" if row.first_step is None else f"{row.first_step:g}"
@@ -103,7 +103,7 @@ def facts(results: Results) -> list[dict[str, Any]]:
 
 
 def rows_of(runs: Iterable[Run]) -> list[Row]:
-    """By method as in `METHODS`, then by what their neurons change, then by first step."""
+    """Rows in the order of `METHODS`, then by changes of the neuron, then by first step."""
     found: dict[tuple[Any, ...], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
         neuron = _neuron(run.name)
@@ -150,7 +150,7 @@ def _some(runs: Iterable[Run]) -> Run:
 
 
 def _tables(results: Results, name: str, *, told: bool) -> str:
-    """Of one folder; `told`: what the second table shows stands on the page already."""
+    """The tables of one folder; `told`: the page already explains the second table."""
     runs = results.ablations[name].values()
     budgets = sorted({_budget(run) for run in runs})
     if len(budgets) > 1:
@@ -176,8 +176,9 @@ def _tables(results: Results, name: str, *, told: bool) -> str:
 
 
 def square(rows: list[Row], paper: Mapping[str, Any]) -> str:
-    """The paper's four variants by reading of its box and by first step; empty where none was
-    run."""
+    """The paper's four variants, by interpretation of its box and by first step; empty if none was
+    run.
+    """
     found = list(_square(rows, paper))
     return table(_SQUARE_HEADINGS, found, words=range(1)) if found else ""
 
@@ -197,7 +198,7 @@ def _papers(row: Row, paper: Mapping[str, Any]) -> float | None:
 
 
 def learned_step(rows: list[Row]) -> Iterator[str]:
-    """Whether a learned step gains over a fixed one of the same first value, from the rows."""
+    """Sentences on whether a learned step is better than a fixed step of the same first value."""
     known = {(row.method, row.first_step): row for row in rows if row.papers}
     for (method, step), fixed in known.items():
         learned = known.get(("lbq", step))
@@ -211,9 +212,9 @@ def learned_step(rows: list[Row]) -> Iterator[str]:
 
 
 def verdict(rows: list[Row], paper: Mapping[str, Any]) -> str:
-    """Whether LBQ's learned step gains over V2's best fixed one; empty where a row is missing.
+    """Whether LBQ's learned step is better than V2's best fixed step; empty if a row is missing.
 
-    A difference within the spread of the seeds of either row is no gain.
+    A difference within the spread of the seeds of either row does not count as better.
     """
     fixed = [row for row in rows if row.papers and row.method == "v2"]
     best = max(fixed, key=lambda row: row.mean, default=None)
@@ -281,13 +282,13 @@ def _ordered(ours: Mapping[str, float], papers: Mapping[str, float]) -> str:
 
 
 def _budget(run: Run) -> tuple[str, ...]:
-    """All that a row has in common with the others."""
+    """The settings that all rows of a table must share."""
     common = ("dataset", "epochs", "batch", "lr", "ema", "init", "refine_epochs", "sam_epochs")
     own = [c for c in run.changes if not c.startswith(("neuron.", "train.seed="))]
     return *(f"{key}={getattr(run, key)}" for key in common), *own
 
 
 def _gamma(run: Run) -> str:
-    """The range of the step over layers, where it is learned."""
+    """The range of the step over layers, if it is learned."""
     low, high = (run.ranges.get(key) for key in ("gamma_min", "gamma_max"))
     return "" if low is None or low == high else f"{low:.3f} to {high:.3f}"

@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def figure_note(data: object) -> str:
-    """What a figure says of its data, so that a stale one is known."""
+    """A note in a figure with the digest of its data, by which a stale figure is recognized."""
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     return f"made by python -m tools.results from data of SHA-256 {digest}"
 
@@ -81,7 +81,7 @@ def _write_page(folder: Path, out: Path) -> None:
     ):
         path.write_text(text, encoding="utf-8")
         print(f"wrote {path}")
-    from lbq_hw.train import figures  # brings matplotlib, which collecting rows does not need
+    from lbq_hw.train import figures  # imports matplotlib, which `--collect` does not need
     from tools.results import dots, pictures
 
     net = layers.described(results)

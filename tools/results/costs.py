@@ -1,4 +1,4 @@
-"""The paper's two cost tables, ours beside theirs, and the same work at integer prices."""
+"""The paper's two cost tables with our numbers added, and the same work in integer energy."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ OURS = {"lbq_with_padding": "ours, padding taps counted", "lbq": "ours, not coun
 
 
 def name(net: Mapping[str, Any]) -> str:
-    """What a row calls a network: its dataset too, where it is not that of the paper's tables."""
+    """The name of a network in a row, with its dataset if the paper's tables have another one."""
     words = [f"LBQ({net['capacity']})", f"{net['weight_bits']}-bit weights"]
     return ", ".join(words if net["dataset"] == PAPERS else [*words, net["dataset"]])
 
 
 def section(results: Results) -> str | None:
-    """Three tables, or None where no network was measured."""
+    """Three tables, or None if no network was measured."""
     nets = results.nets(timesteps=TIMESTEPS)
     if not nets:
         return None

@@ -15,8 +15,9 @@ LARGE = "cifar10-resnet20"
 
 
 def facts(results: Results) -> list[dict[str, Any]]:
-    """What the figure shows: panels of lines. A line of the ablation is the mean of the runs of its
-    row whose curves were kept."""
+    """The data of the figure: panels of lines. A line of the ablation is the mean over the runs of
+    a row whose curves were kept.
+    """
     if not results.curves:
         return []
     text = zoo.find(LARGE).with_suffix(".metrics.jsonl").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The figure of the ablation: a dot per seed, a line of the page per neuron."""
+"""The figure of the ablation: one dot per seed, one line per neuron."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import matplotlib.pyplot as plt
 from lbq_hw.train.figures import BLUE, ORANGE, STYLE
 
 COLORS = {"none": "#333333", "0.25": BLUE, "1": ORANGE}
-SPLIT = 91.5  # percent: rows below it have a panel of their own, so that the others are told apart
+SPLIT = 91.5  # percent: rows below it have a panel of their own, which spreads the other rows
 
 
 def draw(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
-    """One SVG file, which carries `note` as its description."""
+    """Write one SVG file with `note` as its description."""
     matplotlib.use("Agg")
     steps = sorted({step for row in facts for step in row["accuracy"]})
     every = [x for row in facts for same in row["accuracy"].values() for x in same]

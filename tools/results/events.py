@@ -1,4 +1,4 @@
-"""What it gains that training pays for events: accuracy beside accumulations."""
+"""The effect of events as a cost in the loss: accuracy and accumulations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def _order(run: Run) -> tuple[str, int, float]:
 
 
 def section(results: Results) -> str | None:
-    """What networks that paid for their events in training take of them, beside what they began
-    with; None where there is none.
+    """The events of networks that were trained with ``train.activity``, and the events of the
+    networks from which they started; None if there are none.
     """
     found = {name: run for name, run in results.runs.items() if run.activity}
     if not found:

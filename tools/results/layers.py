@@ -28,7 +28,7 @@ def described(results: Results) -> Mapping[str, Any] | None:
 
 
 def _widest(results: Results) -> dict[str, Mapping[str, Any]]:
-    """By dataset, the network of the paper's T and N with the most weight bits."""
+    """For each dataset, the network with the paper's T and N and the most weight bits."""
     found: dict[str, Mapping[str, Any]] = {}
     for net in results.nets(timesteps=costs.TIMESTEPS, capacity=5):
         if "levels" in net:
@@ -37,13 +37,13 @@ def _widest(results: Results) -> dict[str, Mapping[str, Any]]:
 
 
 def facts(net: Mapping[str, Any]) -> dict[str, Any]:
-    """What `train.figures` draws."""
+    """The data for `train.figures`."""
     layers = [layer for layer in net["layers"] if "distribution" in layer]
     return {"layers": layers, "summary": net["levels"]}
 
 
 def section(results: Results) -> str | None:
-    """None where no such network was measured."""
+    """The figure and its tables; None if no such network was measured."""
     net = described(results)
     if net is None:
         return None
@@ -78,7 +78,7 @@ def section(results: Results) -> str | None:
 
 
 def _tail_range(net: Mapping[str, Any], results: Results) -> str:
-    """Lambda in words where it was not measured by layer, from the run behind the network."""
+    """A sentence on lambda, from the network's run, if it was not measured by layer."""
     run = next(results.run_of(name) for name, other in results.measured.items() if other is net)
     ranges = results.runs[run].ranges if run else {}
     if "lambda_min" not in ranges:

@@ -1,4 +1,4 @@
-"""What the neurons of the ablation cost: additions and activity, from runs that were analyzed."""
+"""The cost of the ablation's neurons: additions and activity, from runs that were analyzed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIGURE = "activity.svg"
 
 
 def rows(results: Results) -> list[tuple[ablation.Row, list[Mapping[str, Any]]]]:
-    """The rows of the ablation that have analyzed runs, with what was found of each run."""
+    """The rows of the ablation that have analyzed runs, with the facts of each run."""
     names = {id(run): name for runs in results.ablations.values() for name, run in runs.items()}
     found = []
     for row in ablation.dots_of(results):
@@ -26,7 +26,7 @@ def rows(results: Results) -> list[tuple[ablation.Row, list[Mapping[str, Any]]]]
 
 
 def section(results: Results) -> str:
-    """Means over the analyzed runs of a row, padding taps counted."""
+    """A table of means over the analyzed runs of each row, including padding taps."""
     lines = []
     for row, found in rows(results):
         unary, sparse = (mean(f[key] for f in found) for key in ("acs_unary", "acs_bit_sparse"))
@@ -38,7 +38,7 @@ def section(results: Results) -> str:
 
 
 def facts(results: Results) -> list[dict[str, Any]]:
-    """What the figure shows: the active ratio of each layer, by row."""
+    """The data of the figure: the active ratio of each layer, by row."""
     return [
         {
             "row": row.label,

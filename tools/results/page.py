@@ -1,4 +1,4 @@
-"""The page of details: its sections, each from its own JSON, and what is missing said."""
+"""The page of details: each section is made from its own JSON, or says what is missing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COMMANDS = "commands.sh"
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of the page: `make` gives None without its files, and `missing` then says why. Its
-    note follows, unless `note_first`.
+    """A part of the page: `make` returns None without its files, and the page then has the text
+    `missing`. The note of the section follows, unless `note_first`.
     """
 
     title: str
@@ -92,7 +92,7 @@ def _steps(results: Results) -> str | None:
 
 
 def _profile(results: Results) -> list[str]:
-    """Where the steps spend their time, if that was measured."""
+    """Lines on how steps spend their time, if this was measured."""
     if results.profile is None:
         return []
     found = results.profile
@@ -116,7 +116,9 @@ def _again(results: Results) -> str | None:
 
 
 def commands(results: Results) -> str:
-    """A script: how each run was started, first those that others begin with, and what follows."""
+    """A script with the command of each run, each after the run from which it starts, and then the
+    commands that make the page's files.
+    """
     folder = f"docs/{results.folder.name}"
     runs = sorted(results.runs.items(), key=lambda item: bool(item[1].init))
     lines = [_command(run, f"runs/{name}") for name, run in runs]
@@ -129,7 +131,7 @@ def commands(results: Results) -> str:
                 f"--compare-golden 50 --out {folder}/measured/{name}.json",
             ]
     for kind, rows in results.ablations.items():
-        made = kind == "ablation"  # by one command, but for neurons that it does not have
+        made = kind == "ablation"  # one command makes all, except neurons that it does not have
         if made and rows:
             epochs = next(iter(rows.values())).epochs
             lines.append(f"make ablation DATA=$DATA ARGS='--set train.epochs={epochs}'")

@@ -12,13 +12,14 @@ import matplotlib.pyplot as plt
 
 from lbq_hw.train.figures import STYLE
 
-_CLOSE = 20.0  # millions: names of neighbours stand above and below
+_CLOSE = 20.0  # millions: a dot that is closer to the previous one has its name below
 MARKS = {"paper": ("*", "#333333", 90), "ours": ("o", None, 34)}
 
 
 def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
-    """A dot per network, and a bar from the least to the largest accuracy of its seeds; dots of one
-    group that differ in the weight of events are joined."""
+    """One dot per network, with a bar from the smallest to the largest accuracy of its seeds. Dots
+    of one group that differ in the weight of events are joined.
+    """
     with _figure(path, note, size=(8.4, 4.6)) as axes:
         for group in dict.fromkeys(fact["group"] for fact in facts):
             mark, color, size = MARKS.get(group, MARKS["ours"])
@@ -74,7 +75,7 @@ def draw_surrogates(facts: Mapping[str, Any], path: Path, *, note: str) -> None:
 
 @contextmanager
 def _figure(path: Path, note: str, *, size: tuple[float, float], columns: int = 1) -> Iterator[Any]:
-    """Axes, or a row of them, that become an SVG file, which carries `note` as its description."""
+    """Axes, or a row of axes, for an SVG file with `note` as its description."""
     matplotlib.use("Agg")
     with plt.rc_context(STYLE):
         canvas, axes = plt.subplots(

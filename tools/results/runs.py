@@ -1,4 +1,4 @@
-"""The tables of trained networks: accuracy beside the paper's, and the recipes tried."""
+"""The tables of trained networks: accuracy compared with the paper's, and the recipes tried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARP = (
 
 
 def accuracy(results: Results) -> str | None:
-    """One line per run and width of its weights, or None where there is no run."""
+    """One line per run and width of its weights, or None if there is no run."""
     if not results.runs:
         return None
     runs = dict(sorted(results.runs.items(), key=lambda item: _rank(item[1])))
@@ -51,7 +51,7 @@ def accuracy(results: Results) -> str | None:
 
 
 def recipes(results: Results) -> str | None:
-    """One line per run that was made to choose a recipe, or None where there is none."""
+    """One line per run that was made to choose a recipe, or None if there is none."""
     if not results.validation:
         return None
     rows = []
@@ -72,7 +72,7 @@ _BUDGET = ("data.validation=", "train.epochs=")
 
 
 def _tested(results: Results) -> str:
-    """How integer accuracies came about."""
+    """A sentence on how integer accuracies were measured."""
     nets = results.measured.values()
     if not nets:
         return "No integer network was measured."
@@ -100,7 +100,7 @@ def _accuracy_rows(name: str, results: Results) -> Iterator[tuple[str, ...]]:
 
 
 def theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
-    """The paper's accuracy of this network, trained as it trains."""
+    """The paper's accuracy of this network with this neuron, if the paper has one."""
     if run.network:
         return None
     if run.method == "lbq" and run.capacity == 5:
@@ -114,7 +114,7 @@ def theirs(run: Run, paper: Mapping[str, Any]) -> float | None:
 
 
 def _rank(run: Run) -> tuple[Any, ...]:
-    """CIFAR-10 and T = 2, the paper's first, then by what it is."""
+    """Sort key: CIFAR-10, T = 2 and the paper's networks come first."""
     images = run.dataset != PAPERS, run.dataset, run.network
     method = [*METHODS].index("lbq") != [*METHODS].index(run.method), run.method
     size = run.timesteps != 2, run.timesteps, run.capacity, run.weight_bits
@@ -122,7 +122,7 @@ def _rank(run: Run) -> tuple[Any, ...]:
 
 
 def label(run: Run) -> str:
-    """What a row calls a run's network."""
+    """The name of a run's network in a row."""
     name = f"LBQ({run.capacity})" if run.method == "lbq" else METHODS[run.method]
     shape = (run.network,) if run.network else ()
     return ", ".join((name, *shape, f"T = {run.timesteps}"))

@@ -1,4 +1,4 @@
-"""What a folder of results holds, and rows for it from the folders that training leaves."""
+"""Reads a folder of results, and makes rows for it from run folders."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ METHODS = {
     "quantized-ann": "Quantized ANN, N + 1 levels",
     "ann": "ANN, ReLU",
 }
-PAPERS = "cifar10"  # dataset of the paper's tables, but that of accuracy, which has several
+PAPERS = "cifar10"  # dataset of the paper's tables, except the accuracy table, which has several
 CURVES = "curves.json"  # losses of runs by epoch
-VALIDATION = "validation"  # folder of runs that were tested on images held out
+VALIDATION = "validation"  # folder of runs that were tested on held-out images
 RANGES = ("gamma_min", "gamma_max", "lambda_min", "lambda_max")
 
 
@@ -76,7 +76,7 @@ class Run:
 
     @property
     def neuron_changes(self) -> tuple[str, ...]:
-        """What differs from the configuration's neuron, as ``gamma0=0.25``."""
+        """Changes from the configuration's neuron, such as ``gamma0=0.25``."""
         section = "neuron."
         return tuple(c.removeprefix(section) for c in self.changes if c.startswith(section))
 
@@ -94,15 +94,14 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A folder of results, read; runs and measured networks are keyed by the names of their files.
+    """The contents of a folder of results; runs and measured networks have file names as keys.
 
     `ablations` are neurons compared at one budget each, by folder: ``ablation`` and
-    ``ablation-NAME``. `validation` are runs that were made to choose a recipe: the accuracy of each
-    is that of images held out of its training split. `levels` is what the neurons of runs of an
-    ablation send, by run; `curves`, the losses of runs by epoch; `chosen`, the images that the
-    recipe of a run was chosen on, where it was not fixed before them; `conversion`, an ANN that was
-    converted. Of the run NAME are the networks
-    NAME and NAME-Kbit, with K the width of their weights.
+    ``ablation-NAME``. `validation` are runs that were made to choose a recipe: their accuracies are
+    on images held out of the training split. `levels` has the use of levels in runs of an ablation,
+    by run; `curves`, the losses of runs by epoch; `chosen`, the images on which the recipe of a run
+    was chosen, if it was not fixed before; `conversion`, an ANN that was converted. The networks
+    NAME and NAME-Kbit come from the run NAME; K is the width of their weights.
     """
 
     folder: Path
@@ -120,10 +119,11 @@ class Results:
     conversion: Mapping[str, Any] | None = None
 
     def nets(self, **wanted: Any) -> list[Mapping[str, Any]]:
-        """Measured networks with these values, one per dataset, T, N and width: of several, the one
-        that was trained most, never the one that is best. By dataset, the paper's first; most
-        weight bits first, then by capacity. Those that paid for their events in training have a
-        table of their own, and those of several widths are left out.
+        """Measured networks with these values, one per dataset, T, N and width. Of several, it is
+        the network that was trained longest, whatever its accuracy. The paper's dataset comes
+        first; then the order is by weight bits, most first, and by capacity. Networks that were
+        trained with ``train.activity`` have a table of their own and are left out here, and so are
+        networks with weights of several widths.
         """
         paid = {name for name, run in self.runs.items() if run.activity or run.layer_bits}
         found = [
@@ -140,26 +140,27 @@ class Results:
         return [most[key] for key in sorted(most)]
 
     def _effort(self, name: str) -> tuple[int, int]:
-        """Rises with the passes over the training images that a measured network took; of equal
-        ones, the run of the first seed is the last."""
+        """Sort key that rises with the passes over the training images of a measured network; of
+        equal ones, the run of the first seed comes last.
+        """
         run = self.runs.get(self.run_of(name) or "")
         return (run.epochs + run.sam_epochs, -run.seed) if run else (0, 0)
 
     def nets_of(self, run: str) -> list[Mapping[str, Any]]:
-        """What was measured of a run, most weight bits first."""
+        """The measured networks of a run, most weight bits first."""
         found = [net for name, net in self.measured.items() if self.run_of(name) == run]
         return sorted(found, key=lambda net: -net["weight_bits"])
 
     def run_of(self, name: str) -> str | None:
-        """The run behind a measured network, where there is one."""
+        """The run of a measured network, if there is one."""
         bits = self.measured[name]["weight_bits"]
         return next((n for n in (name, name.removesuffix(f"-{bits}bit")) if n in self.runs), None)
 
 
 def load(folder: Path) -> Results:
-    """Read a folder; only paper.json must be there.
+    """Read a folder; only paper.json must exist.
 
-    ValueError where a measured network is not of the run that its name says.
+    ValueError if a measured network does not come from the run in its name.
     """
     bench, profile = folder / "bench-gpu.json", folder / "profile-gpu.json"
     notes, conversion = folder / "notes.json", folder / "conversion.json"
@@ -199,7 +200,7 @@ def collect(
     split: Literal["test", "validation"] = "test",
 ) -> Run:
     """The row of a run folder, from ``last.json`` and ``metrics.jsonl``. A folder without
-    ``last.json`` needs the configuration. ValueError where it was tested on another split.
+    ``last.json`` needs the configuration. ValueError if it was tested on another split.
     """
     if config is None:
         chosen = Config.from_dict(index(folder, "last")["config"])
@@ -261,7 +262,7 @@ def save(run: Run, path: Path) -> None:
 
 
 def _network(config: Config) -> str:
-    """The shape of a model that is not the paper's ResNet-20, or ""."""
+    """The changed shape of a model that is not the paper's ResNet-20, or ""."""
     model, papers = config.model, ModelConfig(name="resnet20")
     if model == papers:
         return ""
@@ -272,7 +273,7 @@ def _network(config: Config) -> str:
 
 
 def _changes(config: Config) -> list[str]:
-    """What was set beside a shipped configuration, but the run it began with."""
+    """Changes to a shipped configuration, without the run from which it started."""
     if config.name not in configurations.shipped():
         return []
     hidden = {*INCIDENTAL, "train.eval_every", "train.init"}
@@ -291,7 +292,7 @@ def _changes(config: Config) -> list[str]:
 
 
 def _method(config: Config) -> str:
-    """The key of `METHODS`: what the neuron emits, and how its step and its slope are chosen."""
+    """The key of `METHODS` for the neuron's output, its step and its surrogate."""
     neuron = config.neuron
     learned = bool(neuron.learn_gamma)
     match neuron.kind:

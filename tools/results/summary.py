@@ -1,4 +1,4 @@
-"""The first page of the results: figures first, what reproduced, what did not, what is ours."""
+"""The first page of the results: figures, what was reproduced, what was not, and our additions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def page(results: Results) -> str:
 
 
 def _short(results: Results) -> str | None:
-    """What reproduced, what did not, and what is ours, in a sentence each."""
+    """One sentence each on what was reproduced, what was not, and our additions."""
     lines = [*_accuracies(results), *_learned(results), *_additions(results)]
     if _ours(results):
         lines.append(
@@ -67,7 +67,7 @@ def _short(results: Results) -> str | None:
 
 
 def _accuracies(results: Results) -> Iterator[str]:
-    """Every recipe of the paper's epochs, at the paper's two timesteps."""
+    """A sentence for every recipe with the paper's epochs, at the paper's two timesteps."""
     for dataset, by_steps in results.paper["accuracy"].items():
         found = []
         for (recipe, start), runs in _same(results, dataset, 2).items():
@@ -100,7 +100,7 @@ def _additions(results: Results) -> Iterator[str]:
 
 
 def additions(results: Results) -> list[dict[str, Any]]:
-    """What the first figure shows: runs of one network with other seeds are one dot."""
+    """The data of the first figure; runs of one network with different seeds are one dot."""
     found = [
         _dot("paper", f"LBQ({capacity})", known["acs"], [known["accuracy"]])
         for capacity, known in results.paper["lbq"].items()
@@ -175,7 +175,7 @@ def _reproduced(results: Results) -> str | None:
 
 
 def _chosen(results: Results, names: Iterable[str]) -> str:
-    """The images that the recipes of runs were chosen on, or nothing."""
+    """A sentence on the images on which the recipes of runs were chosen, or nothing."""
     return ", ".join(sorted({results.chosen[name] for name in names if name in results.chosen}))
 
 
@@ -310,7 +310,7 @@ def _cost(results: Results) -> str | None:
 
 
 def _cost_rows(results: Results) -> Iterator[tuple[str, ...]]:
-    """Every 8-bit network of the paper's shape, runs of one recipe in one row."""
+    """Every 8-bit network of the paper's shape, with all runs of one recipe in one row."""
     groups: dict[tuple[int, int, int, int], list[Mapping[str, Any]]] = {}
     for name, net in results.measured.items():
         run = results.runs.get(results.run_of(name) or "")

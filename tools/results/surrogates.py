@@ -1,4 +1,4 @@
-"""The surrogates that the ablation compares: d out / dU over U / gamma, as the neurons have it."""
+"""The surrogates of the ablation: d out / dU over U / gamma, computed by the neurons themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paragraphs and numbers as the page writes them."""
+"""Formats paragraphs and numbers for the pages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What mkdocs does not do by itself: pages from outside of docs/, API pages, links to sources.
+"""Additions to mkdocs: pages from outside of docs/, API pages, links to sources.
 
 README.md becomes the first page. The API pages list the names that `lbq_hw` and `lbq_hw.train`
-export, with their docstrings. A link to a source file, which the site does not carry, becomes its
-text; the file must exist, as the target of every other link.
+export, with their docstrings. The site has no source files, so a link to one is replaced by its
+text. The target of every link must exist.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def api(package: str, title: str) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Let links lead to pages of the site, or to nowhere where it has none."""
+    """Point links to pages of the site, and remove links whose target the site does not have."""
     inside = page.file.src_uri not in OUTSIDE.values()
     folder = ROOT / "docs" / Path(page.file.src_uri).parent if inside else ROOT
 
