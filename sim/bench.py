@@ -338,7 +338,7 @@ def main(argv: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--data", type=FilePath, metavar="DIR", help="mnist/, nmnist/, cifar10/")
-    parser.add_argument("--images", type=int, default=3, metavar="N", help="of small networks (3)")
+    parser.add_argument("--images", type=int, default=3, metavar="N", help="for small networks (3)")
     parser.add_argument("--only", choices=BENCHES, action="append", help="may be repeated")
     parser.add_argument("--json", type=FilePath, metavar="FILE", help="write the figures here")
     args = parser.parse_args(argv)

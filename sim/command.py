@@ -53,27 +53,27 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     cores.add_argument(
         "--board",
         metavar="NAME",
-        help="the core that a build sizes for a board (or F.py)",
+        help="the core that a build chooses for a board (or F.py)",
     )
     parser.add_argument(
         "--core",
         type=Path,
         metavar="F",
-        help="JSON file of a CoreConfig; with --board, that board's memory and clock",
+        help="JSON file of a CoreConfig; with --board, the board's memory and clock are used",
     )
     parser.add_argument(
         "--freq",
         type=float,
         metavar="MHZ",
-        help="clock of the core, for its memory and images per second (what a build aims at)",
+        help="clock of the core, for its memory and images per second (the target of a build)",
     )
     parser.add_argument(
-        "--dataset", help="default: the one the model was trained on, or noise if it says none"
+        "--dataset", help="default: the dataset of the model's training, or noise if it has none"
     )
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
     parser.add_argument("--raw", metavar="F", help="images of a .npy file instead")
-    parser.add_argument("--images", type=int, default=3, metavar="N", help="test images, drawn (3)")
+    parser.add_argument("--images", type=int, default=3, metavar="N", help="random test images (3)")
     parser.add_argument(
         "--simulator",
         choices=("verilator", "icarus"),

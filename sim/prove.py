@@ -215,10 +215,10 @@ def main(argv: list[str] | None = None) -> int:
         "logits with the golden model.",
     )
     parser.add_argument("--build", required=True, type=Path, metavar="DIR", help="a build's folder")
-    parser.add_argument("--board", help="its board (that of the package)")
+    parser.add_argument("--board", help="the board (the package's board)")
     parser.add_argument("--raw", type=Path, metavar="F", help="images (the build's images.npy)")
     parser.add_argument(
-        "--images", type=int, default=5, metavar="N", help="with the first seed (5)"
+        "--images", type=int, default=5, metavar="N", help="images with the first seed (5)"
     )
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"({SEEDS})")
     args = parser.parse_args(argv)

@@ -180,13 +180,13 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--board", required=True, metavar="NAME")
-    parser.add_argument("--model", required=True, metavar="F", help="an .lbq file, or of the zoo")
+    parser.add_argument("--model", required=True, metavar="F", help="an .lbq file or a zoo name")
     parser.add_argument("--lanes", type=int, metavar="P")
-    parser.add_argument("--no-door", dest="door", action="store_false", help="as of lbq build")
+    parser.add_argument("--no-door", dest="door", action="store_false", help="as for lbq build")
     parser.add_argument("--freq", type=float, metavar="MHZ", help="the core's clock")
     parser.add_argument("--baud", type=int, metavar="N", help="default: the bridge's highest")
     parser.add_argument("--latency", type=float, action="append", metavar="MS",
-                        help="of the bridge, may be repeated (0, 1 and 16)")  # fmt: skip
+                        help="latency of the bridge, may be repeated (0, 1, 16)")  # fmt: skip
     parser.add_argument("--images", type=int, default=3, metavar="N", help="at least 2 (3)")
     parser.add_argument("--data", type=Path, metavar="DIR", help="holds mnist/, cifar10/, ...")
     parser.add_argument("--json", action="store_true", help="print a JSON array")

@@ -96,14 +96,14 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.stream
     parser.add_argument("--units", type=positive, default=4, metavar="L", help="neurons (4)")
     parser.add_argument(
         "--horizon", type=positive, default=4096, metavar="STEPS",
-        help="steps for which membranes that do not leak are proven to fit (4096)",
+        help="steps for which membranes without a leak are proven to fit (4096)",
     )  # fmt: skip
-    parser.add_argument("--dataset", help="default: the one the model was trained on")
+    parser.add_argument("--dataset", help="default: the dataset of the model's training")
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
-    parser.add_argument("--raw", metavar="F", help="recordings of a .npy file instead")
+    parser.add_argument("--raw", metavar="F", help="recordings from a .npy file instead")
     parser.add_argument(
-        "--images", type=positive, default=1, metavar="N", help="test recordings, drawn (1)"
+        "--images", type=positive, default=1, metavar="N", help="random test recordings (1)"
     )
     parser.add_argument(
         "--joined", action="store_true", help="all recordings as one stream, without a reset"

@@ -245,8 +245,8 @@ def main(arguments: list[str] | None = None) -> int:
         description="Time golden against torch's float32 forward of the same random networks.",
     )
     parser.add_argument("--json", type=FilePath, metavar="FILE", help="write the figures here")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of both sides")
-    parser.add_argument("--repeats", type=int, default=5, help="turns, of which the best counts")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="for both sides")
+    parser.add_argument("--repeats", type=int, default=5, help="turns; the best one counts")
     options = parser.parse_args(arguments)
     console = Console()
     with console.status("timing golden and torch"):

@@ -253,7 +253,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--test",
         type=not_negative,
         metavar="N",
-        help="test images, drawn, on which model and network are compared; "
+        help="number of random test images on which model and network are compared; "
         f"default: {_TESTED} if --data is given or the data comes with the project, else none",
     )
     accuracies.add_board_images(parser)

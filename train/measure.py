@@ -194,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
         "--batch",
         type=positive,
         metavar="B",
-        help="images at a time, which changes memory and speed and nothing else",
+        help="images at a time; affects only memory and speed",
     )
     parser.add_argument(
         "--compare-golden",
@@ -203,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run the first K images through golden too, and fail unless all logits are equal",
     )
     parser.add_argument(
-        "--run", type=Path, metavar="DIR", help="the run behind the network: measure its float form"
+        "--run", type=Path, metavar="DIR", help="the network's run: measure its float form too"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="JSON to write")
     return parser

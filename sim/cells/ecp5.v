@@ -1,7 +1,7 @@
-// Cells of an ECP5 that a routed netlist has, but for its logic and its pads.
+// Cells of a routed ECP5 netlist, except its logic and its pads.
 //
-// A PLL passes its input on, and is locked after some cycles: the bench makes the clock that the
-// PLL's words stand for, which are decoded from the bitstream.
+// A PLL passes its input on and is locked after some cycles. The bench makes the PLL's output clock
+// from the settings that are decoded from the bitstream.
 module EHXPLLL #(
     parameter CLKI_DIV = 1, CLKFB_DIV = 1, CLKOP_DIV = 1, CLKOS_DIV = 1, CLKOP_CPHASE = 0,
     CLKOS_CPHASE = 0, CLKOP_ENABLE = "", CLKOS_ENABLE = "", CLKOS2_ENABLE = "", CLKOS3_ENABLE = "",
@@ -15,7 +15,7 @@ module EHXPLLL #(
     always @(posedge CLKI) if (!(&count)) count <= count + 1;
 endmodule
 
-// The enable is taken over while the clock is low, so that no pulse is cut.
+// The enable changes only while the clock is low, so that no clock pulse is cut.
 module DCCA (input CLKI, CE, output CLKO);
     reg enabled = 0;
     always @(negedge CLKI) enabled <= CE;

@@ -1,7 +1,7 @@
-// Cells of a Gowin that a netlist from its bitstream has, but for its logic and its pads.
+// Cells of a Gowin netlist from a bitstream, except its logic and its pads.
 //
-// A PLL passes its input on, and is locked after some cycles: the bench makes the clock that the
-// PLL's words stand for, which are decoded from the bitstream.
+// A PLL passes its input on and is locked after some cycles. The bench makes the PLL's output clock
+// from the settings that are decoded from the bitstream.
 module rPLL (
     input CLKIN, RESET, RESET_P, output CLKOUT, CLKOUTP, LOCK
 );
@@ -13,10 +13,10 @@ endmodule
 // 2,048 words of 9 bits: 1, 2 or 4 of them at once, or a part of the 8 lowest bits of one. In words of
 // 18 and 36 bits the lowest address bits are byte enables.
 //
-// A port works while its BLKSEL is its SELECT. It then writes, or reads; while it writes it shows what
-// it writes (MODE 1), what was there (2), or nothing new (0). In words of 36 bits port A writes and
-// port B reads. The lower half is at DIA and DOA, the upper at DIB and DOB. A word that one port reads
-// while the other writes it is unknown.
+// A port is active while its BLKSEL equals its SELECT. It then writes or reads. During a write, its
+// output is the new word (MODE 1), the old word (2), or unchanged (0). In words of 36 bits port A
+// writes and port B reads. The lower half is at DIA and DOA, the upper at DIB and DOB. A word that
+// one port reads while the other writes it is unknown.
 module BSRAM #(
     parameter [18431:0] INIT = 0,
     parameter WIDTH_A = 18, WIDTH_B = 18, MODE_A = 0, MODE_B = 0, REGISTERED_A = 0, REGISTERED_B = 0,

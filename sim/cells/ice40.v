@@ -1,8 +1,8 @@
-// Cells of an iCE40 that a netlist from its bitstream has. Reads of a block RAM give what it held
-// before a write in the same cycle.
+// Cells of an iCE40 netlist from a bitstream. A block RAM that is read and written in the same cycle
+// returns the old word.
 //
-// A PLL passes its input on, and is locked after some cycles: the bench makes the clock that the
-// PLL's words stand for, which are decoded from the bitstream.
+// A PLL passes its input on and is locked after some cycles. The bench makes the PLL's output clock
+// from the settings that are decoded from the bitstream.
 module SB_RAM40_4K #(
     parameter READ_MODE = 0, parameter WRITE_MODE = 0,
     parameter [255:0] INIT_0 = 0, INIT_1 = 0, INIT_2 = 0, INIT_3 = 0, INIT_4 = 0, INIT_5 = 0,

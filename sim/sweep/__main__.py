@@ -47,18 +47,18 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.sweep"
     parser = command_parser(
         prog, "Run random networks on random cores, against golden and the cycle model.", _EPILOG
     )
-    parser.add_argument("--networks", type=positive, default=200, metavar="N", help="in all (200)")
+    parser.add_argument("--networks", type=positive, default=200, metavar="N", help="total (200)")
     parser.add_argument(
-        "--shapes", type=positive, metavar="N", help="cores, each of which is built (1 per 50, "
-        "4 at least)"
+        "--shapes", type=positive, metavar="N", help="cores to build (1 per 50 networks, at least "
+        "4)"
     )  # fmt: skip
     parser.add_argument("--seed", type=not_negative, default=0, metavar="S", help="(0)")
     parser.add_argument("--out", type=Path, default=OUT, metavar="F", help=f"results ({OUT})")
     parser.add_argument(
         "--workers", type=positive, default=os.cpu_count() or 1, metavar="N",
-        help="processes; with 1 no cluster is made (one per processor)",
+        help="processes; 1 starts no cluster (one per processor)",
     )  # fmt: skip
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster to use instead")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster at ADDRESS")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     shapes = args.shapes or max(len(KINDS), args.networks // 50)

@@ -87,11 +87,11 @@ def main(arguments: list[str] | None = None) -> int:
         " its target. Run it on a machine with a CUDA GPU that does nothing else.",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
-    parser.add_argument("--quick", action="store_true", help="T = 2 alone, with few repetitions")
+    parser.add_argument("--quick", action="store_true", help="only T = 2, with few repetitions")
     parser.add_argument(
         "--profile",
         action="store_true",
-        help="say instead, by kinds of kernels, where the steps of the ANN and of LBQ at T = 2 and "
+        help="instead, show by kinds of kernels where the steps of the ANN and of LBQ at T = 2 and "
         "4 spend their time",
     )
     options = parser.parse_args(arguments)

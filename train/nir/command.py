@@ -78,8 +78,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--calibrate",
         type=not_negative,
         metavar="N",
-        help="training inputs on which the scales of float weights are chosen; 0: none, the scales "
-        "with the least error of the weights are used; default: "
+        help="training inputs on which the scales of float weights are chosen; 0: the scales with "
+        "the smallest error of the weights are used; default: "
         f"{inputs.CALIBRATED}, and fewer where they have "
         f"more than {inputs.CALIBRATED_STEPS:,} timesteps together",
     )
@@ -87,7 +87,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--input-bits",
         type=positive,
         metavar="B",
-        help="of a pixel or a count of events; default: 1 for recordings, what it needs for images",
+        help="bits of a pixel or of a count of events; default: 1 for recordings, for images as "
+        "many as they need",
     )
     parser.add_argument(
         "--full-scale",
@@ -103,20 +104,20 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--dt",
         type=float,
-        help="a timestep in the graph's unit of time; default: 1e-4, as most write it, or 1 where "
-        "every neuron is IF with r = 1",
+        help="a timestep in the graph's unit of time; default: 1 if every neuron is IF with r = 1, "
+        "else 1e-4, as in most frameworks",
     )
     parser.add_argument(
         "--reset",
         choices=RESETS,
-        help="to zero, by subtraction, or by subtraction behind the next leak (snnTorch); default: "
-        "what the file says: zero since NIR 1.0.5",
+        help="to zero, by subtraction, or by subtraction after the next leak (snnTorch); default: "
+        "as in the file, which means zero since NIR 1.0.5",
     )
     parser.add_argument(
         "--fires",
         choices=("above", "at"),
         help="whether a membrane must pass its threshold or reach it (SpikingJelly, sinabs); "
-        "default: above, as NIR has it",
+        "default: above, as in NIR",
     )
     parser.add_argument(
         "--clamp",
@@ -129,7 +130,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--most-different",
         type=float,
         metavar="SHARE",
-        help="refuse where more of a layer's spikes differ from the graph's on equal inputs; "
+        help="refuse if more of a layer's spikes differ from the graph's on equal inputs; "
         f"default: {agreement.MOST_ROUNDED:g}",
     )
     parser.add_argument(
@@ -137,7 +138,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         type=not_negative,
         default=_TESTED,
         metavar="N",
-        help=f"test inputs to compare on, drawn, 0: none; default: {_TESTED}",
+        help=f"number of random test inputs to compare on, 0: none; default: {_TESTED}",
     )
     accuracies.add_board_images(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
