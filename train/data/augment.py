@@ -45,7 +45,7 @@ class AugmentConfig:
     cutout: int = 0  # side of an empty square, even, clipped at the border
     mixup: float = 0.0  # alpha of its Beta law
     cutmix: float = 0.0  # alpha of its Beta law
-    fill: str = "zero"  # what empty places hold: zero, mean or gray
+    fill: str = "zero"  # value of empty places: zero, mean or gray
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -149,13 +149,13 @@ class NeuronConfig:
     alpha: float | None = None  # reset factor
     eps: float | None = None  # least step
     learn_gamma: bool | None = None  # whether the step is learned: lbq, ternary, quant-relu
-    scale_step: bool | None = None  # whether its gradient is scaled as LSQ scales it: likewise
+    scale_step: bool | None = None  # whether its gradient is scaled as in LSQ: likewise
     learn_lambda: bool | None = None  # whether the tail strength is learned: lbq, burst
     learn_beta: bool | None = None  # whether the decay is learned
     learn_alpha: bool | None = None  # whether the reset factor is learned
     sharpness: float | None = None  # of the arctan: binary
     low: float | None = None  # lower end of the surrogate's plateau, in steps: as learn_gamma
-    high: float | None = None  # its upper end: likewise; N where it is left out, ternary 1.5
+    high: float | None = None  # its upper end: likewise; default N, for ternary 1.5
 
     def __post_init__(self) -> None:
         defaults = _defaults(neurons.Neuron, _choose("neuron.kind", self.kind, neurons.KINDS))
