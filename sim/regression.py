@@ -72,6 +72,11 @@ def verilog(bench: str, shape: int) -> str:
     return convert(block(bench, shape), name=bench) + getattr(_module(bench), "VERILOG", "")
 
 
+def runs_on(bench: str, simulator: str) -> bool:
+    """Whether a testbench runs on a simulator; almost all run on every one."""
+    return simulator in getattr(_module(bench), "SIMULATORS", SIMULATORS)
+
+
 def shapes(bench: str) -> range:
     """Numbers of a testbench's shapes."""
     return range(len(_module(bench).SHAPES))
@@ -177,6 +182,8 @@ def _run_all(args: argparse.Namespace) -> int:
     if args.simulator and (reason := missing(args.simulator)):
         raise SimulatorError(reason)
     jobs: list[Job] = list((_own if args.model else _jobs)(args, simulators))
+    if not jobs:
+        raise SimulatorError(f"{', '.join(args.bench)} does not run on {', '.join(simulators)}")
     results: list[Result] = []
     with console.status("running") as status:
         for result in _results(jobs, args):
@@ -198,7 +205,7 @@ def _jobs(args: argparse.Namespace, simulators: Sequence[str]) -> Iterator[Job]:
     """Every testbench in every shape that was asked for."""
     common = {"seed": args.seed, "length": args.length, "limit": args.limit}
     for simulator in simulators:
-        for bench in args.bench or BENCHES:
+        for bench in filter(partial(runs_on, simulator=simulator), args.bench or BENCHES):
             for shape in shapes(bench) if args.all_shapes else (0,):
                 options = common | {"shape": shape, "simulator": simulator}
                 run = partial(run_bench, bench, **options)

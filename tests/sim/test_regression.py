@@ -28,7 +28,7 @@ from lbq_hw.sim.command import main
 from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.models.programs import SMALL
 from lbq_hw.sim.own_network import run_network
-from lbq_hw.sim.regression import SIMULATORS, run_bench, shapes
+from lbq_hw.sim.regression import SIMULATORS, run_bench, runs_on, shapes
 from lbq_hw.sim.runner import compile_design, missing, simulate
 from lbq_hw.sim.verilog import SimulatorError, convert
 
@@ -52,6 +52,8 @@ LARGE = ("accelerator", "link", "memory")
 )
 @pytest.mark.parametrize("simulator", SIMULATORS_HERE)
 def test_a_bench_passes(simulator: str, bench: str) -> None:
+    if not runs_on(bench, simulator):
+        pytest.skip(f"{bench} does not run on {simulator}")
     run = run_bench(bench, simulator=simulator).run
     assert run.failures == {}
 
@@ -64,6 +66,8 @@ def test_a_bench_passes(simulator: str, bench: str) -> None:
 def test_a_bench_of_every_shape_passes_with_more_traffic(
     simulator: str, bench: str, shape: int
 ) -> None:
+    if not runs_on(bench, simulator):
+        pytest.skip(f"{bench} does not run on {simulator}")
     for seed in range(10, 13):
         run = run_bench(bench, simulator=simulator, shape=shape, seed=seed, length=2).run
         assert run.failures == {}, f"seed {seed}"

@@ -110,3 +110,11 @@ def test_a_simulator_that_was_chosen_and_cannot_run_is_told(
     monkeypatch.setattr(regression, "missing", lambda name: f"{name} is too old")
     assert regression.main(["planes", "--simulator", "verilator"]) == 2
     assert capsys.readouterr().err == "error: verilator is too old\n"
+
+
+def test_a_bench_that_a_simulator_cannot_run_is_told(
+    told: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert regression.main(["memory", "--simulator", "verilator"]) == 2
+    assert capsys.readouterr().err == "error: memory does not run on verilator\n"
+    assert told == []
