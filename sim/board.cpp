@@ -11,6 +11,9 @@
 //       (sim/in_step.py). The USB bridge keeps received bytes until it has PACKET of them, or for
 //       LATENCY microseconds after the first one.
 //
+// +settle=N: how many cycles the line may be silent and the core not busy, and yet an answer may
+// come. After them the board is idle.
+//
 // Ends at SIGTERM or at the end of standard input, and closes the waves.
 //
 // The bit rate is the rate that the host has set on the terminal, as with a real port.
@@ -50,6 +53,7 @@ static uint64_t simulated;  // cycles that were simulated, not skipped
 static FILE* record;
 static struct winsize window;
 static const int IDLE_LOOK = 5;  // milliseconds
+static uint64_t settle = 4096;
 
 static volatile sig_atomic_t ended;
 #if VM_TRACE
@@ -210,7 +214,7 @@ static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
                 receiver.step();
                 quiet = sender.idle() && !receiver.left && !top->busy ? quiet + 1 : 0;
                 // As with a terminal: the board is idle, so only the wait can end.
-                if (quiet <= 4096 + uint64_t(64 * bit) || !outgoing.empty()) continue;
+                if (quiet <= settle + uint64_t(64 * bit) || !outgoing.empty()) continue;
                 if (receiver.size == 0)
                     cycles = bridge.held.empty() ? end : std::min(end, std::max(cycles, bridge.due()));
             }
@@ -246,6 +250,8 @@ int main(int argc, char** argv) {
 #endif
     const std::string changes = context.commandArgsPlusMatch("record=");
     if (!changes.empty()) record = fopen(changes.c_str() + sizeof("+record=") - 1, "w");
+    const std::string settling = context.commandArgsPlusMatch("settle=");
+    if (!settling.empty()) settle = strtoull(settling.c_str() + sizeof("+settle=") - 1, nullptr, 10);
     set_rate();
     ioctl(line, TIOCGWINSZ, &window);
     top->rx = 1;
@@ -267,7 +273,7 @@ int main(int argc, char** argv) {
         if (!sender.idle() || receiver.left || top->busy) quiet = 0;
         // Poll the terminal now and then. Wait longer if the board is idle, which is certain once
         // the longest frame must have been executed and its answer begun.
-        const bool still = quiet > 4096 + uint64_t(64 * bit);
+        const bool still = quiet > settle + uint64_t(64 * bit);
         if (!still && cycles % 256) continue;
         // Pass answers on before the time is reported, also while the host still sends.
         receiver.flush();

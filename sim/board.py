@@ -36,6 +36,7 @@ WAVES = Path("build/waves/board.fst")
 """File for the waves of a run with a difference."""
 DIFFERS = 1
 """The host's exit code for a difference."""
+SETTLE = 4096  # cycles, of a core without a door
 GRACE = 10.0
 """Seconds within which a simulation must end after SIGTERM."""
 _EPILOG = """
@@ -87,6 +88,14 @@ def _chip(packed: Package) -> Chip:
 def preloaded(packed: Package) -> bytes:
     """The tape in the external memory, so that the host need not write it over a simulated line."""
     return tape_contents(packed.tape, packed.config.external) if packed.tape else b""
+
+
+def settling(packed: Package | StreamPackage) -> list[str]:
+    """Options for a core with a door: it spreads the pixels of its queue before it is busy."""
+    if isinstance(packed, StreamPackage) or packed.opening is None:
+        return []
+    pixels = packed.opening.pixels
+    return [f"+settle={SETTLE + 2 * pixels.words * pixels.spread_cycles}"]
 
 
 class Preload:
@@ -213,6 +222,7 @@ def _run(args: argparse.Namespace, waves: Path | None) -> int:
             once=args.once,
             memory=b"" if isinstance(packed, StreamPackage) else preloaded(packed),
             waves=waves,
+            options=settling(packed),
         )
     except (ValueError, OverflowError, MemoryError, OSError, SimulatorError) as error:
         return ending.refuse(error)

@@ -15,7 +15,7 @@ from types import TracebackType
 
 from lbq_hw.host.line import Port, SerialTransport
 from lbq_hw.package import Package
-from lbq_hw.sim.board import Preload, build, preloaded
+from lbq_hw.sim.board import Preload, build, preloaded, settling
 from lbq_hw.sim.verilator import CACHE
 
 WAIT = 0.02
@@ -49,7 +49,8 @@ class InStep:
         self._memory = Preload(preloaded(packed))
         microseconds = round(1e6 * latency)
         self._program = [str(build(packed, cache=cache).resolve()), "pipe", str(packed.clock_hz),
-                         str(microseconds), str(packet), *self._memory.options]  # fmt: skip
+                         str(microseconds), str(packet), *self._memory.options,
+                         *settling(packed)]  # fmt: skip
         self._process = self._started()
         self.baudrate = packed.baud
 
