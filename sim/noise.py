@@ -181,9 +181,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise"
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--model", default="digits", metavar="F", help="an .lbq file or a zoo name"
-    )
+    parser.add_argument("--model", default="digits", metavar="F", help="an .lbq file or a zoo name")
     parser.add_argument("--frames", type=int, default=1000, metavar="N", help="to damage (1000)")
     parser.add_argument("--rate", type=float, default=0.1, help="share of damaged frames (0.1)")
     parser.add_argument("--seed", type=int, default=0)
