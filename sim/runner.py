@@ -25,8 +25,8 @@ from lbq_hw.sim.verilog import SimulatorError
 from lbq_hw.tools import COCOTB_VERILATOR, numbers
 
 CACHE = Path("build/cocotb")
-LIMIT = 600.0
-"""Seconds of wall clock that a run of a testbench may take: many times what any of ours does."""
+LIMIT = 1800.0
+"""Seconds of wall clock that a run of a testbench may take: many times what an idle machine needs."""
 TIMESCALE = ("1ns", "1ns")
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3", "--output-split", "0")}
