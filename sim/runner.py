@@ -26,7 +26,7 @@ from lbq_hw.tools import COCOTB_VERILATOR, numbers
 
 CACHE = Path("build/cocotb")
 LIMIT = 1800.0
-"""Seconds of wall clock that a run of a testbench may take: many times what an idle machine needs."""
+"""Seconds of wall clock that a run of a testbench may take: many times what any needs alone."""
 TIMESCALE = ("1ns", "1ns")
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3", "--output-split", "0")}
