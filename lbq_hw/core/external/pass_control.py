@@ -14,9 +14,9 @@ class PassControl(wiring.Component):
     """Begins each pass when the tape allows it, and ends the run after the last pass or an error.
 
     The run is over when the last pass is done, END has been read, and every allowed pass has begun.
-    This block reports ORDER if the tape waits for a pass that it has not allowed, ends before the
-    last pass is allowed, allows a pass after the last one, or allows more than 65,535 passes. After
-    an error, ``stop`` ends the current pass.
+    This block reports ORDER for a tape that waits for a pass which it has not allowed, ends before
+    the last pass is allowed, allows a pass after the last one, or allows more than 65,535 passes.
+    After an error, ``stop`` ends the current pass.
 
     Timing. ``begin`` is 1 in the cycle after ``allow``, or, if that is later, in the cycle in which
     the previous pass is done. ``finished`` is 1 in the first cycle in which the run is over; after
