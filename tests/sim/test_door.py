@@ -5,14 +5,18 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from simulators import CACHE, digits, needs_verilator
+from torch import nn
 
 from lbq_hw import datasets, golden, package, zoo
 from lbq_hw.compiler import compile_network, smallest_for
+from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.device import Device
 from lbq_hw.host.line import SerialTransport
 from lbq_hw.host.transport import DeviceError
@@ -20,8 +24,10 @@ from lbq_hw.isa import regions
 from lbq_hw.isa.door import Opening
 from lbq_hw.isa.regions import Region
 from lbq_hw.package import Package
-from lbq_hw.sim import board
+from lbq_hw.sim import board, small_boards
 from lbq_hw.sim.board import Board
+from lbq_hw.sim.seen import seen
+from lbq_hw.train import LBQ, InputSpec, integer_network
 
 pytestmark = needs_verilator
 
@@ -134,3 +140,18 @@ def test_a_run_that_fails_is_told(running: Board, packed: Package) -> None:
             device.load()
         (again,) = device.stream(images(1), clock_hz=CLOCK_HZ)
     assert np.array_equal(again.logits, golden.run(packed.network, images(1)).logits[0])
+
+
+@pytest.mark.slow
+def test_pixels_that_wait_for_a_run_are_spread_in_simulated_time(tmp_path: Path) -> None:
+    """The line is silent then, and no run has begun; an idle board would skip this time."""
+    torch.manual_seed(0)
+    spec = InputSpec(shape=(3, 32, 32), static=True, bits=8)
+    model = nn.Sequential(
+        *(nn.Conv2d(3, 16, 3, padding=1), LBQ(timesteps=1), nn.AdaptiveAvgPool2d(1)),
+        *(nn.Flatten(), nn.Linear(16, 10)),
+    )
+    network = integer_network(model.eval(), spec)
+    packed = small_boards.on_chip(network, tmp_path, queue=True)
+    found = seen(packed, noise(network, 3), latency=0.001, cache=CACHE)
+    assert (found.equal, found.repeats) == (True, 0)

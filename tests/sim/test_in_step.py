@@ -6,23 +6,18 @@ import fcntl
 import os
 import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-import torch
 from simulators import CACHE, digits, needs_verilator
-from torch import nn
 
 from lbq_hw import datasets, package, zoo
 from lbq_hw.compiler import smallest_for
-from lbq_hw.datasets.fitting import noise
 from lbq_hw.host.estimate import Line, traffic
 from lbq_hw.host.line import LinkError
 from lbq_hw.package import Package
-from lbq_hw.sim import board, in_step, small_boards
+from lbq_hw.sim import board, in_step
 from lbq_hw.sim.in_step import WAIT, InStep
 from lbq_hw.sim.seen import Seen, seen
-from lbq_hw.train import LBQ, InputSpec, integer_network
 
 pytestmark = needs_verilator
 CLOCK_HZ, BAUD = 12_000_000, 3_000_000
@@ -110,18 +105,3 @@ def test_a_simulation_that_ends_is_told(packed: Package) -> None:
         os.waitid(os.P_PID, port.process, os.WEXITED | os.WNOWAIT)
         with pytest.raises(LinkError, match=r"^the port is gone \("):
             line.read(0, 1)
-
-
-@pytest.mark.slow
-def test_pixels_that_wait_for_a_run_are_spread_in_simulated_time(tmp_path: Path) -> None:
-    """The line is silent then, and no run has begun; an idle board would skip this time."""
-    torch.manual_seed(0)
-    spec = InputSpec(shape=(3, 32, 32), static=True, bits=8)
-    model = nn.Sequential(
-        *(nn.Conv2d(3, 16, 3, padding=1), LBQ(timesteps=1), nn.AdaptiveAvgPool2d(1)),
-        *(nn.Flatten(), nn.Linear(16, 10)),
-    )
-    network = integer_network(model.eval(), spec)
-    packed = small_boards.on_chip(network, tmp_path, queue=True)
-    found = seen(packed, noise(network, 3), latency=LATENCY, cache=CACHE)
-    assert (found.equal, found.repeats) == (True, 0)
