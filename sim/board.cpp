@@ -48,6 +48,7 @@ static Vsystem* top;
 static int line;
 static uint64_t clock_hz;
 static double bit;  // clock cycles, as the host counts them: not a whole number
+static double slowest;  // the longest bit so far: the core may have been left at it
 static uint64_t cycles;
 static uint64_t simulated;  // cycles that were simulated, not skipped
 static FILE* record;
@@ -85,10 +86,21 @@ static void cycle() {
     }
 }
 
-static void set_rate() {
+static void set_rate(uint64_t baud) {
+    bit = double(clock_hz) / baud;
+    slowest = std::max(slowest, bit);
+}
+
+static void take_rate() {
     struct termios2 settings;
-    if (ioctl(line, TCGETS2, &settings) == 0 && settings.c_ospeed)
-        bit = double(clock_hz) / settings.c_ospeed;
+    if (ioctl(line, TCGETS2, &settings) == 0 && settings.c_ospeed) set_rate(settings.c_ospeed);
+}
+
+// Whether nothing can happen any more after these cycles of silence: the longest frame has been
+// executed and its answer begun, and the core has received the byte that it may have seen at
+// another rate.
+static bool nothing_left(uint64_t quiet) {
+    return quiet > settle + uint64_t(std::max(64 * bit, 11 * slowest));
 }
 
 static void tell_time() {
@@ -195,7 +207,7 @@ static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
         uint64_t number;
         if (!get(&number, sizeof number)) return;
         if (command == 'b') {
-            bit = double(clock_hz) / number;
+            set_rate(number);
         } else if (command == 'w') {
             const size_t before = outgoing.size();
             outgoing.resize(before + number);
@@ -214,7 +226,7 @@ static void in_step(Sender& sender, Receiver& receiver, Bridge& bridge) {
                 receiver.step();
                 quiet = sender.idle() && !receiver.left && !top->busy ? quiet + 1 : 0;
                 // As with a terminal: the board is idle, so only the wait can end.
-                if (quiet <= settle + uint64_t(64 * bit) || !outgoing.empty()) continue;
+                if (!nothing_left(quiet) || !outgoing.empty()) continue;
                 if (receiver.size == 0)
                     cycles = bridge.held.empty() ? end : std::min(end, std::max(cycles, bridge.due()));
             }
@@ -252,7 +264,7 @@ int main(int argc, char** argv) {
     if (!changes.empty()) record = fopen(changes.c_str() + sizeof("+record=") - 1, "w");
     const std::string settling = context.commandArgsPlusMatch("settle=");
     if (!settling.empty()) settle = strtoull(settling.c_str() + sizeof("+settle=") - 1, nullptr, 10);
-    set_rate();
+    take_rate();
     ioctl(line, TIOCGWINSZ, &window);
     top->rx = 1;
     top->rst = 1;
@@ -271,9 +283,8 @@ int main(int argc, char** argv) {
         cycle();
         receiver.step();
         if (!sender.idle() || receiver.left || top->busy) quiet = 0;
-        // Poll the terminal now and then. Wait longer if the board is idle, which is certain once
-        // the longest frame must have been executed and its answer begun.
-        const bool still = quiet > settle + uint64_t(64 * bit);
+        // Poll the terminal now and then. Wait longer if the board is idle.
+        const bool still = nothing_left(quiet);
         if (!still && cycles % 256) continue;
         // Pass answers on before the time is reported, also while the host still sends.
         receiver.flush();
@@ -282,7 +293,7 @@ int main(int argc, char** argv) {
         struct pollfd wait = {line, POLLIN, 0};
         const int found = poll(&wait, 1, still ? IDLE_LOOK : 0);
         if (wait.revents & POLLIN) {
-            set_rate();
+            take_rate();
             sender.at = 0;
             sender.size = read(line, sender.queue, sizeof sender.queue);
             if (sender.size < 0) sender.size = 0;
