@@ -214,7 +214,7 @@ def _link(job: Job) -> facts.Link:
         latency=line.latency,
         bytes=made.bytes,
         turns=made.turns,
-        overlapped=made.overlapped,
+        gap=made.gap,
     )
 
 

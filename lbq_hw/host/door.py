@@ -18,6 +18,8 @@ from lbq_hw.isa.door import CYCLES, DOOR, NUMBER_BITS, Opening
 from lbq_hw.isa.link import Command
 
 FRAME_BYTES = REQUEST_BYTES + link.CRC_BYTES + 1
+AHEAD = 2
+"""Inputs under way to a core with a queue: one runs, and the next one travels."""
 ATTEMPTS = 6
 """Largest number of times that the pixels of an input are sent."""
 SPARE = 1.25
@@ -50,6 +52,11 @@ def requests(opening: Opening, words: NDArray[np.uint32]) -> list[Request]:
     ]
 
 
+def reply_bytes(read: Request) -> int:
+    """Bytes of the answer to a read, without escapes."""
+    return REPLY_BYTES + link.CRC_BYTES + 1 + 4 * read.words
+
+
 @dataclass(frozen=True, kw_only=True)
 class Pace:
     """The spacing of frames. The core drops a frame that is complete before the previous frame is
@@ -80,6 +87,15 @@ class Pace:
     def idle(self, before: Request, request: Request) -> int:
         """Number of idle bytes between two frames."""
         return max(0, ceil(self._busy(before) / self._byte) - len(request.encode()) + 1)
+
+    @property
+    def gap(self) -> float:
+        """About how many seconds a core waits between two runs, if pixels wait in its queue: it
+        sends the result, and then spreads the pixels.
+        """
+        pixels = self.opening.pixels
+        *_, read = requests(self.opening, np.zeros(pixels.words, np.uint32))
+        return (reply_bytes(read) * self._byte + pixels.run_cycles) / self.clock_hz
 
     @property
     def _byte(self) -> float:
@@ -116,7 +132,7 @@ class Stream:
     ) -> None:
         self._line, self._opening = line, opening
         self._clock_hz, self._most = clock_hz, most
-        self._ahead = 2 if opening.queue else 1
+        self._ahead = AHEAD if opening.queue else 1
         self._cycles: int | None = None
         self._sent: deque[NDArray[np.uint32]] = deque()
 

@@ -17,7 +17,7 @@ from lbq_hw.compiler import Program
 from lbq_hw.compiler.draft import draft
 from lbq_hw.config import CoreConfig
 from lbq_hw.host.device import Device
-from lbq_hw.host.door import Pace, requests
+from lbq_hw.host.door import AHEAD, Pace, reply_bytes, requests
 from lbq_hw.host.meter import Meter
 from lbq_hw.host.rates import possible
 from lbq_hw.isa.door import Opening
@@ -32,14 +32,16 @@ LATENCY = 0.001
 @dataclass(frozen=True, kw_only=True)
 class Traffic:
     """Use of the line by one image: its `bytes`, including frame heads, escapes and idle bytes, and
-    its `turns`, the number of answers that the host waits for.
+    its `turns`, the number of answers that the host waits for; a half if it waits for one answer
+    while two images are under way.
 
-    If line and core are `overlapped`, the slower of the two decides; otherwise their times add up.
+    If line and core take turns, `gap` is None and their times add up. If they work at the same
+    time, the slower of the two decides, and the core waits for `gap` seconds between two runs.
     """
 
     bytes: int
-    turns: int
-    overlapped: bool = False
+    turns: float
+    gap: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +64,9 @@ class Line:
     def seconds(self, traffic: Traffic, core_seconds: float) -> float:
         """Seconds from image to image, as the host sees them; the core computes `core_seconds`."""
         on_line = self.busy(traffic)
-        return max(on_line, core_seconds) if traffic.overlapped else on_line + core_seconds
+        if traffic.gap is None:
+            return on_line + core_seconds
+        return max(on_line, core_seconds + traffic.gap)
 
 
 def best_line(
@@ -90,8 +94,11 @@ def traffic(
         count += sum(
             pace.idle(*each) for each in pairwise([sent[-1], *sent] if pace.streams else sent)
         )
-        overlapped = pace.streams or pace.opening.queue > 0
-        return Traffic(bytes=count, turns=int(not overlapped), overlapped=overlapped)
+        if pace.streams:
+            return Traffic(bytes=count, turns=0, gap=0.0)
+        if pace.opening.queue:
+            return Traffic(bytes=count, turns=1 / AHEAD, gap=pace.gap)
+        return Traffic(bytes=count + reply_bytes(sent[-1]), turns=1)
     meter = Meter(program.config)
     device = Device(meter, program, most=(0,))
     before = meter.count + meter.escapes, meter.turns

@@ -121,10 +121,19 @@ class PixelLayout:
         """About how many cycles a core takes to spread the pixels of a 32-bit word, a quarter more
         than in the mean of a picture.
         """
+        return ceil(1.25 * self._each * SLICE / self.pixel_bits)
+
+    @property
+    def run_cycles(self) -> int:
+        """About how many cycles a core takes to spread the pixels of a run."""
+        return ceil(self._each * self.frames * self.height * self.width)
+
+    @property
+    def _each(self) -> float:
+        """About how many cycles a core takes to spread a pixel."""
         slices = -(-self.pitch // self.slice_bits) * self.bits
         windows = self.outputs[0] * self.outputs[1] / (self.height * self.width)
-        each = 1 + windows * (2 + self.pitch // self.granule + 5 * slices)
-        return ceil(1.25 * each * SLICE / self.pixel_bits)
+        return 1 + windows * (2 + self.pitch // self.granule + 5 * slices)
 
     @property
     def words(self) -> int:

@@ -144,14 +144,14 @@ class Link:
     """The serial line at the highest rate of the board, and its traffic per image.
 
     `turns` are the replies for which the host waits; each may be delayed by `latency` seconds in
-    the USB bridge. If line and core are `overlapped`, the slower of the two decides.
+    the USB bridge. `gap` is that of `lbq_hw.host.estimate.Traffic`.
     """
 
     baud: int
     bytes: int
-    turns: int = 0
+    turns: float = 0
     latency: float = 0.0
-    overlapped: bool = False
+    gap: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -168,7 +168,7 @@ class Link:
 
     @property
     def _traffic(self) -> Traffic:
-        return Traffic(bytes=self.bytes, turns=self.turns, overlapped=self.overlapped)
+        return Traffic(bytes=self.bytes, turns=self.turns, gap=self.gap)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ def summary(facts: Facts) -> dict[str, Any]:
         "link_bytes_per_image": link.bytes if link else None,
         "link_turns_per_image": link.turns if link else None,
         "link_latency_seconds": link.latency if link else None,
-        "link_overlapped": link.overlapped if link else None,
+        "link_gap_seconds": link.gap if link else None,
         "baud": link.baud if link else None,
         "images_per_second": 1 / link.image_seconds(seconds) if seconds and link else None,
         "images_per_second_core": 1 / seconds if seconds else None,

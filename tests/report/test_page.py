@@ -160,7 +160,7 @@ def test_turns_cost_the_bridge_s_latency_unless_line_and_core_overlap(facts: Fac
     assert link.seconds == 0.009 + 6 * 0.016
     found = summary(replace(facts, link=link))
     assert found["images_per_second"] == 1 / (link.seconds + seconds)
-    both = replace(link, turns=0, overlapped=True)
+    both = replace(link, turns=0, gap=0.0)
     assert summary(replace(facts, link=both))["images_per_second"] == 1 / max(0.009, seconds)
 
 

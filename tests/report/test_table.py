@@ -37,7 +37,7 @@ def test_a_shipped_build_has_the_rate_over_the_link_and_that_of_the_core(file: P
         bytes=found["link_bytes_per_image"],
         turns=found["link_turns_per_image"],
         latency=found["link_latency_seconds"],
-        overlapped=found["link_overlapped"],
+        gap=found["link_gap_seconds"],
     )
     board, core_seconds = boards.find(found["board"]), found["seconds_per_image"]
     assert (link.baud, link.latency) == astuple(line_of(board, found["clock_hz"]))
