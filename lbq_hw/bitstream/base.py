@@ -55,6 +55,22 @@ class Chip:
     compared: dict[str, int] = field(default_factory=dict)
 
 
+def look_up(table: int, inputs: list[str]) -> str:
+    """A LUT as nested conditional expressions, the last input outermost. As in the LUT, an unknown
+    input only matters if its two branches differ.
+    """
+    if not inputs:
+        return f"1'b{table}"
+    *rest, select = inputs
+    size = 1 << len(rest)
+    low, high = table & (1 << size) - 1, table >> size
+    if low == high:
+        return look_up(low, rest)
+    if (low, high) == (0, (1 << size) - 1):
+        return select
+    return f"({select} ? {look_up(high, rest)} : {look_up(low, rest)})"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """The contents that a build asked for, in the same terms as `Decoded`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lbq_hw.bitstream import ecp5_structure
-from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError
+from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError, look_up
 from lbq_hw.boards import Board
 
 Cell = dict[str, Any]
@@ -122,13 +122,13 @@ def _comb(cell: Cell, label: str, _pins: dict[int, str]) -> Iterator[str]:
         )
         yield f"assign {function} = {label}_ram[{{{a}, {c}, {b}, {d}}}];"
     elif mode in ("LOGIC", "CCU2"):
-        look = f"16'h{init:04x} >> {{{d}, {c}, {b}, {a}}}"
+        look = look_up(init, [a, b, c, d])
         if mode == "LOGIC":
             yield f"assign {function} = {look};"
         else:
             carry = _input(cell, "FCI", "1'b0")
             inject = _text(cell, "CCU2_INJECT1", "NO") == "YES"
-            yield f"wire {label}_4 = {look}, {label}_2 = 4'h{init & 15:x} >> {{{b}, {a}}};"
+            yield f"wire {label}_4 = {look}, {label}_2 = {look_up(init & 15, [a, b])};"
             yield f"assign {function} = {label}_4 ^ {_LOW if inject else carry};"
             if out := _output(cell, "FCO"):
                 kept = _LOW if inject else f"{label}_2"

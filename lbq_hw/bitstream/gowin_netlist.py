@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lbq_hw.bitstream import gowin, gowin_file
-from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError
+from lbq_hw.bitstream.base import BitsError, Chip, Files, MissingError, look_up
 from lbq_hw.bitstream.gowin_wires import CONSTANTS, LOGIC, Wires
 from lbq_hw.boards import Board
 
@@ -51,22 +51,6 @@ def netlist(files: Files, board: Board, folder: Path) -> Chip:
     fuses = gowin_file.decode(files.packed.read_bytes(), gowin.frame(chip)).fuses
     writer = _Writer(chip, fuses, gowin.constraints(files.constraints), board)
     return Chip(verilog=writer.text())
-
-
-def _chosen(table: int, inputs: list[str]) -> str:
-    """A LUT as nested conditional expressions, the last input outermost. As in the LUT, an unknown
-    input only matters if its two branches differ.
-    """
-    if not inputs:
-        return f"1'b{table}"
-    *rest, select = inputs
-    size = 1 << len(rest)
-    low, high = table & (1 << size) - 1, table >> size
-    if low == high:
-        return _chosen(low, rest)
-    if (low, high) == (0, (1 << size) - 1):
-        return select
-    return f"({select} ? {_chosen(high, rest)} : {_chosen(low, rest)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +169,7 @@ class _Writer:
                     continue
                 table = sum((table >> bit & 1) << at for at, bit in enumerate(low))
                 del wires[index]
-        return _chosen(table, [self._source(wire) for wire in wires])
+        return look_up(table, [self._source(wire) for wire in wires])
 
     def _is_carry(self, row: int, column: int, index: int) -> bool:
         from apycula import attrids

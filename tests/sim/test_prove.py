@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
 import tarfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from lbq_hw import bitstream, boards, families
 from lbq_hw.bitstream import BitsError, Files, MissingError, ecp5_structure
+from lbq_hw.bitstream.base import look_up
 from lbq_hw.sim import prove
 from tests.lbq_hw.bitstream.make import WORDS
 
@@ -324,6 +327,27 @@ def test_nets_that_are_led_elsewhere_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BitsError) as caught:
         ecp5_structure.compare(top, files.packed, files.placed)
     assert str(caught.value) == f"the wires of {other} are not joined in the bits"
+
+
+@needs_icarus
+def test_an_unknown_input_of_a_lut_only_matters_if_its_table_depends_on_it(tmp_path: Path) -> None:
+    drawn = random.Random(3)
+    tables = [0xF000, 0x0D05, *(drawn.getrandbits(16) for _ in range(8))]
+    cases = [(table, given) for table in tables for given in product("01x", repeat=4)]
+    shows = "".join(
+        f'a = 4\'b{"".join(given)}; #1 $display("%b", o{tables.index(table)});\n'
+        for table, given in cases
+    )
+    inputs = [f"a[{bit}]" for bit in range(4)]
+    outputs = ", ".join(f"o{at} = {look_up(table, inputs)}" for at, table in enumerate(tables))
+    found = run(
+        tmp_path,
+        f"module bench; reg [3:0] a; wire {outputs};\ninitial begin\n{shows}end\nendmodule\n",
+    )
+    for (table, given), shown in zip(cases, found, strict=True):
+        known = product(*("01" if bit == "x" else bit for bit in given))
+        values = {table >> int("".join(bits), 2) & 1 for bits in known}
+        assert shown == ("x" if len(values) == 2 else str(values.pop())), (hex(table), given)
 
 
 def test_memory_in_luts_has_its_address_at_the_inputs_d_b_c_and_a(tmp_path: Path) -> None:
