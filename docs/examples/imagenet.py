@@ -3,7 +3,8 @@
     python docs/examples/imagenet.py --data DIR --out runs/imagenet
     torchrun --nproc-per-node 8 docs/examples/imagenet.py --data DIR --out runs/imagenet
 
-DIR has train/CLASS/*.JPEG and val/CLASS/*.JPEG. Crops are drawn by the loader's workers, and pixels
+DIR has train/CLASS/*.JPEG and val/CLASS/*.JPEG, or train/*.tar and val/*.tar in WebDataset's form:
+KEY.jpg with the number of its class in KEY.cls. Crops are drawn by the loader's workers, and pixels
 travel as raw integers: the InputSpec says what they mean. Writes OUT/net.lbq, an integer network of
 8-bit weights, and prints both accuracies. Needs Pillow, the extra `images`.
 """
@@ -11,9 +12,11 @@ travel as raw integers: the InputSpec says what they mean. Writes OUT/net.lbq, a
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import math
 import os
+import tarfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +31,76 @@ from lbq_hw import file, golden
 from lbq_hw.train import LBQ, InputSpec, Recipe, fit, integer_network
 from lbq_hw.train.models import build
 
+PICTURES = ("jpg", "jpeg", "png")
+
+
+class Folders:
+    """The pictures of a folder that has one folder per class."""
+
+    def __init__(self, folder: Path) -> None:
+        self.classes = sorted(one.name for one in folder.iterdir() if one.is_dir())
+        self._files = [
+            (path, label)
+            for label, name in enumerate(self.classes)
+            for path in sorted((folder / name).iterdir())
+        ]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def read(self, index: int) -> tuple[bytes, int]:
+        """A picture's file, and its label."""
+        path, label = self._files[index]
+        return path.read_bytes(), label
+
+
+class Shards:
+    """The pictures of WebDataset's shards, tar files of KEY.jpg and KEY.cls.
+
+    The headers are read once, at the start. After that, any picture is read from its place, so that
+    epochs are shuffled and shared between processes as those of a folder are.
+    """
+
+    def __init__(self, shards: list[Path]) -> None:
+        self._files: list[tuple[Path, int, int, int]] = []
+        for shard in shards:
+            self._files += self._index(shard)
+        count = max((label for *_, label in self._files), default=-1) + 1
+        self.classes = [str(label) for label in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def read(self, index: int) -> tuple[bytes, int]:
+        """A picture's file, and its label."""
+        shard, start, size, label = self._files[index]
+        with shard.open("rb") as file:
+            file.seek(start)
+            return file.read(size), label
+
+    @staticmethod
+    def _index(shard: Path) -> list[tuple[Path, int, int, int]]:
+        """The place and the label of every picture."""
+        places: dict[str, tuple[int, int]] = {}
+        labels: dict[str, int] = {}
+        with tarfile.open(shard, "r:") as tar:
+            for member in tar:
+                folder, _, name = member.name.rpartition("/")
+                key, _, kind = name.partition(".")  # as WebDataset does: at the first dot
+                if kind.lower() in PICTURES:
+                    places[f"{folder}/{key}"] = member.offset_data, member.size
+                elif kind == "cls" and (content := tar.extractfile(member)):
+                    labels[f"{folder}/{key}"] = int(content.read())
+        if lacking := places.keys() ^ labels.keys():
+            raise ValueError(
+                f"{shard} must have a picture and a .cls for every key, and "
+                f"{min(lacking).lstrip('/')} has one of them only"
+            )
+        return [(shard, *places[key], labels[key]) for key in places]
+
 
 class Pictures(Dataset[tuple[Tensor, int]]):
-    """A folder of pictures, one folder per class, as ``(3, size, size)`` of raw pixels.
+    """Pictures of a split as ``(3, size, size)`` of raw pixels.
 
     For training a part of 8 to 100 % of the area is cut out, stretched and mirrored, else the
     middle is.
@@ -38,19 +108,16 @@ class Pictures(Dataset[tuple[Tensor, int]]):
 
     def __init__(self, folder: Path, size: int, *, trains: bool) -> None:
         self.size, self.trains = size, trains
-        self.classes = sorted(one.name for one in folder.iterdir() if one.is_dir())
-        self.files = [
-            (path, label)
-            for label, name in enumerate(self.classes)
-            for path in sorted((folder / name).iterdir())
-        ]
+        shards = sorted(folder.glob("*.tar"))
+        self.source = Shards(shards) if shards else Folders(folder)
+        self.classes = self.source.classes
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.source)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        path, label = self.files[index]
-        with Image.open(path) as picture:
+        content, label = self.source.read(index)
+        with Image.open(io.BytesIO(content)) as picture:
             picture = picture.convert("RGB")
         box = self._drawn(*picture.size) if self.trains else self._middle(*picture.size)
         cut = picture.resize((self.size, self.size), Image.Resampling.BILINEAR, box)

@@ -210,6 +210,27 @@ class Endless(IterableDataset):
         yield torch.zeros(1, 8, 8), 0
 
 
+class Stream(IterableDataset):
+    """Samples in their order, by batches, as a pipeline of WebDataset yields them."""
+
+    def __init__(self, samples: TensorDataset) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples) // 96
+
+    def __iter__(self):
+        for first in range(0, 96 * len(self), 96):
+            yield self.samples[first : first + 96]
+
+
+def test_a_stream_of_batches_trains_as_its_samples_do():
+    samples = digits("train").dataset
+    streamed = fit(net(), SPEC, DataLoader(Stream(samples), batch_size=None), None, RECIPE)
+    indexed = fit(net(), SPEC, DataLoader(samples, batch_size=96), None, RECIPE)
+    assert same(streamed.model, indexed.model)
+
+
 LOADERS = {
     "no length": (
         DataLoader(Endless()),
@@ -247,7 +268,8 @@ def test_several_processes_must_share_the_images():
     data = digits("train")
     message = (
         "train_loader must give each of the 2 processes its share of the images: make it with a "
-        "torch.utils.data.DistributedSampler"
+        "torch.utils.data.DistributedSampler or, if it shares them itself, give it an attribute "
+        "world = 2"
     )
     with refused(LoaderError, message):
         Feed(data, SPEC, CPU, role="train_loader").check_shared(2)
@@ -256,6 +278,11 @@ def test_several_processes_must_share_the_images():
     shared.check_shared(2)
     shared.begin(7, seed=0)
     assert sampler.epoch == 7
+    stream = Stream(data.dataset)
+    stream.world = 2
+    Feed(stream, SPEC, CPU, role="train_loader").check_shared(2)
+    with pytest.raises(LoaderError):
+        Feed(stream, SPEC, CPU, role="train_loader").check_shared(3)
 
 
 def test_a_recipe_is_checked_as_a_configuration_is():

@@ -22,6 +22,8 @@ class Feed:
     x of an integer dtype is raw and goes through ``spec.normalize``; floats are not changed. Images
     are ``(B, C, H, W)``; recordings are ``(B, T, C, H, W)``, or ``(T, B, C, H, W)`` if the loader
     has an attribute ``time_first`` that is true. Targets are labels, or rows of class weights.
+    A loader that shares its images between processes without a `DistributedSampler` has an
+    attribute ``world``, the number of these processes.
 
     ``role`` is the loader's name in errors.
     """
@@ -67,7 +69,8 @@ class Feed:
         ):
             raise LoaderError(
                 f"{self._role} must give each of the {processes} processes its share of the "
-                "images: make it with a torch.utils.data.DistributedSampler"
+                "images: make it with a torch.utils.data.DistributedSampler or, if it shares them "
+                f"itself, give it an attribute world = {processes}"
             )
 
     def _moved(self, x: Any, targets: Any) -> tuple[Tensor, Tensor]:
