@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from examples import example
 from torch import nn
 
-from lbq_hw import datasets, golden
+from lbq_hw import datasets, golden, load
 from lbq_hw.train.data import InputSpec
 from lbq_hw.train.export import integer_network
 from lbq_hw.train.frameworks import adopt
 from lbq_hw.train.graph import GraphError
+from lbq_hw.train.qonnx import read
 
 qnn = pytest.importorskip(
     "brevitas.nn", reason="needs Brevitas: pip install brevitas", exc_type=ImportError
@@ -69,6 +73,28 @@ def test_1000_images_have_equal_levels_and_outputs() -> None:
     last = network.layers[-1]
     unit = last.scale[0] * 2.0**-last.fraction_bits
     assert np.abs(golden.outputs(network, result.logits)[..., 0, 0] - logits).max() < 0.51 * unit
+
+
+def test_the_file_that_brevitas_exports_is_the_same_network(tmp_path: Path) -> None:
+    pytest.importorskip("onnxoptimizer", reason="Brevitas needs it to write QONNX")
+    pytest.importorskip("onnxscript", reason="torch needs it to write ONNX")
+    from brevitas.export import export_qonnx
+
+    net, raw = trained(), datasets.load("digits", split="train").images[:1000]
+    export_qonnx(net, args=torch.zeros(1, 1, 8, 8), export_path=str(tmp_path / "net.onnx"))
+    made = [
+        integer_network(module, SPEC, samples=raw[:64])
+        for module in (adopt(net, timesteps=1, static=True), read(tmp_path / "net.onnx", SPEC))
+    ]
+    logits = [golden.run(network, raw).logits for network in made]
+    assert np.array_equal(logits[0], logits[1])
+
+
+def test_the_example_is_trained_and_imported(tmp_path: Path, capsys) -> None:
+    assert example("brevitas_digits").main(["--out", str(tmp_path), "--epochs", "2"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1000 images: 0 levels and 0 classes differ; ")
+    assert load(tmp_path / "net.lbq").weight_bits == 4
 
 
 def test_what_has_no_exact_form_is_refused() -> None:
