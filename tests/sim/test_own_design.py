@@ -28,12 +28,20 @@ pytestmark = pytest.mark.skipif(
 
 SMALL = {"axi4lite": 60, "wishbone": 25}
 """Seeds of random networks of a few hundred cycles: one with a border and patches, one without."""
+FASTEST = "verilator" if missing("verilator") is None else "icarus"
 
 
-def check(network: Network, bus: str, lanes: int, raw: NDArray[np.uint8], limit: float) -> None:
+def check(
+    network: Network,
+    bus: str,
+    lanes: int,
+    raw: NDArray[np.uint8],
+    limit: float,
+    simulator: str = "icarus",
+) -> None:
     config = smallest_for(network, lanes=lanes)
     design = Design(program=compile_network(network, config), bus=bus)
-    run = own_design.run(design, network, raw, limit=limit, cache=CACHE)
+    run = own_design.run(design, network, raw, simulator=simulator, limit=limit, cache=CACHE)
     assert run.failures == {}
     assert set(run.tests) == set(TESTS)
 
@@ -59,4 +67,5 @@ def test_a_hundred_images_of_mnist(bus: str) -> None:
     root = Path(os.environ.get("LBQ_DATA", "")) / "mnist"
     if "LBQ_DATA" not in os.environ or not root.is_dir():
         pytest.skip("LBQ_DATA names no folder that holds mnist")
-    check(network, bus, 16, load_dataset(network, None, str(root)).images[:100], 100 * LIMIT)
+    raw = load_dataset(network, None, str(root)).images[:100]
+    check(network, bus, 16, raw, 100 * LIMIT, FASTEST)
