@@ -212,13 +212,13 @@ def saturated_specs(*_: object) -> None:
 CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {
     "own-data.md": (
         (
-            "A network says which raw value means full scale, white in a picture: 255 in most, 16 "
-            "in the zoo's `digits`.",
+            "Every network has a raw value for full scale, which is white in a picture: 255 in "
+            "most networks, 16 in the zoo's `digits`.",
             full_scales,
         ),
         (
-            "Pictures are mapped to it wherever they are read: 0 to 255 becomes "
-            "`round(value * full_scale / 255)`.",
+            "Every picture that is read is mapped to this range: 0 to 255 becomes `round(value "
+            "* full_scale / 255)`.",
             pictures_are_mapped,
         ),
         (
@@ -227,18 +227,18 @@ CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {
             training_has_a_full_scale,
         ),
         (
-            "Arrays are taken as they are, unless their file says what it means with an entry "
-            "`full_scale`, an integer: then they are mapped from that.",
+            "Arrays are taken as they are, unless their file has an integer entry "
+            "`full_scale`: then they are mapped from that range.",
             arrays_are_taken_as_they_are,
         ),
         (
             "If more than 1 % of the pixels are above full scale, or the largest is below an "
-            "eighth of it, a warning says so, and JSON has it in `notes`.",
+            "eighth of it, a warning says so, which JSON has in `notes`.",
             ranges_are_warned_about,
         ),
         (
-            "**Classes** have the names of their folders; in a file, an entry `class_names` has "
-            "them, strings in the order of labels.",
+            "**Classes** have the names of their folders. A file names its classes in the "
+            "entry `class_names`: strings in the order of labels.",
             classes_have_names,
         ),
         (
@@ -246,38 +246,40 @@ CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {
             names_are_kept,
         ),
         (
-            "If the names of data and network are the same, in whatever order, labels are mapped "
-            "by name; if they are not, the data is refused, and the sentence names the difference.",
+            "If data and network have the same names, in any order, labels are mapped by name. "
+            "If the names differ, the data is refused, and the error says which names differ.",
             names_are_mapped_or_refused,
         ),
         (
-            "Where only data or network has names, classes are taken in their order, and a warning "
-            "says which is which.",
+            "If only one of them has names, classes are taken in their order, and a warning "
+            "says which class is which.",
             one_side_is_named,
         ),
         (
-            "Hidden folders, and folders that a system makes, such as `__MACOSX`, are no classes.",
+            "Hidden folders and folders that an operating system makes, such as `__MACOSX`, "
+            "are not classes.",
             folders_of_the_system,
         ),
-        ("They print the classes, by name.", answers_are_names),
+        ("They print the classes by name.", answers_are_names),
     ),
     "import.md": (
         (
-            "If these are fewer than full scale takes, they are the upper ones: with 4 bits, "
-            "pixels of 0 to 255 are shifted by 4, and nothing is saturated. The graph is tested on "
-            "the whole pixels.",
+            "If full scale has more bits, the network sees the upper bits: with 4 bits, pixels "
+            "of 0 to 255 are shifted by 4, and nothing is saturated. The graph is tested on "
+            "whole pixels.",
             imported,
         ),
-        ("Classes have the names that they have in the dataset.", imported_names),
-        ("JSON has it in `accuracies`.", imported),
+        ("Classes have the names from the dataset.", imported_names),
+        ("JSON has this table as `accuracies`.", imported),
         (
-            "A pixel of `--full-scale` is 1 to the graph; the default is the dataset's full scale, "
-            "or the largest pixel to train on of arrays that do not say theirs.",
+            "A pixel of the value `--full-scale` is 1 to the graph. The default is the "
+            "dataset's full scale, or the largest training pixel of arrays without a full "
+            "scale.",
             what_is_1_to_a_graph,
         ),
         (
-            "`full_scale` is what becomes 1.0, at most `2**bits - 1`: a spec in which it would be "
-            "saturated is refused.",
+            "`full_scale` is the value that becomes 1.0, at most `2**bits - 1`: a spec that "
+            "would saturate it is refused.",
             saturated_specs,
         ),
     ),

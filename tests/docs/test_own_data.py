@@ -245,69 +245,73 @@ def runs_are_named(folder: Path, _: object) -> None:
 
 SENTENCES = (
     (
-        "`images` are (n, H, W) where they are gray, else (n, C, H, W) or (n, H, W, C); recordings "
-        "have their frames behind n, as many as the network has timesteps.",
+        "Gray `images` have the shape (n, H, W), other images (n, C, H, W) or (n, H, W, C). In "
+        "recordings the axis of frames comes after n, with one frame per timestep of the "
+        "network.",
         shapes_are_read,
     ),
     (
-        "The shape says which axis has the channels if there are one to four of them first, or one "
-        "or three of them last, and the sides are longer; so does the network that the images are "
-        "given to.",
+        "The axis of the channels is found from the shape: one to four channels come first, or "
+        "one or three come last, and both sides are longer. The network that reads the images "
+        "decides too, if there is one.",
         shapes_are_read,
     ),
     (
-        "A shape that can be read in two ways, such as (n, 8, 8, 4) in training, is refused. "
-        "`--layout nchw` or `--layout nhwc` says which it is, in a configuration `data.layout`, in "
-        "the file an entry `layout`.",
+        "A shape that can be read in two ways, such as (n, 8, 8, 4) in training, is refused "
+        "until you name the order of the axes: with `--layout nchw` or `--layout nhwc`, with "
+        "`data.layout` in a configuration, or with an entry `layout` in the file.",
         layouts_are_said,
     ),
     ("Labels that begin with 1 are refused.", labels_begin_with_0),
     ("are turned upright as their EXIF entry says", turned),
     (
-        "a picture that has any is refused until `--background black` or `--background white` says "
-        "what lies behind them, in a configuration `data.background`, which the network remembers.",
+        "a picture with transparent pixels is refused until you choose what lies behind them, "
+        "with `--background black` or `--background white`, or with `data.background` in a "
+        "configuration, which the network remembers.",
         transparent,
     ),
     (
-        "Files that are not read, such as a `.bmp` file or a picture one folder deeper, are "
-        "counted and named in a warning; so are classes of which there is nothing to train on.",
+        "A warning counts and names the files that are not read, such as a `.bmp` file or a "
+        "picture one folder deeper; another names the classes without training images.",
         left_files,
     ),
     (
-        "`test_images` and `test_labels` divide a file, whose other arrays are `train_images` and "
-        "`train_labels`, or `images` and `labels`",
+        "A file with `test_images` and `test_labels` is divided; its other arrays are "
+        "`train_images` and `train_labels`, or `images` and `labels`",
         files_are_divided,
     ),
     (
-        "hold out, `data.validation`, as many of each class. The list of these images stays with "
-        "the network, in `data.json` of the run and in the `.lbq` file, and later commands "
-        "evaluate these alone. Where there is no list, or the data is not what it was, all of it "
-        "is evaluated, and a warning says that training images may be among these.",
+        "hold out, equally many of each class. The list of these images stays with the "
+        "network, in `data.json` of the run and in the `.lbq` file, and later commands "
+        "evaluate only these images. If there is no list, or if the data has changed, all "
+        "images are evaluated, and a warning says that training images may be among them.",
         held_out_alone,
     ),
     (
-        "Every line and every JSON with an accuracy names the images that it is of, in `split`: "
-        "`test`, `validation` or `whole`. `float_split` says it of `float_accuracy`.",
+        "Every accuracy is printed with the images that it was measured on, which JSON has as "
+        "`split`: `test`, `validation` or `whole`. `float_split` is the same for "
+        "`float_accuracy`.",
         held_out_alone,
     ),
     (
-        "draw N images of the dataset, with the seed 0 and so the same in all of them. The line "
-        "with the accuracy says so, and JSON in `drawn`. Of `--raw` and `--picture` the first N "
-        "are taken, but `lbq build` draws from `--raw` too.",
+        "draw N images of the dataset with seed 0, so all commands draw the same images. The "
+        "line with the accuracy says so, and so does `drawn` in JSON. From `--raw` and "
+        "`--picture` the first N are taken, except in `lbq build`, which draws from `--raw` "
+        "too.",
         draws,
     ),
     (
-        "**Runs** remember a digest of their images and labels: `lbq train --resume` with others "
-        "is refused.",
+        "**Runs** remember a digest of their images and labels: `lbq train --resume` with "
+        "other data is refused.",
         runs_remember,
     ),
     (
-        "A run of a shipped configuration on data of one's own, and its network, have the name of "
-        "the run's folder, which is that of the data unless `--out` says it.",
+        "If you train a shipped configuration on your own data, the run and its network are "
+        "named after the run's folder. Without `--out`, this folder is named after the data.",
         runs_are_named,
     ),
     (
-        "The dataset `digits` comes with scikit-learn, and `--data` with it is refused.",
+        "The dataset `digits` comes with scikit-learn, so `--data` is refused with it.",
         digits_have_no_data,
     ),
 )

@@ -37,23 +37,23 @@ SAYS_NOTHING = {
     ),
     "import.md": (
         "`pip install 'lbq-hw[train,import]'`, then",
-        "The dataset serves three times:",
-        "NIR leaves open, or changed, what frameworks do:",
-        "A weight is a code of few bits times the scale of its channel. From the weights alone, "
-        "the best scale is the one with the least squared error; which errors move a membrane "
-        "across its threshold, only inputs tell.",
+        "The dataset is used three times:",
+        "NIR leaves some behaviour of neurons open, or has changed it:",
+        "A weight is a code of few bits times the scale of its channel. Judged by the weights "
+        "alone, the best scale has the least squared error. But only inputs show which errors "
+        "move a membrane across its threshold.",
         "The same for a graph:",
-        "For a core that it has not built before, Verilator takes a minute.",
-        "NIR has no clamped membranes: sinabs does not write its `min_v_mem`.",
+        "Verilator needs a minute for a core that it has not built before.",
+        "NIR has no clamped membranes, so sinabs does not write its `min_v_mem`.",
     ),
 }
 """Texts that announce, explain, or tell of programs that are not ours."""
 
 RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
     "own-data.md": {
-        "Wherever a command takes `--dataset`, and in `data.name` of a configuration, two names "
-        "stand for data of one's own. A network that was trained on it remembers the name, so that "
-        "later commands need `--data` alone.": (
+        "Two names stand for your own data, in the option `--dataset` of any command and in "
+        "`data.name` of a configuration. A network that was trained on your data remembers the "
+        "name, so later commands need only `--data`.": (
             f"{LBQ}::test_help_says_what_data_may_be",
             f"{TRAIN}::test_a_run_on_ones_own_data_is_exported_and_evaluated_on_it",
         ),
@@ -66,7 +66,7 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
             f"{LBQ}::test_without_pillow_its_extra_is_named",
         ),
-        "They are never resized.": (
+        "Arrays are never resized.": (
             f"{LBQ}::test_arrays_that_the_network_does_not_take_are_one_sentence",
         ),
         "**Pictures** become gray or RGB, are turned upright as their EXIF entry says, and are "
@@ -78,23 +78,23 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{TRAIN}::test_keys_of_pictures_are_checked",
             "lbq_hw.datasets.test_reading::test_every_way_in_which_a_camera_turns_a_picture_is_undone",
         ),
-        "Transparent pixels have no colour of their own, and no default is right for all: a "
-        "picture that has any is refused": (
+        "Transparent pixels have no colour of their own, and no default is right for every "
+        "picture: a picture with transparent pixels is refused": (
             "lbq_hw.datasets.test_reading::test_a_palette_with_a_transparent_colour_is_refused_too",
             "lbq_hw.datasets.test_reading::test_an_alpha_channel_that_hides_nothing_needs_no_background",
         ),
-        "Classes are numbered in the order of their folders' names, by value where all names are "
-        "numbers.": (
+        "Classes are numbered in the order of their folders' names, or by value if all names "
+        "are numbers.": (
             f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
             f"{LBQ}::test_classes_that_are_numbers_are_ordered_by_value",
         ),
-        "An empty folder is a class too, so that a few pictures can be tried.": (
+        "An empty folder counts as a class too, so that you can try a network on a few pictures.": (
             f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
         ),
-        "folders `train` and `test` divide a folder.": (
+        "a folder is divided by folders `train` and `test`.": (
             f"{LBQ}::test_divided_pictures_share_the_classes_of_both_splits",
         ),
-        "Training on data that is not divided asks for images to hold out, `data.validation`": (
+        "For training on undivided data, `data.validation` says how many images to hold out": (
             f"{TRAIN}::test_data_that_is_not_divided_must_be_held_out",
         ),
         "**Limits.** `--limit N`, and `--images N` of `lbq host`, `lbq sim` and `lbq build`, "
@@ -103,38 +103,40 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_limit_draws_images_of_all_classes_with_a_seed_that_is_said",
             "lbq_hw.datasets.test_reading::test_what_is_drawn_is_what_a_build_draws",
         ),
-        "`lbq evaluate`, `lbq build`, `lbq sim` and `lbq host` take `--raw FILE.npy`, uint8 of the "
-        "network's input shape, one or several; `lbq host` takes `--picture FILE ...`.": (
+        "`lbq evaluate`, `lbq build`, `lbq sim` and `lbq host` take `--raw FILE.npy`, which "
+        "has one or several inputs as uint8 in the network's input shape; `lbq host` also "
+        "takes `--picture FILE ...`.": (
             f"{LBQ}::test_raw_inputs_may_be_one_or_several_with_or_without_their_channel",
             f"{LBQ}::test_raw_inputs_evaluate_to_classes",
             f"{LBQ}::test_a_build_is_checked_with_images_of_ones_own",
             "sim.test_main::test_a_network_runs_on_its_dataset_on_raw_images_or_on_noise",
             "sim.test_board::test_the_host_tells_the_classes_of_images_without_labels",
         ),
-        "From a folder of pictures to predictions of a simulated board (for one on the desk, name "
-        "it with `--board`, and `lbq host --port PORT` takes the place of the last command):": (
+        "These commands lead from a folder of pictures to predictions of a simulated board. "
+        "For a real board, give its name to `--board`, and use `lbq host --port PORT` in place "
+        "of the last command:": (
             "docs.test_own_data::test_the_way_from_pictures_to_predictions_runs_as_printed",
         ),
-        "In a folder with a `train.py` or `sim.py` of one's own, `python -m train` finds that "
+        "If your folder has a `train.py` or `sim.py` of its own, `python -m train` runs your "
         "file; `lbq train` and `python -m lbq_hw.train` do not.": (
             "lbq_hw.test_command::test_lbq_train_works_beside_a_train_of_the_users_own",
         ),
     },
     "import.md": {
-        "A spiking network that was trained elsewhere becomes an integer network here: as a module "
-        "of snnTorch, SpikingJelly or sinabs, or as a NIR file.": (
+        "A spiking network that was trained in another framework becomes an integer network, "
+        "from a module of snnTorch, SpikingJelly or sinabs, or from a NIR file.": (
             f"{ADOPT}::test_the_integer_network_is_within_half_a_point",
             f"{SINABS}::test_a_clamped_network_becomes_integers_with_floors_per_channel",
             f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
         ),
-        "Neurons are mapped exactly: in float the spikes are equal, and only rounding the weights "
-        "changes any.": (
+        "Neurons are mapped exactly: with float weights all spikes are equal, and only the "
+        "rounding of weights changes spikes.": (
             f"{ADOPT}::test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized",
             f"{NIR}.test_read::test_a_file_of_snntorch_has_its_spikes",
             f"{NIR}.test_read::test_a_file_of_spikingjelly_has_its_spikes",
         ),
-        "What has no exact form is refused in one error that lists every place, the reason, and "
-        "what to do.": (
+        "If something has no exact form, one error lists every place, the reason, and what to "
+        "do.": (
             f"{NIR}.test_read::test_every_reason_is_told_at_once",
             f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
         ),
@@ -142,18 +144,21 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             "lbq_hw.test_command::"
             "test_help_of_a_command_calls_it_and_the_others_by_the_name_of_lbq",
         ),
-        "A graph says neither how long an input lasts nor what it is fed with, so `--timesteps` "
-        "and `--dataset` must be given; [data of one's own](own-data.md) is `npz` or `images`.": (
+        "A graph says neither how long an input lasts nor which data it reads, so "
+        "`--timesteps` and `--dataset` must be given; for [your own data](own-data.md) the "
+        "dataset is `npz` or `images`.": (
             f"{COMMAND}::test_what_a_graph_does_not_say_must_be_given",
             f"{COMMAND}::test_pictures_are_resized_to_the_input_of_a_graph_that_has_one",
         ),
-        "| training, `--calibrate N` | the scales of float weights are chosen on them (below) |": (
+        "| training, `--calibrate N` | choosing the scales of float weights "
+        "([below](#calibration)) |": (
             f"{NIR}.test_inputs::"
             "test_inputs_to_calibrate_on_are_as_many_as_told_and_else_as_memory_holds",
             f"{COMMAND}::test_calibration_is_told_by_layer_beside_what_differed_before",
         ),
-        "| 32 others of training (the same, if there are no others) | network and graph are "
-        "compared, layer by layer on equal inputs; more than `--most-different` is refused |": (
+        "| 32 other training inputs (the same inputs, if there are no others) | comparing "
+        "network and graph, layer by layer on equal inputs; more than `--most-different` is "
+        "refused |": (
             f"{NIR}.test_inputs::"
             "test_few_inputs_are_compared_first_and_serve_for_both_where_there_are_no_others",
             "train.deploy.test_agreement::"
@@ -173,22 +178,22 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             "train.test_brought::test_a_graph_is_imported_with_four_bits_of_pixels",
             "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
         ),
-        "It is run on the first 20 of the test inputs where `--data` is given, or on fewer where "
-        "the network is large; `--board-images N` says how many, and 0 leaves it out.": (
+        "If `--data` is given, the board runs the first 20 test inputs, or fewer if the "
+        "network is large. `--board-images N` says how many; 0 leaves the board out.": (
             "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
             "train.deploy.test_accuracies::test_all_three_are_measured_on_the_first_images",
             "train.deploy.test_accuracies::test_without_images_for_it_the_board_has_no_row",
             "train.deploy.test_accuracies::"
             "test_a_network_that_takes_minutes_is_simulated_when_told_to",
         ),
-        "Where the board cannot be simulated, the line below the table says why; where its logits "
-        "are not those of the integer network, the command ends with exit code 1.": (
+        "If the board cannot be simulated, the line below the table says why. If its logits "
+        "differ from the integer network's, the command ends with exit code 1.": (
             "train.deploy.test_accuracies::test_a_missing_tool_is_named",
             "train.deploy.test_accuracies::test_a_network_that_no_core_holds_is_left_out",
             "train.test_values::test_a_board_that_differs_ends_with_exit_code_1",
         ),
-        "`lbq export` prints the same table where there is data: with `--data`, or for the "
-        "embedded digits.": (
+        "`lbq export` prints the same table if it has data: with `--data`, or for the embedded "
+        "digits.": (
             "train.test_values::test_an_export_keeps_range_and_names_and_shows_one_table",
             "train.test_values::test_an_export_of_the_embedded_digits_shows_the_table_too",
         ),
@@ -214,25 +219,26 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "| `IF`, `LIF` before `Output` | a readout that counts spikes |": (
             f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
         ),
-        "Refused are delays, recurrence, synapses with dynamics, membranes that are read, graphs "
-        "inside graphs, and time constants or thresholds that differ within a layer or a "
-        "channel.": (
+        "These are refused: delays, recurrence, synapses with dynamics, membranes that are "
+        "read, graphs inside graphs, and time constants or thresholds that differ within a "
+        "layer or a channel.": (
             f"{NIR}.test_read::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
             f"{NIR}.test_read::test_recurrence_is_refused_with_the_loop",
             f"{NIR}.test_hostile::test_a_broken_graph_is_refused_with_its_places",
         ),
-        "`--clamp V` gives it: no timestep leaves less than V of a membrane, after the reset, in "
-        "the unit of `v_threshold`.": (
+        "`--clamp V` sets it: after the reset of each timestep, no membrane is below V, in the "
+        "unit of `v_threshold`.": (
             f"{COMMAND}::"
             "test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir",
         ),
         "A clamp is refused above the resting potential, and with `--reset late`.": (
             f"{COMMAND}::test_a_clamp_without_an_exact_form_is_refused_at_every_neuron",
         ),
-        "A broken file is refused in one sentence, a broken graph with the name of every node: "
-        "edges that lead nowhere, nodes that have no input or that nothing reads, numbers that are "
-        "complex or not finite, weights of the wrong number of axes, arrays of more than 2 GiB, "
-        "links, and an input of another size than the dataset's images.": (
+        "A broken file is refused in one sentence. A broken graph is refused with the name of "
+        "every faulty node: edges that lead nowhere, nodes without input or without reader, "
+        "numbers that are complex or not finite, weights with a wrong number of axes, arrays "
+        "of more than 2 GiB, links, and an input whose size is not that of the dataset's "
+        "images.": (
             f"{NIR}.test_hostile::test_a_broken_graph_is_refused_with_its_places",
             f"{NIR}.test_hostile::test_a_file_that_cannot_be_read_is_no_nir_file",
             f"{NIR}.test_hostile::test_an_input_of_another_size_than_the_data_is_refused",
@@ -255,33 +261,33 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{COMMAND}::"
             "test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir",
         ),
-        "NIR does not know subtraction any more: the graph's metadata says it to this project, and "
-        "a note to you.": (
+        "NIR no longer has a reset by subtraction: the graph's metadata tells this project "
+        "about it, and a note tells you.": (
             f"{NIR}.test_write::test_what_other_readers_must_be_told_is_noted",
             f"{NIR}.test_write::test_spikes_of_a_written_graph_are_those_of_the_network",
         ),
-        "So every scale is tried in 21 sizes, from half to one and a half, and each channel keeps "
-        "the one with which the fewest spikes differ from the float network's. This goes layer by "
-        "layer, on the spikes of the layers that were calibrated before. On the inputs that it is "
-        "chosen on, no channel differs more than with the scale of least error, which is one of "
-        "the 21.": (
+        "So 21 multiples of each scale are tried, from half to one and a half, and each "
+        "channel keeps the multiple with which the fewest spikes differ from the float "
+        "network's. Layers are calibrated in order, on the spikes of the layers that were "
+        "calibrated before. On the calibration inputs, no channel differs more than with the "
+        "scale of least error, which is one of the 21.": (
             f"{CALIBRATE}::test_the_scale_of_before_is_tried_first_and_changes_nothing",
             f"{CALIBRATE}::test_on_its_inputs_no_layer_differs_more_than_with_its_scale_of_before",
         ),
         "Networks of snnTorch and SpikingJelly, trained on the digits and calibrated on 256 "
-        "training images with 3 or 4 bits, have fewer differing spikes in every layer on the test "
-        "images.": (
+        "training images with 3 or 4 bits, have fewer differing spikes in every layer, on the "
+        "test images too.": (
             f"{CALIBRATE}::test_fewer_spikes_of_every_layer_differ_on_inputs_that_were_not_seen",
         ),
-        "`--calibrate 0` leaves the scales of least error.": (
+        "`--calibrate 0` keeps the scales of least error.": (
             f"{COMMAND}::test_without_calibration_weights_are_rounded_whatever_the_inputs",
         ),
-        "Calibration changes scales alone. Fraction bits and exponents are those of the network "
+        "Calibration changes nothing but scales. Fraction bits and exponents are the same as "
         "without it.": (
             f"{CALIBRATE}::test_scales_are_those_of_before_times_a_factor_and_all_else_follows",
         ),
-        "`calibration` are raw inputs as datasets have them, for any model with float weights; "
-        "without them scales have the least error of the weights.": (
+        "`calibration` takes raw inputs, as datasets have them, for any model with float "
+        "weights. Without it, scales have the least squared error.": (
             "docs.test_import::test_the_blocks_of_the_page_calibrate_a_module_and_its_graph",
             f"{CALIBRATE}::test_on_its_inputs_no_layer_differs_more_than_with_its_scale_of_before",
         ),
@@ -290,7 +296,8 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
             f"{ADOPT}::test_a_network_that_loops_over_time_itself_is_refused",
         ),
-        "With `static` one image serves every timestep, else inputs are `(T, B, C, H, W)`.": (
+        "With `static`, all timesteps have the same image; otherwise inputs are `(T, B, C, H, "
+        "W)`.": (
             f"{ADOPT}::test_spikes_of_a_trained_network_are_equal_before_its_weights_are_quantized",
             f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
         ),
@@ -310,20 +317,20 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "sinabs' default `spike_fn`, `MultiSpike`, is refused: it subtracts the threshold once for "
         "each of several spikes.": (f"{SINABS}::test_what_has_no_exact_form_is_refused",),
-        'snnTorch\'s `"subtract"` with `reset_delay=False` is refused: a membrane that stays above '
-        "its threshold then decides on its spikes in a way that no other neuron has.": (
+        'snnTorch\'s `"subtract"` with `reset_delay=False` is refused: if a membrane stays '
+        "above its threshold, this neuron then spikes by a rule that no other neuron has.": (
             f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
         ),
-        "So are per-neuron betas, inhibition, graded spikes, quantized states, and neurons of "
-        "other kinds.": (
+        "Per-neuron betas, inhibition, graded spikes, quantized states and neurons of other "
+        "kinds are refused too.": (
             f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
         ),
-        "An integer network has torch's layers and one forward. `adopt`, `prepare` and "
-        "`integer_network` read what else a module does, or refuse it with its place.": (
+        "An integer network has PyTorch's layers and one forward. If a module does more, "
+        "`adopt`, `prepare` and `integer_network` read it, or refuse it and name its place.": (
             f"{MODULES}::test_a_users_module_is_exported_as_it_computes_refused_or_noted",
             f"{MODULES}::test_a_users_module_is_prepared_as_it_computes_or_refused",
         ),
-        "Whatever mode a module is in, export reads it as it is in evaluation, and leaves its "
+        "Export reads a module as it is in evaluation, whatever mode it is in, and leaves its "
         "modes and its membranes as they were.": (
             "train.deploy.test_agreement::"
             "test_a_module_on_its_way_through_training_compares_in_evaluation",
@@ -332,8 +339,8 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{ADOPT}::test_comparing_leaves_membranes_as_they_were",
             f"{MODULES}::test_a_module_is_exported_alike_in_both_modes",
         ),
-        "In the end they run the module as it was given, in evaluation mode and from rest, beside "
-        "the layers that were read from it; where the outputs differ they raise "
+        "At the end, all three run the original module in evaluation mode and from rest, "
+        "beside the layers that were read from it. If the outputs differ, they raise "
         "`DisagreementError`.": (
             f"{ADOPT}::test_a_module_that_changed_after_it_was_adopted_is_refused",
             f"{MODULES}::test_a_users_module_is_exported_as_it_computes_refused_or_noted",
@@ -397,7 +404,7 @@ def test_a_new_sentence_is_found() -> None:
 
 def test_a_changed_page_fails() -> None:
     page = (DOCS / "own-data.md").read_text("utf-8")
-    changed = page.replace("They are never resized.", "They are resized.")
+    changed = page.replace("Arrays are never resized.", "They are resized.")
     assert changed != page
     assert unchecked(changed, texts("own-data.md")) == ["They are resized."]
     assert re.search(r"\| `npz` \|", page)
