@@ -3,10 +3,11 @@
 A module is a list of instructions on named values, drawn from a seed: convolutions, norms with
 negative, tiny and zero gains, sums of several paths behind pools and without, pixels beside levels,
 layers with several consumers, pre-activation blocks, joined levels and joined currents, groups,
-dilation, padding of one side, linear layers, recordings as input.
+dilation, padding of one side, linear layers, recordings as input. Some have layers along one axis.
 """
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,8 +21,8 @@ Shape = tuple[int, int, int]
 
 
 class RandomModule(nn.Module):
-    """Executes ``(result, layer or None, operands)``; without a layer, operands are added, and for
-    the layer "cat" they are joined."""
+    """Executes ``(result, layer or None, operands)``; without a layer, operands are added, for the
+    layer "cat" they are joined, and for "squeeze" an image of one row loses its row."""
 
     def __init__(self, layers: dict[str, nn.Module], program: list[tuple[str, str | None, Any]]):
         super().__init__()
@@ -39,6 +40,8 @@ class RandomModule(nn.Module):
                 values[result] = total
             elif layer == "cat":
                 values[result] = torch.cat([values[operand] for operand in operands], 1)
+            elif layer == "squeeze":
+                values[result] = values[operands[0]].squeeze(2)
             else:
                 values[result] = getattr(self, layer)(values[operands[0]])
         return values[self.program[-1][0]]
@@ -49,7 +52,42 @@ def draw(seed: int) -> tuple[RandomModule, InputSpec, list[str]]:
     return _Drawing(seed).module()
 
 
+def draw_line(seed: int) -> tuple[RandomModule, InputSpec, list[str]]:
+    """The same of layers along one axis: it takes images of one row."""
+    return _Lines(seed).module()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kinds:
+    """The layers along two axes, or along one."""
+
+    conv: Any
+    norm: Any
+    mean: Any
+    largest: Any
+    adaptive: Any
+
+
+IMAGES = _Kinds(
+    conv=nn.Conv2d,
+    norm=nn.BatchNorm2d,
+    mean=nn.AvgPool2d,
+    largest=nn.MaxPool2d,
+    adaptive=nn.AdaptiveMaxPool2d,
+)
+LINES = _Kinds(
+    conv=nn.Conv1d,
+    norm=nn.BatchNorm1d,
+    mean=nn.AvgPool1d,
+    largest=nn.MaxPool1d,
+    adaptive=nn.AdaptiveMaxPool1d,
+)
+
+
 class _Drawing:
+    kinds = IMAGES
+    input_padding = 1  # of layers on an input from which a mean is subtracted
+
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.generator = torch.Generator().manual_seed(seed)
@@ -65,16 +103,25 @@ class _Drawing:
         side = self.random.choice((4, 6, 8))
         bits = self.random.choice((8, 8, 4, 2))
         options: dict[str, Any] = {}
-        shape = (self.random.randint(1, 3), side, side)
+        shape = self._shape(self.random.randint(1, 3), side)
         if self.random.random() < 0.15:
             self.features.append("mean")
             options = {"mean": (1 / 3,) * shape[0], "std": (0.3,) * shape[0]}
             bits = 8  # a third is a whole level then
         self.spec = InputSpec(shape=shape, static=self.static, bits=bits, **options)
-        self.pad_input = 1 if options else None
+        self.pad_input = self.input_padding if options else None
         self.shapes["x"] = shape
 
     # Layers
+
+    def _shape(self, channels: int, side: int) -> Shape:
+        return channels, side, side
+
+    def _zeros(self, sides: tuple[int, ...]) -> nn.Module:
+        return nn.ZeroPad2d(sides)
+
+    def _begin(self) -> None:
+        """What comes before the first layer."""
 
     def _call(self, layer: nn.Module, operand: str, shape: Shape) -> str:
         name = f"{type(layer).__name__.lower()}{len(self.layers)}"
@@ -99,7 +146,7 @@ class _Drawing:
             return value
         channels = self.shapes[value][0]
         flat = self.shapes[value][1:] == (1, 1) and value in self.flat
-        norm = nn.BatchNorm1d(channels) if flat else nn.BatchNorm2d(channels)
+        norm = nn.BatchNorm1d(channels) if flat else self.kinds.norm(channels)
         assert norm.running_mean is not None
         assert norm.running_var is not None
         norm.running_mean.copy_(0.2 * torch.randn(channels, generator=self.generator))
@@ -130,7 +177,7 @@ class _Drawing:
         fixed = value == "x" and self.pad_input is not None
         if target is None and not fixed and self.random.random() < 0.12:
             value = self._pad(value)
-        inputs, side, _ = self.shapes[value]
+        inputs, _, side = self.shapes[value]
         if fixed:
             kernel, padding, stride = 3, self.pad_input, 1
         else:
@@ -153,12 +200,12 @@ class _Drawing:
         if not fixed:
             shared = 1 if source in self.joined else inputs  # a group must not read two parts
             options = self._spread(shared, channels, kernel, side + 2 * padding, target)
-        layer = nn.Conv2d(inputs, channels, kernel, stride=stride, padding=padding, **options)
+        layer = self.kinds.conv(inputs, channels, kernel, stride=stride, padding=padding, **options)
         kernel = options.get("dilation", 1) * (kernel - 1) + 1
         layer.bias = None if self.random.random() < 0.5 else layer.bias
         layer.weight.data *= 2.0 ** self.random.uniform(-1, 3)
         size = (side + 2 * padding - kernel) // stride + 1
-        result = self._call(layer, value, (channels, size, size))
+        result = self._call(layer, value, self._shape(channels, size))
         return self._in_time(result, source)
 
     def _spread(
@@ -178,11 +225,11 @@ class _Drawing:
 
     def _pad(self, value: str) -> str:
         """Zeros on two sides of four."""
-        channels, side, _ = self.shapes[value]
+        channels, _, side = self.shapes[value]
         self.features.append("padding")
         sides = self.random.choice(((0, 1, 1, 0), (1, 0, 1, 0), (2, 0, 1, 1)))
-        more = sides[0] + sides[1]
-        return self._call(nn.ZeroPad2d(sides), value, (channels, side + more, side + more))
+        side += sides[0] + sides[1]
+        return self._call(self._zeros(sides), value, self._shape(channels, side))
 
     def _join(self, values: list[str]) -> str:
         """The channels of several values side by side."""
@@ -220,11 +267,10 @@ class _Drawing:
         return result
 
     def _pool(self, value: str) -> str:
-        channels, side, _ = self.shapes[value]
+        channels, _, side = self.shapes[value]
         size = self.random.choice([k for k in (2, 3) if k <= side] or [1])
-        result = self._call(
-            nn.AvgPool2d(size, stride=size), value, (channels, side // size) * 1 + (side // size,)
-        )
+        layer = self.kinds.mean(size, stride=size)
+        result = self._call(layer, value, self._shape(channels, side // size))
         self.joined |= {result} if value in self.joined else set()
         if value == "x":
             self.input_pools.add(result)
@@ -235,20 +281,20 @@ class _Drawing:
 
     def _sum_of_paths(self) -> str:
         """Paths from up to four places into one current: the last levels, earlier ones, pixels."""
-        channels, side, _ = self.shapes[self.levels[-1]]
+        channels, _, side = self.shapes[self.levels[-1]]
         keep = self.random.random() < 0.5  # the shape, so that an identity fits
         channels = channels if keep else self.random.randint(2, 6)
         source = self.levels[-1]
-        others = [v for v in self.levels[:-1] if self.shapes[v][1] == side]
+        others = [v for v in self.levels[:-1] if self.shapes[v][2] == side]
         if others and self.random.random() < 0.4:
             self.features.append("join")
             source = self._join(self.random.sample([source, self.random.choice(others)], 2))
         first = self._norm(self._conv(source, channels, side if keep else None))
-        currents, side = [first], self.shapes[first][1]
+        currents, side = [first], self.shapes[first][2]
         for _ in range(self.random.choice((0, 1, 1, 2, 3))):
             source = self.random.choice([*self.levels, "x"])
             plain = source != "x" or self.pad_input is None
-            if plain and self.random.random() < 0.4 and self.shapes[source][1] > 1:
+            if plain and self.random.random() < 0.4 and self.shapes[source][2] > 1:
                 source = self._pool(source)
             path = self._conv(source, channels, side)
             if not path:
@@ -272,7 +318,7 @@ class _Drawing:
         self.features.append("joined currents")
         source = self.levels[-1]
         first = self._conv(source, self.random.randint(1, 4))
-        second = self._conv(source, self.random.randint(1, 4), self.shapes[first][1])
+        second = self._conv(source, self.random.randint(1, 4), self.shapes[first][2])
         parts = [first, self._norm(second)] if second else [first]
         levels = self._neuron(self._norm(self._join(parts)))
         self.joined |= {levels}
@@ -282,7 +328,7 @@ class _Drawing:
         self.features.append("pre-activation")
         channels = self.random.randint(2, 5)
         stream = self._conv(self.levels[-1], channels)
-        side = self.shapes[stream][1]
+        side = self.shapes[stream][2]
         for _ in range(self.random.randint(1, 3)):
             levels = self._neuron(self._norm(stream))
             branch = ""
@@ -293,14 +339,16 @@ class _Drawing:
 
     def _max_pool(self) -> None:
         value = self.levels[-1]
-        channels, side, _ = self.shapes[value]
+        channels, _, side = self.shapes[value]
         read = any(value in operands for _, _, operands in self.program)
         if side < 4 or read or value in self.pooled:
             return
-        pool: nn.Module = nn.MaxPool2d(2)
+        pool, left = self.kinds.largest(2), side // 2
         if side % 2 == 0 and self.random.random() < 0.4:
-            pool = nn.AdaptiveMaxPool2d(side // 2)
-        pooled = self._call(pool, value, (channels, side // 2, side // 2))
+            left = self.random.choice((side // 2, 1))
+            pool = self.kinds.adaptive(left)
+            self.features.append("adaptive max-pool")
+        pooled = self._call(pool, value, self._shape(channels, left))
         self.joined |= {pooled} if value in self.joined else set()
         self.levels[-1] = pooled
         self.pooled.add(pooled)
@@ -326,8 +374,8 @@ class _Drawing:
         if self.random.random() < 0.4:
             self.features.append("readout of several")
             source = self.levels[-1]
-            side = self.shapes[source][1]
-            mean = self._call(nn.AvgPool2d(side), source, (self.shapes[source][0], 1, 1))
+            side = self.shapes[source][2]
+            mean = self._call(self.kinds.mean(side), source, (self.shapes[source][0], 1, 1))
             currents.append(self._linear(mean, 5))
         if self.random.random() < 0.25 and self.pad_input is None:
             self.features.append("pixels in the readout")
@@ -353,6 +401,7 @@ class _Drawing:
             self.program[-1] = ("x", self.program[-1][1], ["x"])
             self.shapes["x"] = self.spec.shape
             self.merged = "x"
+        self._begin()
         stem = self._norm(self._conv("x", self.random.randint(2, 6)))
         self._neuron(stem)
         for _ in range(self.random.randint(1, 4)):
@@ -368,3 +417,18 @@ class _Drawing:
         self._readout()
         module = RandomModule(self.layers, self.program)
         return module.eval(), self.spec, self.features
+
+
+class _Lines(_Drawing):
+    kinds = LINES
+    input_padding = 0  # a border would have to be as wide on the sides that a line has not
+
+    def _shape(self, channels: int, side: int) -> Shape:
+        return channels, 1, side
+
+    def _zeros(self, sides: tuple[int, ...]) -> nn.Module:
+        return nn.ZeroPad1d(sides[:2])
+
+    def _begin(self) -> None:
+        self.features.append("lines")
+        self.program.append(("x", "squeeze", ["x"]))

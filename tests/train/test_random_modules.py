@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from random_modules import draw
+from random_modules import draw, draw_line
 
 from lbq_hw.network import INPUT, Layer, Network
 from lbq_hw.train.deploy import agreement
@@ -26,6 +26,7 @@ BITS = (8, 6, 4, 3, 2)
 MODULES = 300
 QUICK = 100  # of them, those of the tests that are not slow
 SHARE = 20  # modules of one test
+LINES = 7  # one module of so many has layers along one axis
 NEARLY = 1e-9  # of float64 sums, relative
 
 
@@ -119,7 +120,7 @@ def check_neuron(
 def check(seed: int, bits: int) -> tuple[Counter[str], int, int]:
     """Assert that a drawn module and its export are one function; its structures, the number of
     levels in all and of those that rounding changed."""
-    module, spec, structures = draw(seed)
+    module, spec, structures = (draw if seed % LINES else draw_line)(seed)
     ready = prepare(module.double(), spec, weight_bits=bits)
     network = integer_network(ready, spec, most_different=1)
     assert network.weight_bits == bits
@@ -156,3 +157,4 @@ def test_random_modules_are_deployed_as_they_were_prepared(first):
     assert total
     assert {"several paths", "pre-activation", "pooled path", "pixel skip"} <= structures.keys()
     assert {"depthwise", "join", "padding", "dilation", "joined currents"} <= structures.keys()
+    assert {"groups", "lines"} <= structures.keys()

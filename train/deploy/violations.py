@@ -108,8 +108,11 @@ def _mean(found: Analysis, spec: InputSpec) -> Iterator[Violation]:
     if len(paddings) > 1 or any(v != h for v, h in paddings):
         yield Violation(
             path=INPUT,
-            reason=f"a mean is subtracted and layers pad the input differently: {sorted(paddings)}",
-            mend="pad all layers on the input alike, or train without a mean",
+            reason=(
+                "a mean is subtracted and the input is not padded alike by all layers and on all "
+                f"sides: (rows, columns) of {', '.join(map(str, sorted(paddings)))}"
+            ),
+            mend="pad it alike, or not at all, or train without a mean",
         )
     pools = [levels.sum_pool for levels in found.consumed(INPUT) if levels.sum_pool is not None]
     if pools and {*paddings, *(pool.padding for pool in pools)} != {(0, 0)}:

@@ -180,6 +180,43 @@ def test_what_cannot_be_deployed_has_place_reason_and_mend(make, violations, bit
     assert [str(violation) for violation in error.value.violations] == violations
 
 
+class Line(nn.Sequential):
+    def __init__(self, padding: int) -> None:
+        line = nn.Conv1d(1, 4, 3, padding=padding)
+        super().__init__(nn.Flatten(2), line, lbq(), nn.Flatten(), nn.LazyLinear(5))
+        self(torch.zeros(1, 1, 1, 8))
+
+
+class TwoPaddings(Net):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(self.n0(self.conv0(x) + self.conv2(x)).flatten(1))
+
+
+UNEVEN = (
+    "input: a mean is subtracted and the input is not padded alike by all layers and on all sides: "
+    "(rows, columns) of {}; pad it alike, or not at all, or train without a mean"
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "paddings"),
+    [
+        (lambda: Line(1), (1, 1, 8), "(0, 1)"),
+        (lambda: TwoPaddings(conv2=nn.Conv2d(1, 4, 1)), (1, 8, 8), "(0, 0), (1, 1)"),
+    ],
+)
+def test_a_mean_wants_the_input_padded_alike_on_all_sides(make, shape, paddings):
+    spec = InputSpec(shape=shape, static=True, bits=8, mean=(1 / 3,), std=(0.3,))
+    with pytest.raises(GraphError) as error:
+        prepare(make(), spec)
+    assert [str(violation) for violation in error.value.violations] == [UNEVEN.format(paddings)]
+
+
+def test_a_line_without_padding_may_have_a_mean():
+    spec = InputSpec(shape=(1, 1, 8), static=True, bits=8, mean=(1 / 3,), std=(0.3,))
+    assert integer_network(Line(0).eval(), spec).timesteps == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
