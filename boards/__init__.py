@@ -1,4 +1,4 @@
-"""Boards that the core is built for: one data file each, docs/boards.md says how to add one."""
+"""Boards that the core is built for, one data file each; docs/boards.md says how to add a board."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ class Board:
     Resources that nextpnr can place into: `luts` of four inputs, `block_rams`, and `sprams` of
     16 K x 16 bits.
 
-    Clock: the resource `clock` runs at `clock_hz`; `pll`, one of the family's, makes
-    `target_hz` of it, what a build aims at unless told otherwise.
+    Clock: the resource `clock` runs at `clock_hz`. From it, `pll`, a PLL of the family, makes
+    `target_hz`, the clock that a build aims at by default.
 
     Memory: `sdram` is the chip at the resource ``sdram``: a name or a part number that
-    `lbq_hw.chips` has, or a `Chip` of one's own; empty: there is none that a core can
+    `lbq_hw.chips` has, or a `Chip` of your own; empty: the board has no memory that a core can
     read.
 
-    Link: the resource `uart`, at `baud` after a reset; `bridge`, the chip between it and USB, knows
-    the rates that the host may ask for; None: an adapter of the user's. `led` lights while the core
-    is busy; None: there is no light, or its pin has another use. `hold` are resources that are
+    Link: the resource `uart`, at `baud` after a reset. `bridge` is the chip between it and USB,
+    with the rates that the host may ask for; None: a separate adapter. `led` lights while the core
+    is busy; None: the board has no LED, or its pin has another use. `hold` are resources that are
     driven to a constant value, each as name, number and value: pins by which another chip would
     stop or take over the FPGA.
 
     Tools: `place`, options of nextpnr that name the device; `pack`, options of the packer;
-    `program`, the command that loads a bitstream, which replaces ``{}``; with ``{svf}``, in a
-    family that has it, the same as an SVF, which is then written beside it. `usb` is what the
-    board is on the bus, and `light` the colour of its LED: for the page about first light.
-    `price` has a source and a date; None: no source is known.
+    `program`, the command that loads a bitstream, whose path replaces ``{}``. A command with
+    ``{svf}`` gets an SVF file of the bitstream, in families that have such files. `usb` is the
+    board's vendor and product on USB, and `light` the colour of its LED; both are for the page
+    about first light. `price` has a source and a date; None: no source is known.
     """
 
     name: str
@@ -274,7 +274,7 @@ def find(name: str) -> Board:
 
 
 def _version(path: str) -> tuple[str, int, int]:
-    """What tells a file from another of its name, and from what it was before."""
+    """Tells a board file from another file of its name, and from its earlier contents."""
     try:
         stat = Path(path).stat()
     except OSError:
@@ -284,7 +284,7 @@ def _version(path: str) -> tuple[str, int, int]:
 
 @cache
 def _load(path: str, version: tuple[str, int, int]) -> Board:
-    """The board of a file of one's own, all of which is checked at once."""
+    """The board in a user's file, checked as a whole."""
     from lbq_hw.boards import checks
 
     if not Path(path).is_file():
@@ -304,7 +304,7 @@ def _load(path: str, version: tuple[str, int, int]) -> Board:
 
 @cache
 def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: ARG001
-    """A file of one's own as a module, which is not among those that can be imported by name."""
+    """A user's file as a module, which cannot be imported by name."""
     spec = importlib.util.spec_from_file_location(f"board_{Path(path).stem}", path)
     assert spec is not None
     assert spec.loader is not None

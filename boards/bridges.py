@@ -1,7 +1,7 @@
-"""USB bridges of boards: at which rates the serial line works, and how long an answer waits there.
+"""USB bridges of boards: the rates of the serial line, and how long they hold back an answer.
 
-Every fact has its source. The host tries rates from the highest on and verifies each by data, so
-that a bridge which does not keep to its entry costs a moment, and no wrong answer.
+Every fact has its source. The host tries the rates, highest first, and verifies each with data. So
+a wrong entry costs a moment, but never a wrong answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ MAX_RATES = 16
 class Bridge:
     """A chip between USB and the serial line.
 
-    `rates` are in baud, highest first. A bridge keeps a short answer back until its latency timer
-    ends: after `latency` seconds where the driver was asked for low latency, after
-    `latency_default` where the system does not allow that. `source` says who says so.
+    `rates` are in baud, highest first. A bridge holds back a short answer until its latency timer
+    ends: after `latency` seconds if the driver was set to low latency, after `latency_default` if
+    the system does not allow that. `source` names where these facts are from.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""A board of one's own, checked at once: what would otherwise fail after minutes, or never.
+"""Checks of a user's board, before a build: these mistakes would otherwise be found after minutes,
+or never.
 
-Every mistake is a `BoardError` of one sentence. What is compared: the fields with the platform
+Every mistake is a `BoardError` of one sentence. The checks compare the fields with the platform
 (device, options of nextpnr, clock, resources), the clocks with the PLL and the link, the pins with
 each other and with the package, and the SDRAM's pins with its chip.
 """
@@ -17,7 +18,7 @@ __all__ = ["check"]
 
 
 def check(board: Board) -> None:
-    """BoardError, in one sentence, for the first thing that is wrong."""
+    """Raise BoardError, in one sentence, for the first mistake."""
     _ = board.chip
     if board.family is None:
         return
@@ -30,7 +31,7 @@ def check(board: Board) -> None:
 
 
 def _device(board: Board, platform: Any) -> None:
-    """The device and nextpnr's options are those of the platform."""
+    """Check that the device and nextpnr's options match the platform."""
     try:
         device, options = families.of(board).named(platform)
     except (KeyError, AttributeError) as error:
@@ -47,7 +48,9 @@ def _device(board: Board, platform: Any) -> None:
 
 
 def _clock(board: Board, platform: Any) -> None:
-    """The PLL is the family's, its input the platform's clock, and its output serves the link."""
+    """Check that the family has the PLL, its input is the platform's clock, and its output serves
+    the link.
+    """
     known = families.of(board).plls
     if board.pll not in known:
         raise BoardError(
@@ -66,7 +69,7 @@ def _clock(board: Board, platform: Any) -> None:
 
 
 def _memory(board: Board) -> None:
-    """The SDRAM's resource has the pins of its chip."""
+    """Check that the SDRAM's resource has the pins of its chip."""
     chip = board.chip
     if chip is None:
         return
@@ -89,7 +92,7 @@ def _memory(board: Board) -> None:
 
 
 def _package(board: Board, platform: Any) -> None:
-    """Every pin is one of the package's."""
+    """Check that the package has every pin."""
     family = families.of(board)
     known = family.pins(board, platform)
     if known is None:

@@ -28,14 +28,14 @@ class Setting:
 
 
 def solve(pll: str, input_hz: int, target_hz: int) -> Setting | None:
-    """The fastest clock of at most `target_hz`, in whole Hz; None where that is the input itself.
-    A clock that was found before is found again, also if it was rounded down.
+    """The fastest clock of at most `target_hz`, in whole Hz; None if that is the input itself. A
+    clock that was found before is found again, also if it was rounded down.
 
-    Of settings that make it, the one whose oscillator is nearest the middle of its range; of
-    those, the one with the fastest phase detector, which has the least jitter. Some clocks leave
-    no choice: 80 MHz of 25 MHz on an ECP5 need an oscillator at 400 or 800 MHz, 60 MHz of 27 MHz
-    on a Gowin a phase detector at 3 MHz, and these limits are inclusive. ClockError if the PLL
-    can make none within a fifth of the target.
+    If several settings make the clock, the oscillator nearest the middle of its range is chosen,
+    and then the fastest phase detector, which has the least jitter. Some clocks leave no choice: 80
+    MHz of 25 MHz on an ECP5 need an oscillator at 400 or 800 MHz, 60 MHz of 27 MHz on a Gowin a
+    phase detector at 3 MHz, and these limits are inclusive. ClockError if the PLL cannot come
+    within a fifth of the target.
     """
     if target_hz == input_hz:
         return None

@@ -12,7 +12,7 @@ __all__ = ["bridges", "first_light", "sizes", "write"]
 
 
 def sizes(found: list[Board]) -> str:
-    """What each board's fabric offers."""
+    """The resources of each board's FPGA."""
     rows = [
         [
             f"`{board.name}`",
@@ -29,7 +29,7 @@ def sizes(found: list[Board]) -> str:
 
 
 def first_light(found: list[Board]) -> str:
-    """How each board with a fabric is programmed and spoken to."""
+    """How each board is programmed, and how the host reaches it."""
     rows = [
         [
             f"`{board.name}`",
@@ -47,7 +47,7 @@ def first_light(found: list[Board]) -> str:
 
 
 def bridges(found: list[Board]) -> str:
-    """The USB bridges, what they can do, and who says so."""
+    """The USB bridges, their rates, and the sources of these."""
     kinds = {board.bridge.name: board.bridge for board in found if board.bridge is not None}
     rows = [
         [
@@ -80,7 +80,7 @@ def write(folder: Path) -> None:
 
 
 def with_table(page: str, words: str, table: str) -> str:
-    """The page with a table between the two marks of these words; ValueError if it has not both."""
+    """The page with a table between the two marks of these words; ValueError without a mark."""
     first, last = f"<!-- {words}: python -m boards docs -->\n", f"<!-- /{words} -->"
     before, begin, rest = page.partition(first)
     _, end, after = rest.partition(last)

@@ -1,4 +1,4 @@
-"""Pins of a board: whether what the design needs is there, and that no two of it are on one pin."""
+"""Pins of a board: a check that every signal of the design has a pin, and that no two share one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _ONE_PIN = ("clock", "led", "hold")
 
 
 def check(board: Board) -> None:
-    """BoardError, in one sentence, if the platform lacks what the design needs, or if two of its
-    signals are on one pin.
+    """Raise BoardError, in one sentence, if the platform lacks a resource that the design needs, or
+    if two signals are on one pin.
     """
     all_pins(board)
 
@@ -45,7 +45,7 @@ def pins(board: Board, role: str) -> dict[str, str]:
 
 
 def widths(board: Board, role: str) -> dict[str, int]:
-    """The signals of a role's resource that has several, with their numbers of pins."""
+    """The signals of a role's resource, if it has several, with their numbers of pins."""
     ((name, number),) = _resources(board, role)
     found = _lookup(board, role, name, number)[0].ios
     return {part.name: len(part.ios[0]) for part in found if isinstance(part, Subsignal)}

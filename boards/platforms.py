@@ -1,4 +1,4 @@
-"""Platforms that amaranth-boards does not have, or not with every pin that is needed."""
+"""Platforms that amaranth-boards lacks, or that it has without some of the pins."""
 
 from amaranth.build import Attrs, Clock, Pins, Resource
 from amaranth.vendor import GowinPlatform, LatticeECP5Platform
@@ -83,8 +83,8 @@ class ECPIX585BoardPlatform(ECPIX585Platform):
 
 
 class ICESugarProBoardPlatform(ICESugarProPlatform):
-    """With its green light as LED 0: LiteX has red, green and blue at B11, A11 and A12, lit by low,
-    and MuseLab's own files have them in this order.
+    """The platform of amaranth-boards, with the green LED as LED 0. LiteX has red, green and blue
+    at B11, A11 and A12, active low, and MuseLab's own files have the same order.
     """
 
     resources = (
@@ -146,9 +146,9 @@ class TangNano20kPlatform(GowinPlatform):
 
 
 def _ulx3s(resources):
-    """With a pull-up on the serial line, and with the ESP32's pin GPIO0, as wifi_gpio0. While it is
-    low for some seconds, the usual firmware of the ESP32 takes the FPGA over by JTAG; it must be
-    driven, for pads of an ECP5 that are not used pull down.
+    """The platform with a pull-up on the serial line, and with the ESP32's pin GPIO0 as wifi_gpio0.
+    If GPIO0 is low for some seconds, the ESP32's usual firmware takes over the FPGA by JTAG. So the
+    design must drive it: unused pads of an ECP5 pull down.
     """
     return (
         *(resource for resource in resources if resource.name != "uart"),

@@ -1,4 +1,4 @@
-"""What a board costs: a fact with its source and its date, for a comparison of boards."""
+"""The price of a board, with its source and date, to compare boards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """An `amount` in a `currency` such as "USD", which `source` asked on a `date` (2026-01-31)."""
+    """An `amount` in a `currency` such as "USD"; `source` asked it on a `date` (2026-01-31)."""
 
     amount: float
     currency: str

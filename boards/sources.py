@@ -1,7 +1,7 @@
 """Second sources: what other projects say of a board's pins, compared signal by signal.
 
-``second_sources.json`` has facts alone, each board's with its origin: a repository, a commit and a
-file.
+``second_sources.json`` has only facts, with the origin of each board's: a repository, a commit and
+a file.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _STANDARDS = ("IO_TYPE", "IO_STANDARD")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A signal of a board: its `pins` and its IO `standard` here, and those of the second source,
-    which are empty where it says nothing.
+    """A signal of a board: its `pins` and its IO `standard` here, and in the second source; empty
+    if that does not say them.
     """
 
     signal: str
@@ -37,8 +37,9 @@ class Row:
 
     @property
     def agrees(self) -> bool:
-        """Whether both say the same. The order of data lines is free. A pair of pins is given by
-        the positive one. Standards of an iCE40 have other names everywhere, and are left out.
+        """Whether both sources agree. The order of data lines is free. A differential pair is given
+        by its positive pin. IO standards of an iCE40 are not compared, since every project names
+        them differently.
         """
         ours, theirs = self.pins.split(), self.their_pins.split()
         if self.signal == "sdram dq":
@@ -72,7 +73,7 @@ def own(board: Board) -> dict[str, tuple[str, str]]:
 
 
 def compare(board: Board) -> list[Row]:
-    """Every signal that a design uses, beside what the second source says of it."""
+    """Every signal that a design uses, beside the second source's pin and standard."""
     said = facts()["boards"].get(board.name, {"signals": {}})["signals"]
     return [
         Row(
