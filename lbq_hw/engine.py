@@ -25,7 +25,7 @@ Done = TypeVar("Done")
 
 
 class VersionError(RuntimeError):
-    """A worker has other sources than the process that asks it."""
+    """A worker has different sources than the process that sends it jobs."""
 
 
 @cache
@@ -44,9 +44,9 @@ def results(
     workers: int,
     scheduler: str | None = None,
 ) -> Iterator[Done]:
-    """What `work` makes of each job, as soon as it is there.
+    """Yield the result of `work` for each job, as soon as it is there.
 
-    `parts` of the project are what the work depends on: all workers must have the same.
+    The work depends on these `parts` of the project, which must be the same for all workers.
     `workers`: processes on this machine; with 1, and without `scheduler`, the jobs run in this one.
     `scheduler`: the address of a Dask scheduler, whose workers have this project installed.
     """

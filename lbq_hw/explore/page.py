@@ -1,4 +1,4 @@
-"""The page of an exploration: one HTML file that asks for nothing else, in the report's style."""
+"""The page of an exploration: one HTML file that needs no other file, in the report's style."""
 
 from __future__ import annotations
 

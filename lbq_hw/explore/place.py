@@ -1,7 +1,7 @@
 """Builds a point until it is placed and routed, with the steps of ``lbq build``.
 
 A point is synthesised once, in a folder of its own. Each seed gets a copy of that folder, so that
-seeds can be placed side by side. A missed clock is a result here, and no error.
+seeds can be placed side by side. A missed clock is a result here, not an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def place(build: Build) -> Placed:
 
 
 def _netlist(folder: Path) -> str | None:
-    """What the netlist in a folder was made from, if there is one."""
+    """The inputs of the netlist in a folder, if there is one."""
     try:
         return json.loads((folder / RECORD).read_text(encoding="utf-8"))["synth"]["key"]
     except (OSError, ValueError, LookupError):
@@ -88,7 +88,7 @@ def _steps(point: Point) -> list[Step]:
 
 
 def _given(point: Point) -> Callable[[Job, Path], str]:
-    """The step `fit` for a core that is chosen already."""
+    """The step `fit` for a core that is already chosen."""
 
     def fit(job: Job, work: Path) -> str:
         """Take the core of the exploration."""
@@ -119,7 +119,7 @@ def _measured(job: Job, work: Path) -> str:
 
 
 def _placed(build: Build) -> Placed:
-    """What the products of a build say."""
+    """The results in the products of a build."""
     assert build.seed is not None
 
     def read(name: str) -> dict:

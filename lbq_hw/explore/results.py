@@ -1,4 +1,4 @@
-"""What an exploration has found, joined: estimates, fronts, and what was placed."""
+"""The results of an exploration: estimates, fronts, and placed cores."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def facts(
 
 
 def _price(name: str) -> dict[str, Any] | None:
-    """What a board's file says that it costs."""
+    """The price in a board's file."""
     return boards.find(name).facts()["price"]
 
 

@@ -29,7 +29,7 @@ STORE, BUILDS = "results.jsonl", "builds"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked for. Empty: the exploration chooses."""
+    """The request of a user. Empty fields are chosen by the exploration."""
 
     models: tuple[str, ...]
     boards: tuple[str, ...]
@@ -212,7 +212,7 @@ class Exploration:
 
 
 def _accuracy(job: Job) -> float | None:
-    """Percent, where it is known of this very network."""
+    """Accuracy in percent, if it is known for exactly this network."""
     found = job.evaluation
     if found is None or found["digest"] != file.digest(job.network):
         return None

@@ -1,7 +1,7 @@
 """Results as JSON lines, so that an exploration can be stopped and resumed.
 
-Each line has a `key`, which names all that its result depends on. A result whose key is not asked
-for again, such as one of older sources, is passed over.
+Each line has a `key`, which names all that its result depends on. Results with other keys, such as
+results of older sources, are ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a step's product depends on, as one digest: when it changes, the product is made again.
+"""One digest of all inputs of a build step: when it changes, the step's product is made again.
 
 Options, products of earlier steps, files of the project, versions of tools and libraries.
 """
@@ -33,8 +33,8 @@ def key_of(
 ) -> str:
     """The digest for a step; the parameters are those of a `Step`, suffixes filled in.
 
-    The board's bridge and price decide nothing that is built. The steps that name them depend on
-    all sources, and a board of one's own on its file.
+    The board's bridge and price do not affect what is built, so they are left out. The steps that
+    mention them depend on all sources, and for a user's board on its file.
     """
     said = job.board.facts()
     board = {name: value for name, value in said.items() if name not in ("bridge", "price")}

@@ -1,6 +1,6 @@
-"""What a core takes of a fabric, before synthesis: logic, memory blocks and its fastest clock.
+"""Estimates of a core before synthesis: logic, memory blocks and the fastest clock.
 
-Logic and clock are a fitted model, memories are counted. Everything here is an estimate:
+Logic and clock come from a fitted model, memories are counted. Everything here is an estimate:
 ``python -m lbq_hw.resources`` prints it beside the measurements.
 """
 

@@ -1,4 +1,4 @@
-"""What a core's door takes of a fabric: registers of pixels, rows of them, and a queue."""
+"""The resources of a core's door: registers for pixels, rows of pixels, and a queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REGISTERS = 220  # beside those of a field of view and of the slices that it be
 
 
 def of_door(opening: Opening, board: Board) -> Estimate:
-    """About what a door takes."""
+    """The approximate resources of a door."""
     pixels, family = opening.pixels, families.of(board)
     registers = _REGISTERS + (pixels.taps + 1) * pixels.pixel_bits
     registers += pixels.bits * (pixels.taps * pixels.channels + pixels.slice_bits)
@@ -37,6 +37,6 @@ def of_door(opening: Opening, board: Board) -> Estimate:
 
 
 def cells_of_door(opening: Opening, board: Board) -> tuple[int, int]:
-    """LUTs and block RAMs of a door, about."""
+    """The approximate LUTs and block RAMs of a door."""
     found = of_door(opening, board)
     return found.luts, found.block_rams

@@ -1,4 +1,4 @@
-"""How far the model can be trusted: each measured build estimated from the others alone."""
+"""How far the model can be trusted: it estimates each measured build from all other builds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lbq_hw.resources import model
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A build, and what the model says of it without knowing it. `fmax_mhz` is None where no other
-    build of its series was timed, or this one was not.
+    """A build, and its estimate by a model that was fitted without it. `fmax_mhz` is None if this
+    build has no measured clock, or no other build of its series has.
     """
 
     board: str
@@ -26,12 +26,12 @@ class LeftOut:
 
     @property
     def luts_error(self) -> float:
-        """Share by which the LUTs are wrong."""
+        """Relative error of the estimated LUTs."""
         return self.luts / self.luts_seen - 1
 
     @property
     def fmax_error(self) -> float | None:
-        """Share by which the clock is wrong."""
+        """Relative error of the estimated clock."""
         if self.fmax_mhz is None or self.fmax_seen is None:
             return None
         return self.fmax_mhz / self.fmax_seen - 1

@@ -20,14 +20,16 @@ MEASURED = Path(__file__).with_name("measured.json")
 
 @cache
 def measured() -> list[dict[str, Any]]:
-    """The builds, as measured.json lists them: `former` are LUTs of what cores no longer have."""
+    """The builds, as measured.json lists them; `former` are LUTs of logic that cores no longer
+    have.
+    """
     return _read(MEASURED)["builds"]
 
 
 @dataclass(frozen=True)
 class Met:
-    """A clock that place and route met, the seed that did, and the digest of its netlist, which is
-    empty where it was not kept.
+    """A clock that place and route met, with its seed and the digest of the netlist; the digest is
+    empty if it was not kept.
     """
 
     clock_hz: float
@@ -36,9 +38,9 @@ class Met:
 
 
 def met(config: CoreConfig, board: Board) -> Met | None:
-    """What this very core was built for on this board, and met; None if it was not built. Place
-    and route of the same netlist with the same options ends in the same way; of another netlist of
-    the same core the seed says nothing.
+    """The clock that a build of exactly this core met on this board; None if it was not built.
+    Place and route of the same netlist with the same options gives the same result. For another
+    netlist of the same core, the seed says nothing.
     """
     for point in measured():
         if "clock_mhz" in point and _built(point) == (board.name, config):
@@ -55,8 +57,8 @@ def point(
     """A finished build as measured.json lists it.
 
     `small` gives the price of the memories that became logic, `door` the LUTs and block RAMs of a
-    door, which are not the core's. ValueError for a board of one's own: the model could not find it
-    again.
+    door, which do not belong to the core. ValueError for a user's own board, which the model could
+    not find again.
     """
     core, placed = (_read(folder / name) for name in ("core.json", "place.json"))
     if core["board"] not in boards.names():
@@ -89,9 +91,9 @@ def add(
     small: Callable[[dict[str, Any]], float],
     door: Callable[[Opening, Board], tuple[int, int]],
 ) -> None:
-    """Join a finished build to the measurements; one of the same core and board is replaced, also
-    if its config is from before a field was there, which then has its default. `small` and `door`
-    are those of `point`, which may raise ValueError.
+    """Add a finished build to the measurements. It replaces a build of the same core and board. If
+    the older config lacks a field, the field's default counts. `small` and `door` are those of
+    `point`, which may raise ValueError.
     """
     new = point(folder, small=small, door=door)
     known = [other for other in measured() if _built(other) != _built(new)]

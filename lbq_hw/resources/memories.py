@@ -1,4 +1,4 @@
-"""Memories of the design, and the blocks of a fabric that hold them: counted, as Yosys would."""
+"""Counts the memories of a design and the block RAMs that they take, as Yosys maps them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def fixed_blocks(config: CoreConfig, board: Board) -> int:
 
 
 def _kind(config: CoreConfig, board: Board) -> tuple[Any, ...]:
-    """What the memories of a core depend on beside the core."""
+    """Everything but the core on which its memories depend."""
     chip = board.chip if config.external else None
     geometry = chip and (chip.data_bits, chip.row_bits, chip.column_bits, chip.bank_bits)
     return board.device[: families.of(board).series_letters], geometry
@@ -116,8 +116,8 @@ def blocks(memory: Memory, family: Family) -> int:
 
 
 def _columns(memory: Memory, width: int, byte: int) -> int:
-    """Blocks of a width side by side, with one write enable per byte. Bits of one enable take whole
-    bytes, in one block or two: what they leave of the last one is lost.
+    """Blocks of a width side by side, with one write enable per byte. The bits of one write enable
+    take whole bytes, in one block or two; unused bits of the last byte are lost.
     """
     if byte == 1 or memory.granule == memory.width:
         return -(-memory.width // width)
@@ -156,7 +156,9 @@ def weight_granule(config: CoreConfig) -> int:
 
 
 def sprams(config: CoreConfig, board: Board) -> int:
-    """Single-port RAMs that hold the weights; 0 where they do not, or there are none."""
+    """Single-port RAMs that hold the weights; 0 if the board has none, or if the weights are
+    elsewhere.
+    """
     single = families.of(board).single_port if board.sprams else None
     if single is None:
         return 0

@@ -25,7 +25,7 @@ from lbq_hw.resources.memories import Memory, blocks, memories, sprams, weight_m
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What a core is thought to take. `fmax_hz` is 0 where nothing was measured."""
+    """The estimated resources of a core. `fmax_hz` is 0 if nothing was measured."""
 
     luts: int
     block_rams: int
@@ -33,7 +33,7 @@ class Estimate:
     fmax_hz: float
 
     def __add__(self, other: Estimate) -> Estimate:
-        """With what comes beside it, which does not slow it down."""
+        """Add the resources of other logic, which does not slow down the core."""
         return replace(
             self,
             luts=self.luts + other.luts,
@@ -42,7 +42,7 @@ class Estimate:
         )
 
     def short(self, board: Board) -> list[str]:
-        """What the board has too little of; one sentence each."""
+        """The resources that the board lacks, one sentence each."""
         pairs = (
             ("LUTs", self.luts, board.luts),
             ("block RAMs", self.block_rams, board.block_rams),
@@ -75,7 +75,7 @@ def least(config: CoreConfig, board: Board) -> Estimate:
 
 
 def estimate(config: CoreConfig, board: Board) -> Estimate:
-    """What the core takes on a board with a fabric."""
+    """The estimate of a core on a board."""
     family = families.of(board)
     counts = [blocks(memory, family) for memory in memories(config, board)]
     return Estimate(
@@ -161,8 +161,8 @@ def _spared(config: CoreConfig) -> int:
 
 
 def _expander(config: CoreConfig) -> int:
-    """LUTs of what makes weight rows of few bits wide: one per bit and width, measured on an ECP5
-    with 128 lanes of 4 bits and one further width.
+    """LUTs of the expander that widens weight rows of few bits: one per bit and width, measured on
+    an ECP5 with 128 lanes of 4 bits and one further width.
     """
     return len(config.narrow_bits) * config.lanes * config.weight_bits
 
@@ -185,13 +185,15 @@ def _speed(config: CoreConfig) -> NDArray[np.float64]:
 
 @cache
 def _luts(family: str) -> NDArray[np.float64]:
-    """Coefficients of the LUTs of a family; if none of its builds was measured, those of all."""
+    """Coefficients of a family's LUTs; if none of its builds was measured, the coefficients of all
+    families.
+    """
     points = [point for point in measured() if boards.find(point["board"]).family == family]
     return fitted_luts(points or measured())
 
 
 def fitted_luts(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """Coefficients of the LUTs that are nearest to these builds."""
+    """Coefficients that fit the LUTs of these builds best."""
     configs = [CoreConfig.from_dict(point["config"]) for point in points]
     return _nonnegative(
         [
@@ -214,7 +216,7 @@ def _period(series: str) -> NDArray[np.float64] | None:
 
 
 def fitted_period(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64] | None:
-    """Coefficients of the clock's period that are nearest to these builds."""
+    """Coefficients that fit the clock periods of these builds best."""
     timed = [
         (_speed(CoreConfig.from_dict(point["config"])), 1e3 / point["fmax_mhz"])
         for point in points
@@ -234,13 +236,15 @@ def fastest_hz(board: Board) -> float:
 
 
 def series_of(board: Board) -> str:
-    """The start of the name, which devices of about one speed share: iCE40UP5K, LFE5U, GW1NR."""
+    """The start of a device's name, which devices of about the same speed share: iCE40UP5K, LFE5U,
+    GW1NR.
+    """
     return board.device.partition("-")[0]
 
 
 def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -> Any:
-    """Least squares of relative errors with coefficients of at least 0, by leaving some out: of
-    those that would be negative, first the one that is missed least.
+    """Least squares of relative errors with coefficients of at least 0. Coefficients that would be
+    negative are left out, one at a time, first the one that is missed least.
     """
     table = np.array(rows) / np.array(values)[:, None]
     kept = list(range(table.shape[1]))

@@ -17,7 +17,7 @@ ROOMY = 0.9  # of them; beyond, place and route takes long, and some seeds find 
 
 
 def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
-    """How far a core is from a board that does not hold it; None if it does.
+    """How far a board is from holding a core; None if it holds the core.
 
     A core whose lower bound is already too much counts as the farthest. The bound is quick, so the
     slower estimate is made only where the bound fits.
@@ -38,7 +38,7 @@ def _with_fixed(config: CoreConfig, board: Board) -> Estimate:
 
 
 def short(guess: Estimate, board: Board) -> list[str]:
-    """What a board has too little of, one sentence each."""
+    """The resources that a board lacks, one sentence each."""
     found = guess.short(board)
     if not found and guess.luts > FULL * board.luts:
         found = [f"the core needs about {guess.luts:,} of {board.luts:,} LUTs: too full to route"]

@@ -1,10 +1,11 @@
-"""Sizes the core for a board: the fastest one that the board holds, by `lbq_hw.resources`.
+"""Sizes the core for a board: finds the fastest core that the board holds, by the estimates of
+`lbq_hw.resources`.
 
 Lanes, word, summary and neuron units are tried in all combinations that make sense; widths and
 memories are what the compiler proves the network needs. Cycles are estimated from accumulations
-(`activity`). Of cores that are about as fast, the one that takes least of the board wins. Where
-none fits and the board has a memory, the weights lie there (`on_tape`). A `door` is part of the
-core where there is room for one. Where no core fits, `refusal` says what would.
+(`activity`). Of cores that are about equally fast, the smallest wins. If none fits and the board
+has external memory, the weights go there (`on_tape`). A `door` is part of the core if there is room
+for it. If no core fits, `refusal` says what would fit.
 """
 
 from __future__ import annotations
@@ -98,11 +99,11 @@ def size(
     """The core for a board; `lanes`, `weight_bits`, `target_hz` and `memory` are kept if given.
 
     It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board;
-    one that leaves place and route no room is faster than all others by more than `ROOM`.
-    `memory` says where the weights lie: on the chip unless they do not fit and the board has a
-    memory. With `doors`, the core has a door, if a board with room for one holds the network.
-    `images` or else `evaluation` tell the activity. FitError names what is short, and what would
-    fit, if there is none; ClockError if the clock cannot be made.
+    one that leaves place and route no room is faster than all others by more than `ROOM`. `memory`
+    says where the weights lie: on the chip unless they do not fit and the board has a memory. With
+    `doors`, the core has a door if the board has room for it. `images` or else `evaluation` tell
+    the activity. FitError names what is short, and what would fit, if there is none; ClockError if
+    the clock cannot be made.
     """
     busy = activity(network, images=images, evaluation=evaluation)
     found = attempt(
@@ -133,7 +134,7 @@ def attempt(
     memory: Weights | None = None,
     doors: bool = True,
 ) -> SizedCore | Refusal:
-    """As `size`, but a network that does not fit is answered with the reasons alone."""
+    """As `size`, but for a network that does not fit it returns only the reasons."""
     if memory == "external" and not board.sdram:
         return Refusal([f"{board.title} has no external memory that a core can read"])
     ask = Ask(network, board, lanes, weight_bits, target_hz, busy, memory)
@@ -155,7 +156,9 @@ class Ask:
     queue: bool = False
 
     def rest(self, config: CoreConfig | None = None) -> Board:
-        """What of the board a core may take; without one, what every core may take at most."""
+        """The resources of the board that a core may take; without a core, the most that any core
+        may take.
+        """
         if not self.door or self.board.family is None:
             return self.board
         return door.beside(self.board, self.door_cells(config))
@@ -188,14 +191,16 @@ class Ask:
         return replace(core, opening=door.opening_of(program, queue=self.queue))
 
     def seconds(self, core: SizedCore) -> float:
-        """From image to image, as a host sees it through the core's door."""
+        """Seconds from image to image, as a host sees them through the core's door."""
         line = door.line_of(self.board, core.clock_hz)
         pace = line.pace(core.opening, clock_hz=core.clock_hz, cycles=core.cycles)
         made = expected_traffic(self.network, core.config, pace=pace)
         return line.seconds(made, core.seconds)
 
     def door_cells(self, config: CoreConfig | None) -> Estimate:
-        """What the door takes beside a core; without one, beside every core at least."""
+        """The resources of the door of a core; without a core, the least that any core's door
+        takes.
+        """
         patches, word = None, _LEAST_WORD
         if config is not None:
             found = (
@@ -234,7 +239,9 @@ def _with_door(ask: Ask) -> SizedCore | None:
 
 
 def _sized(ask: Ask) -> SizedCore | Refusal:
-    """On the chip, unless that is not wanted, or not possible where there is a memory."""
+    """A core with its weights on the chip; with external memory, if that is asked for, or if the
+    chip is too small and the board has one.
+    """
     if ask.memory == "external":
         return _on_tape(ask)
     found = _on_chip(ask)
@@ -245,7 +252,7 @@ def _sized(ask: Ask) -> SizedCore | Refusal:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no core fits, and the one that was nearest to it, if any was near."""
+    """Why no core fits, and the core that came nearest, if any did."""
 
     reasons: Sequence[str]
     nearest: CoreConfig | None = None
@@ -369,8 +376,8 @@ def cores_on_chip(ask: Ask, problems: list[str]) -> Iterator[tuple[CoreConfig, f
 
 
 def _clock(board: Board, config: CoreConfig, guess: Estimate | None, target_hz: int | None) -> int:
-    """The clock of a core that fits: what is asked for, or else what it was built for before, or
-    else what the model thinks it can have.
+    """The clock of a core that fits: the clock that is asked for, else the clock of an earlier
+    build of the same core, else the clock that the model estimates.
     """
     aim = target_hz or board.target_hz
     if guess is None:

@@ -1,4 +1,4 @@
-"""How busy a network keeps its lanes: counted, known from an evaluation, or assumed."""
+"""The share of set bits in a network: counted, taken from an evaluation, or assumed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Activity:
 
     @property
     def remark(self) -> str:
-        """What to say beside an estimate that rests on this; empty if images were counted."""
+        """The remark for an estimate from this activity; empty if images were counted."""
         percent = f"{100 * self.share:g} %"
         return {
             "images": "",

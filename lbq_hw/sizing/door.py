@@ -1,4 +1,4 @@
-"""A core's door: what it takes of a board, and whether pixels wait in a queue behind it."""
+"""The door of a core: its resources, and whether pixels wait in a queue behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lbq_hw.resources import Estimate
 
 
 def line_of(board: Board, clock_hz: int) -> Line:
-    """The line at the highest rate that the board's bridge and a core at a clock both can do."""
+    """The line at the highest rate that both the board's bridge and a core's clock support."""
     bridge = board.bridge
     if bridge is None:
         return best_line((), clock_hz=clock_hz, baud=board.baud)

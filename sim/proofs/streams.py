@@ -15,10 +15,10 @@ _BITS: Any = 2  # of an item: the parts treat all bits of it alike
 
 
 def _in_order(block: Any, *, depth: int, latency: int) -> Contract:
-    """Items leave as they came, none is lost, and each is offered in its cycle.
+    """Items leave in the order in which they came, none is lost, and each is offered in time.
 
-    The list has the age of every item: one that is first and `latency` cycles old is offered. There
-    is room for `depth` of them, where one is offered.
+    The list has the age of every item: the first item is offered once it is `latency` cycles old.
+    While an item is offered, there is room for `depth` items.
     """
     c = Contract()
     c.add(block)
@@ -58,7 +58,7 @@ def _credit(code: ModuleType, room: int, returns: int) -> Contract:
 
 
 def _staged(code: ModuleType) -> Contract:
-    """Two places behind the first, as a stream: it waits where both are full."""
+    """Two pipeline stages behind the first, as a stream, which waits if both are full."""
 
     class Staged(wiring.Component):
         def __init__(self) -> None:
