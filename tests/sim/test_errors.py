@@ -173,6 +173,27 @@ def test_an_illegal_run(good: Bench) -> None:
     good.assert_stops_with(Error.RUN, last)
 
 
+def test_nothing_follows_an_illegal_run(good: Bench) -> None:
+    """The run after it would lead beyond the plane memory."""
+    config, entry = good.program.config, good.program.table("segments")[0]["path"]
+    path = good.program.table("paths")[entry]
+    good.change("paths", entry, run_last=path["run_first"] + 1)
+    good.change("segments", 0, base=config.plane_words - 1)
+    good.change("runs", path["run_first"], weight=config.weight_rows)
+    good.change("runs", path["run_first"] + 1, row=1, column=0, length_last=0, weight=0)
+    good.assert_stops_with(Error.RUN, path["run_first"])
+
+
+def test_nothing_follows_an_illegal_segment(good: Bench) -> None:
+    """The segment after it would lead beyond the plane memory."""
+    config = good.program.config
+    layer = good.program.table("layers")[0]
+    assert layer["segment_last"] > 0
+    good.change("segments", 1, base=config.plane_words - 1)
+    good.change("segments", 0, path=layer["path_last"] - layer["path_first"] + 1)
+    good.assert_stops_with(Error.SEGMENT, 0)
+
+
 @pytest.mark.parametrize("segment", [0, -1])
 def test_a_weight_row_that_does_not_exist(good: Bench, segment: int) -> None:
     config = good.program.config
@@ -196,6 +217,43 @@ def test_a_plane_word_to_be_read_that_does_not_exist(good: Bench, segment: int) 
 def test_a_plane_word_to_be_written_that_does_not_exist(good: Bench, layer: int) -> None:
     good.change("layers", layer, out_base=good.program.config.plane_words - 1)
     good.assert_stops_with(Error.PLANE, layer)
+
+
+@pytest.mark.parametrize(
+    ("words", "pitch"), [(6, 300), (8, 300), (16, 300), (32, 300), (64, 1023), (128, 1023)]
+)
+def test_a_column_beyond_the_plane_memory(good: Bench, words: int, pitch: int) -> None:
+    """The first columns of a row are in the memory, and a later one begins beyond its `words`."""
+    config = good.program.config
+    assert pitch < words * config.word < (config.side - 1) * pitch
+    near = {"out_base": config.plane_words - words, "out_row": 0, "out_frame": 0, "out_plane": 0}
+    loops = {"columns_last": config.side - 1, "window_column_step": 0, "rows_last": 0}
+    good.change("layers", 0, **near, **loops, tiles_last=0, out_pitch=pitch)
+    good.assert_stops_with(Error.PLANE, 0)
+
+
+def test_a_row_beyond_the_plane_memory(good: Bench) -> None:
+    """Rows are so far apart that the sum of a few of them has more bits than an address."""
+    layers = good.program.table("layers")
+    entry = next(number for number, layer in enumerate(layers) if layer["rows_last"])
+    good.change("layers", entry, out_row=good.program.config.plane_words)
+    good.assert_stops_with(Error.PLANE, entry)
+
+
+def test_frames_beyond_the_plane_memory(good: Bench) -> None:
+    layer = good.program.table("layers")[0]
+    assert layer["time_last"]
+    words = good.program.config.plane_words // (layer["planes_last"] + 1)
+    good.change("layers", 0, out_plane=words, out_frame=words * (layer["planes_last"] + 1))
+    good.assert_stops_with(Error.PLANE, 0)
+
+
+def test_frames_that_do_not_follow_each_other(good: Bench) -> None:
+    layer = good.program.table("layers")[0]
+    assert layer["time_last"]
+    for frame in (layer["out_frame"] + 1, layer["out_frame"] - 1, layer["out_frame"] ^ 512):
+        good.change("layers", 0, out_frame=frame)
+        good.assert_stops_with(Error.LAYER, 0)
 
 
 def test_more_logits_than_their_memory_holds(good: Bench) -> None:
