@@ -1,8 +1,8 @@
-"""Cores that read their weights from external memory: those that a board holds, with their cycles.
+"""Cores that read their weights from external memory and fit a board, with their cycles.
 
-More lanes compute faster, but where weights are waited for, fewer may be as fast: the two largest
-numbers of lanes that fit are tried. Weight memory and partial sums share the block RAMs that the
-activations leave: every division that fills them is planned.
+More lanes compute faster. But if the lanes wait for weights, fewer lanes may be as fast, so the two
+largest numbers of lanes that fit are tried. Weight memory and partial sums share the block RAMs
+that the activations leave: every division that fills them is planned.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def candidates(
 ) -> Iterator[tuple[CoreConfig, float]]:
     """Cores with the most lanes that fit, and with half of them, and their cycles per image.
 
-    `busy`: events of each layer, as a multiple of those that are assumed where nothing tells.
-    `problems` gets the reasons why the last core that was tried would not do.
+    `busy`: events of each layer, as a multiple of the assumed number. `problems` receives the
+    reasons why the last core that was tried does not fit.
     """
     assert board.chip is not None
     timing = reader_timing(board.chip, board.target_hz)
@@ -67,7 +67,7 @@ def candidates(
 
 
 def holds(network: Network, board: Board) -> bool:
-    """Whether there is any such core: found sooner than the best one."""
+    """Whether any such core fits; faster than finding the best core."""
     assert board.chip is not None
     if network.parameters * network.weight_bits > 8 * board.chip.size_bytes:
         return False
@@ -136,7 +136,7 @@ def _may_pair(board: Board, lanes: int, bits: int, rows: int) -> bool:
 
 
 def _short(config: CoreConfig, board: Board, rest: tuple[int, int], problems: list[str]) -> bool:
-    """Whether a core is too large by its lower bound and `rest`, which is soon found out."""
+    """Whether a core is too large by its lower bound and `rest`, which is quick to check."""
     if board.family is None:
         return False
     guess = resources.least(config, board)

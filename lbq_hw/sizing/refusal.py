@@ -1,4 +1,6 @@
-"""What a core that a board does not hold spends its cells on, and the nearest change that fits."""
+"""Why a core does not fit a board: the cells that its features take, and the nearest change that
+fits.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,7 @@ def advice(
 
 
 def _costs(config: CoreConfig, board: Board) -> list[str]:
-    """What features of the core take of the board, largest first; those that take nothing are not
-    named.
-    """
+    """The cost of each feature of the core, largest first; features without a cost are left out."""
     whole = resources.estimate(config, board)
     saved: list[tuple[int, int, str]] = []
     for name, fields in _features(config):
@@ -68,7 +68,7 @@ def _features(config: CoreConfig) -> Iterator[tuple[str, dict[str, int]]]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Change:
-    """Another network, and `fields` that its core need not have."""
+    """A changed network, and `fields` that its core no longer needs."""
 
     words: str
     network: Network
@@ -76,7 +76,7 @@ class _Change:
 
 
 def _changes(network: Network) -> Iterator[_Change]:
-    """Single changes, those first that a network bears best."""
+    """Single changes of a network, starting with the mildest."""
     if network.weight_bits > FEW_BITS:
         narrow = replace(_mapped(network, _narrow(network.weight_bits)), weight_bits=FEW_BITS)
         yield _Change(words=f"weights of {FEW_BITS} bits", network=narrow)

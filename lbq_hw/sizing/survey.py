@@ -1,4 +1,4 @@
-"""What fits where: a network sized for many boards, several at a time."""
+"""Sizes a network for many boards, several at a time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def survey(
 ) -> Found:
     """Every board with a fabric, sorted. `options` are those of `sizing.attempt`.
 
-    Boards of one device share what sizing learns, so that one process does them in turn.
+    Boards with the same device share intermediate results, so one process sizes them in turn.
     """
     groups: dict[object, list[str]] = defaultdict(list)
     for name in boards.names():

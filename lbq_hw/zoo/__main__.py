@@ -1,4 +1,4 @@
-"""What the zoo holds, by the evaluations beside its networks: ``python -m lbq_hw.zoo``."""
+"""The table of the zoo, from the evaluations beside its networks: ``python -m lbq_hw.zoo``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.zoo") -
 
 
 def _listed(*, as_markdown: bool, as_json: bool) -> str | Table:
-    """What is to be printed."""
+    """The text to print."""
     if as_markdown:
         return markdown()
     if as_json:

@@ -1,4 +1,5 @@
-"""Benches under cocotb: the ends of `sim.ends`, and what starts and ends a testbench.
+"""Testbenches under cocotb: the drivers and monitors of `sim.ends`, and the start and end of a
+test.
 
 All ends act at the rising edge: they see what every signal was before it, and what they set then
 holds from it on. So a cycle is as in the contracts of the blocks.
@@ -33,7 +34,7 @@ VARIABLE = "LBQ_BENCH"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the runner tells a testbench.
+    """The runner's settings for a testbench.
 
     `length` scales the traffic. `spoil` makes every checker wait for one wrong value, so that a
     testbench that still passes checks nothing. `socket` is where one waits for
@@ -55,7 +56,7 @@ class Settings:
 
 
 def message(name: str, shape: Any, bits: str, view: Callable[[Any], Any]) -> Any:
-    """What bits of a payload say. Undefined ones may stand where the view does not look."""
+    """A message from the bits of a payload. Bits that the view does not read may be undefined."""
     low, high = (view(unpack(shape, int(re.sub("[^01]", bit, bits), 2))) for bit in "01")
     if low != high:
         raise ValueError(f"the payload of {name} must be defined, not {bits}")
@@ -89,7 +90,7 @@ async def reset(dut: Any, inputs: Iterable[str]) -> None:
 
 
 class Bench(ends.Bench):
-    """A block in its simulator, with what drives and checks it."""
+    """A block in its simulator, with its drivers and checkers."""
 
     def __init__(self, dut: Any, block: Any) -> None:
         super().__init__(block)
@@ -142,7 +143,7 @@ class Bench(ends.Bench):
         return stalls(self.random.getrandbits(32), rate)
 
     def expect(self, name: str, expected: Iterable[Any]) -> Scoreboard:
-        """A checker without a monitor: whoever sees a message calls its `put`."""
+        """A checker without a monitor: its `put` is called with each message."""
         board = Scoreboard(name, expected, spoil=self.settings.spoil)
         self.boards.append(board)
         return board

@@ -32,7 +32,7 @@ def block(shape: int) -> Link:
 
 
 class Memory:
-    """The core's port: words by address, taken and answered after a while."""
+    """The core's port: words by address. A request is taken after a random wait."""
 
     done = True
 
@@ -63,7 +63,7 @@ class Memory:
 
 
 class Host:
-    """What the rules of `lbq_hw.isa.link` make of requests: writes, replies, the divisor."""
+    """The results of requests by the rules of `lbq_hw.isa.link`: writes, replies, the divisor."""
 
     def __init__(self, divisor: int) -> None:
         self.last: int | None = None

@@ -1,6 +1,6 @@
-"""A core of ``lbq rtl`` under bus masters and streams that are not ours, with random pauses.
+"""A core of ``lbq rtl`` under bus masters and streams of other projects, with random pauses.
 
-Not one of `BENCHES`: `sim.own_design` prepares the inputs and what is to come of them.
+Not one of `BENCHES`: `sim.own_design` prepares the inputs and the expected results.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Axi4Lite:
 class Wishbone:
     """`cocotbext.wishbone.driver.WishboneMaster`, word by word.
 
-    Its own record of answers may miss the last one of a cycle, so answers are seen here.
+    The driver's own record may miss the last answer of a cycle, so this class records answers
+    itself.
     """
 
     def __init__(self, dut: Any, source: random.Random) -> None:

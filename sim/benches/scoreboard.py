@@ -10,7 +10,8 @@ from typing import Any
 class Scoreboard:
     """Compares messages with the expected ones, in order; `done` after the last of them.
 
-    The first that differs ends it with all that differs in it; so does one too many.
+    It stops at the first message that differs, and names every difference, or at a message too
+    many.
     """
 
     def __init__(self, name: str, expected: Iterable[Any], *, spoil: bool = False) -> None:

@@ -22,7 +22,7 @@ def block(shape: int) -> TapeReader:
 
 
 class Passes:
-    """The walker: every pass that it is allowed takes a while, one after the other."""
+    """In place of the walker: executes the allowed passes in order, each for a random time."""
 
     done = True
 

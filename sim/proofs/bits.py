@@ -1,4 +1,4 @@
-"""What a stage finds out about the bits of a word, for all words."""
+"""Functions of the bits of a word, such as the lowest set bit, proven for all words."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _linear(code: ModuleType) -> Contract:
 
 
 def _escapes(code: ModuleType) -> Contract:
-    """What leaves, read as a receiver does, is what came; a flag stands only at the end."""
+    """The output, decoded by a receiver, equals the input, and a flag occurs only at the end."""
     c = Contract()
     block = c.add(code.FrameEscapes())
     c.offered(block.i)
@@ -86,7 +86,9 @@ def _bytes(c: Contract, receiver: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _accepts(code: ModuleType) -> Contract:
-    """A frame is there exactly if it is whole, has no broken byte and a length of a request."""
+    """A frame is accepted exactly if it is complete, has no broken byte, and has the length of a
+    request.
+    """
     c = Contract()
     receiver = c.add(code.FrameReceiver())
     comes, flag, escape, plain = _bytes(c, receiver)

@@ -29,7 +29,7 @@ _SMALL = _Sizes(acc_bits=2, membrane_bits=4, planes=2, decay_bits=1, shift_bits=
 
 
 def _unit(code: ModuleType, kind: str, rules: Sequence[Rule], bits: _Sizes) -> Contract:
-    """Every channel in its cycle: another one in each, with other values.
+    """Every cycle brings another channel, with values of its own.
 
     What is a layer's is the same in all cycles: capacity N, the shift and the flags.
     """
