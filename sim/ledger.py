@@ -17,7 +17,7 @@ __all__ = ["CELLS", "COUNT", "ENTRIES", "LOG", "USABLE", "Ledger", "LinkWithLedg
 
 CELLS = 256
 """Words of the memory, at the low bits of an address: as many as a frame's address counts up to."""
-ENTRIES = 1024
+ENTRIES = 2048
 """Writes that the log holds: the latest ones."""
 LOG = 13 << regions.SHIFT
 """Address of the log. Each entry has two words, the address and the data of a write."""

@@ -44,7 +44,7 @@ examples:
   python -m sim.noise --frames 1000
       until a thousand frames were damaged, with digits
   python -m sim.noise --model net.lbq --frames 100000 --rate 0.2 --seed 7 --queue --json
-  python -m sim.noise --link --frames 1000000 --rate 0.4 --json
+  python -m sim.noise --link --frames 1000000 --rate 0.3 --json
       link and UART alone: every request is executed once and in order, or not at all
 Ends with exit code 1 if something was wrong, or the core hangs.
 """

@@ -32,11 +32,12 @@ TOP = "system"
 BAUD = CLOCK_HZ // link.LEAST_DIVISOR
 TIMEOUT = 0.02
 """Seconds without an answer until the host repeats requests: about two of the longest frames."""
-LATENCY = 0.0002  # seconds of the bridge, in which it collects the bytes of an answer
+LATENCY = 0.001  # seconds of the bridge, in which it collects the bytes of answers
 SETTLE = 2500  # cycles in which the link checks the longest frame
 CALLS = 8  # writes, reads and streams of a batch
-STREAMED = 16  # requests of a stream, at most
-LONGEST = ENTRIES // CALLS  # words of a write or a read, so that the log holds a batch
+STREAMS = 6  # as often as each of writes and reads: streams damage more frames per second
+STREAMED = 48  # requests of a stream, at most
+LONGEST = 120  # words of a write or a read: three frames at most
 SHORT = 4  # words of a streamed request, at most
 _ESCAPED = 0x7E7D187E  # four bytes that a request has escaped
 
@@ -146,7 +147,7 @@ class _Host:
         try:
             for _ in range(CALLS):
                 begun = self._port.now()
-                self._source.choice((self._write, self._read, self._stream))()
+                self._source.choice((self._write, self._read, *STREAMS * (self._stream,)))()
                 found.slowest = max(found.slowest, self._port.now() - begun)
         except LinkError:
             found.refused += 1
