@@ -33,8 +33,9 @@ def test_the_blocks_of_the_page_calibrate_a_module_and_its_graph(
     monkeypatch.chdir(tmp_path)
     for block in re.findall(r"^```python\n(.*?)^```$", PAGE, re.M | re.S):
         exec(block, names)
-    assert f"| {inputs.COMPARED} others of training" in PAGE
-    assert f"tried in {len(FACTORS)} sizes, from half to one and a half" in PAGE
+    assert f"| {inputs.COMPARED} other training inputs" in PAGE
+    tried = f"So {len(FACTORS)} multiples of each scale are tried, from half to one and a half"
+    assert tried in " ".join(PAGE.split())
     test = digits("test")
     for network in (names["network"], names["same"]):
         assert network.weight_bits == 4
