@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
+import resource
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -18,9 +20,10 @@ from lbq_hw.commands import ending
 from lbq_hw.commands.arguments import positive
 from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import image_bar
-from lbq_hw.sim.mutants.equivalence import equivalent
+from lbq_hw.sim.mutants import equivalence
 from lbq_hw.sim.mutants.faults import Fault, plant
-from lbq_hw.sim.mutants.suites import CORES, ROOT, suite
+from lbq_hw.sim.mutants.store import Store, digest
+from lbq_hw.sim.mutants.suites import CORES, ROOT, Suite, suite
 from lbq_hw.sim.sweep import engine
 from lbq_hw.sim.verilator import BENCH, CACHE, TOP, build_bench
 
@@ -30,8 +33,10 @@ change nothing in any state of the core are called equivalent; the score leaves 
 
 examples:
   python -m sim.mutants --count 60 --core standard
-  python -m sim.mutants --count 500 --json
+  python -m sim.mutants --count 500 --keep build/mutants.jsonl --json
 """
+MOST_SECONDS = 600
+"""Of a processor, for a core without a fault in all tests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,28 +60,65 @@ def look(job: Job) -> Found:
     return Found(job=job, by=suite(job.core).finds(job.program, job.fault))
 
 
-def examine(core: str, *, count: int, seed: int, workers: int) -> dict[str, Any]:
-    """Plant faults in a core and look for each."""
+def examine(core: str, store: Store, *, count: int, seed: int, workers: int) -> dict[str, Any]:
+    """Plant faults in a core and look for each that has no result in the store yet."""
     looking = suite(core)
     text, faults = plant(looking.stand, count=count, seed=seed)
+    key = digest(core, text, BENCH, *looking.sources)
+    if waiting := [fault for fault in faults if fault.number not in store.of(key)]:
+        _look_for(waiting, looking, text, core, key, store, workers)
+    found = store.of(key)
+    alive = [fault for fault in faults if found[fault.number] is None]
+    key = digest("equivalent", core, text, Path(equivalence.__file__))
+    unknown = [fault for fault in alive if fault.number not in store.of(key)]
+    with image_bar() as bar:
+        task = bar.add_task(f"equivalent, {core}", total=len(unknown))
+        proven = equivalence.equivalent(looking.stand, unknown)
+        for fault, equal in zip(unknown, proven, strict=True):
+            store.add(key, fault.number, equal)
+            bar.advance(task)
+    same = {fault.number for fault in alive if store.of(key)[fault.number]}
+    told = [_told(fault, found[fault.number], same) for fault in faults]
+    return {"core": core, **_counted(told), "faults": told}
+
+
+def _look_for(
+    faults: Sequence[Fault],
+    looking: Suite,
+    text: str,
+    core: str,
+    key: str,
+    store: Store,
+    workers: int,
+) -> None:
+    """Build the core with its faults, and look for each."""
     with tempfile.TemporaryDirectory() as folder:
         # Tests find the program by the name of its core.
         program = Path(folder) / looking.stand.config.digest
-        program.symlink_to(build_bench(text, BENCH, top=TOP, cache=ROOT / CACHE).resolve())
+        built = build_bench(text, BENCH, top=TOP, cache=ROOT / CACHE).resolve()
+        _limit(program, built, MOST_SECONDS)
+        began = _seconds()
         if (broken := looking.finds(program, 0)) is not None:
             raise SystemExit(f"error: the {core} core fails without a fault ({broken})")
-        found: dict[int, str | None] = {}
+        # With some faults the core never answers the host.
+        _limit(program, built, math.ceil(5 + 3 * (_seconds() - began)))
         jobs = [Job(core=core, program=program, fault=fault.number) for fault in faults]
         with image_bar() as bar:
             task = bar.add_task(f"faults, {core}", total=len(faults))
             for done in engine.results(look, jobs, workers=workers):
-                found[done.job.fault] = done.by
+                store.add(key, done.job.fault, done.by)
                 bar.advance(task)
-    alive = [fault for fault in faults if found[fault.number] is None]
-    proven = zip(alive, equivalent(looking.stand, alive), strict=True)
-    same = {fault.number for fault, equal in proven if equal}
-    told = [_told(fault, found[fault.number], same) for fault in faults]
-    return {"core": core, **_counted(told), "faults": told}
+
+
+def _limit(program: Path, built: Path, seconds: int) -> None:
+    """Make a program that runs another and ends it after some seconds of a processor's time."""
+    program.write_text(f'#!/bin/sh\nulimit -t {seconds}\nexec "{built}" "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+
+
+def _seconds() -> float:
+    """Processor time of all processes that this one has started and that have ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
 def _told(fault: Fault, by: str | None, same: set[int]) -> dict[str, Any]:
@@ -109,16 +151,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the choice (1)")
     parser.add_argument("--core", choices=CORES, action="append",
                         help="may be repeated (all of them)")  # fmt: skip
+    parser.add_argument("--keep", type=Path, metavar="FILE",
+                        help="of results: a run that was ended goes on from there")  # fmt: skip
     parser.add_argument("--workers", type=positive, default=os.cpu_count(), metavar="N",
                         help="processes (one per processor)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     args = parser.parse_args(argv)
     if not (ROOT / "tests" / "simulators.py").is_file():
         parser.error("the tests are missing: call it in a clone of the repository")
+    try:
+        store = Store(args.keep)
+    except ValueError as error:
+        parser.error(str(error))
     cores = args.core or CORES
     shares = [args.count // len(cores) + (i < args.count % len(cores)) for i in range(len(cores))]
     runs = [
-        examine(core, count=share, seed=args.seed, workers=args.workers)
+        examine(core, store, count=share, seed=args.seed, workers=args.workers)
         for core, share in zip(cores, shares, strict=True)
         if share
     ]

@@ -6,21 +6,27 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lbq_hw.host.transport import DeviceError
+from lbq_hw.network import Network
 from lbq_hw.sim.drawn.memories import random_access
 from lbq_hw.sim.drawn.networks import random_images
-from lbq_hw.sim.sweep.stands import External, OnChip, Stand, Trial
+from lbq_hw.sim.mutants.strong import deep_network, widened
+from lbq_hw.sim.mutants.trials import Rehearsed, rehearse
+from lbq_hw.sim.sweep.stands import External, OnChip, Trial
+from lbq_hw.sim.verilog import SimulatorError
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM, CHOSEN = "LBQ_MUTATED", "LBQ_MUTANT"
 """Variables: the folder with mutated programs by core, for ``tests/simulators.py``; the number of
 the fault that is switched on, for ``sim/bench.cpp``."""
 CORES = ("compact", "standard", "external", "pairs")
-NETWORKS = 25
-"""That each core runs."""
+NETWORKS, WIDE, DEEP = 25, 8, 4
+"""Networks that each core runs: drawn ones, some of them widened, and deep ones."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,15 +34,24 @@ class Suite:
     """A core, the networks that it runs one after the other, and arguments of pytest."""
 
     stand: OnChip | External
-    trials: tuple[Trial, ...]
+    trials: tuple[Rehearsed, ...]
     tests: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """Files on which it depends what is found."""
+        own = [Path(__file__).with_name(f"{name}.py") for name in ("suites", "trials", "strong")]
+        return (*own, *(ROOT / selection[0] for selection in self.tests))
 
     def finds(self, program: Path, fault: int) -> str | None:
         """What fails with a fault, cheapest first, or None; `program` is the build."""
         os.environ[CHOSEN] = str(fault)
         with self.stand.start(program) as core:
             for number, trial in enumerate(self.trials):
-                found = self.stand.judge(core, trial).difference
+                try:
+                    found = trial.difference(core)
+                except (DeviceError, SimulatorError) as error:
+                    found = str(error)
                 if found is not None:
                     return f"network {number}: {found}"
         env = os.environ | {PROGRAM: str(program.parent)}
@@ -56,23 +71,31 @@ def suite(name: str) -> Suite:
     """The suite of one of the `CORES`, which are those of the repository's tests."""
     sys.path.insert(0, str(ROOT / "tests"))
     tests = importlib.import_module("simulators")
-    seeds = range(NETWORKS)
     match name:
         case "compact" | "standard":
             config = tests.shared_core(tests.NARROW if name == "compact" else tests.WIDE)
-            stand: Stand = OnChip(config=config)
-            networks = [tests.digits(), *(tests.drawn(seed, config.lanes) for seed in seeds)]
+            stand: OnChip | External = OnChip(config=config)
+            networks = [tests.drawn(seed, config.lanes) for seed in range(NETWORKS)]
+            whole = [tests.digits()]
+            walks = ("tests/sim/test_walks.py", "-k", "narrow" if name == "compact" else "wide")
             errors = ("tests/sim/test_errors.py", "-k", "near")
-            more = (errors,) if name == "standard" else ()
+            more = (walks, errors) if name == "standard" else (walks,)
         case _:
             shape = 0 if name == "external" else tests.MIXED[0]
             config, memory = tests.external_core(shape)
             stand = External(config=config, memory=memory, access=random_access(shape))
-            networks = [tests.external_network(shape, seed) for seed in seeds]
+            networks = [tests.external_network(shape, seed) for seed in range(NETWORKS)]
+            whole = []
             more = (("tests/sim/test_external.py", "-k", "corrupted or drift or never"),)
             more = more if name == "external" else ()
-    trials = [
+    wide = [widened(network, config, seed) for seed, network in enumerate(networks[:WIDE])]
+    deep = [deep_network(config, seed) for seed in range(DEEP)]
+    return Suite(stand=stand, trials=_trials(stand, networks + wide + deep + whole), tests=more)
+
+
+def _trials(stand: OnChip | External, networks: Sequence[Network]) -> tuple[Rehearsed, ...]:
+    trials = (
         Trial(network=network, inputs=random_images(network, 1 + number % 2, number))
         for number, network in enumerate(networks)
-    ]
-    return Suite(stand=stand, trials=tuple(trials), tests=more)
+    )
+    return tuple(rehearse(stand, trial) for trial in trials)
