@@ -22,6 +22,7 @@ from lbq_hw.commands.parser import Parser
 from lbq_hw.commands.progress import image_bar
 from lbq_hw.sim.mutants import equivalence
 from lbq_hw.sim.mutants.faults import Fault, plant
+from lbq_hw.sim.mutants.reasons import reason
 from lbq_hw.sim.mutants.store import Store, digest
 from lbq_hw.sim.mutants.suites import CORES, ROOT, Suite, suite
 from lbq_hw.sim.sweep import engine
@@ -124,7 +125,12 @@ def _seconds() -> float:
 def _told(fault: Fault, by: str | None, same: set[int]) -> dict[str, Any]:
     told = asdict(fault)
     del told["command"]
-    return told | {"killed_by": by, "equivalent": fault.number in same}
+    survived = by is None and fault.number not in same
+    return told | {
+        "killed_by": by,
+        "equivalent": fault.number in same,
+        "reason": reason(fault) if survived else None,
+    }
 
 
 def _counted(faults: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -189,8 +195,11 @@ def _spoken(facts: dict[str, Any]) -> str:
     for run in facts["cores"]:
         for fault in run["faults"]:
             if fault["killed_by"] is None and not fault["equivalent"]:
-                where = f"{fault['cell']}.{fault['port']}[{fault['bit']}]"
-                lines.append(f"  {run['core']}: {fault['mode']} of {where} {fault['source']}")
+                where = fault["wire"] or f"{fault['cell']}.{fault['port']}[{fault['bit']}]"
+                said = fault["reason"] or "not explained"
+                lines.append(
+                    f"  {run['core']}: {fault['mode']} of {where}, {fault['source']}: {said}"
+                )
     return "\n".join(lines)
 
 

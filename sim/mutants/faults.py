@@ -25,18 +25,24 @@ INPUT = "mutant"
 """Of a core with faults: the number of the one that is switched on, 0 for none."""
 _ROOT = Path(__file__).resolve().parents[2]
 _CHOICE = re.compile(rf"-ctrl {INPUT} \d+ \d+")
-_FAULT = re.compile(r"-mode (\S+) .*?-cell (\S+) -port (\S+) -portbit (\d+)(?:.*?-src (\S+))?")
+_FAULT = re.compile(
+    r"-mode (\S+) .*?-cell (\S+) -port (\S+) -portbit (\d+)"
+    r"(?:.*?-wire (\S+) -wirebit (\d+))?(?:.*?-src (\S+))?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A bit of a cell's port, what is done to it, and where the cell comes from."""
+    """A bit of a cell's port, what is done to it, and where the cell comes from; the wire at it, if
+    that has a name in the design.
+    """
 
     number: int
     mode: str
     cell: str
     port: str
     bit: int
+    wire: str
     source: str
     command: str = field(repr=False)
 
@@ -87,13 +93,14 @@ def _faults(lines: Sequence[str]) -> Iterator[Fault]:
     for number, line in enumerate(lines, 1):
         found = _FAULT.search(line)
         assert found is not None, line
-        mode, cell, port, bit, source = found.groups()
+        mode, cell, port, bit, wire, wire_bit, source = found.groups()
         yield Fault(
             number=number,
             mode=mode,
             cell=cell,
             port=port,
             bit=int(bit),
+            wire=f"{wire}[{wire_bit}]" if wire else "",
             source=(source or "").removeprefix(f"{_ROOT}/"),
             command=line,
         )

@@ -46,7 +46,7 @@ def backward(program: Program) -> Iterator[tuple[int, Record, set[str]]]:
             yield number, path, {axis for axis in axes if paths[number][f"{axis}_window"]}
 
 
-@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=str)
+@pytest.mark.parametrize("shape", [NARROW, WIDE], ids=["narrow", "wide"])
 def test_windows_can_be_walked_backward(shape: Shape) -> None:
     config, seen = shared_core(shape), set[str]()
     with Verilated(bench(config)) as core:
