@@ -836,6 +836,8 @@ def test_options_that_would_do_nothing_are_refused(options, message, capsys):
 
 def test_the_first_page_says_what_was_converted_and_what_neurons_cost(folder):
     store.save(RUN, folder / "ablation" / "a.json")
+    ann = replace(RUN, name="cifar10-resnet20-ann", method="ann", accuracy=95.4)
+    store.save(ann, folder / "ablation" / "ann.json")
     layer = {"name": "stem.neuron", "active_ratio": 0.25}
     counted = {"acs_unary": 3e6, "acs_bit_sparse": 2e6, "summary": {"active_ratio": 0.25}}
     write(folder / "levels" / "a.json", counted | {"layers": [layer]})
@@ -846,6 +848,7 @@ def test_the_first_page_says_what_was_converted_and_what_neurons_cost(folder):
     rows = rows_of(summary.page(store.load(folder)))
     assert ["1", "92.00", "80.00", "91.00", "90.50"] in rows
     assert ["LBQ: learned step, ReLSG-ET", "1", "97.30", "0.250", "3.00", "2.00"] in rows
+    assert ["ANN, ReLU", "", "95.40", "", "", ""] in rows
     drawn = levels.facts(store.load(folder))
     assert drawn == [
         {"row": "LBQ: learned step, ReLSG-ET", "layers": ["stem.neuron"], "active": [0.25]}

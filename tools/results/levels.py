@@ -12,6 +12,8 @@ from tools.results.store import Results
 from tools.results.text import millions
 
 FIGURE = "activity.svg"
+PRODUCTS = ("ann", "quantized-ann")
+"""Methods that multiply, and so have no additions to count."""
 
 
 def rows(results: Results) -> list[tuple[ablation.Row, list[Mapping[str, Any]]]]:
@@ -26,15 +28,24 @@ def rows(results: Results) -> list[tuple[ablation.Row, list[Mapping[str, Any]]]]
 
 
 def section(results: Results) -> str:
-    """A table of means over the analyzed runs of each row, including padding taps."""
-    lines = []
+    """A table of means over the analyzed runs of each row, including padding taps. The ANNs follow,
+    with their accuracy alone.
+    """
+    lines: list[tuple[str, ...]] = []
     for row, found in rows(results):
         unary, sparse = (mean(f[key] for f in found) for key in ("acs_unary", "acs_bit_sparse"))
         active = mean(f["summary"]["active_ratio"] for f in found)
-        facts = f"{row.mean:.2f}", f"{active:.3f}", millions(unary), millions(sparse)
-        lines.append((row.label, f"{row.first_step:g}" if row.first_step else "", *facts))
+        facts = f"{active:.3f}", millions(unary), millions(sparse)
+        lines.append((*_named(row), *facts))
+    for row in ablation.dots_of(results):
+        if row.method in PRODUCTS:
+            lines.append((*_named(row), "", "", ""))
     headings = ("", "first step", "accuracy, %", "active", "unary ACs, M", "bit-sparse ACs, M")
     return table(headings, lines)
+
+
+def _named(row: ablation.Row) -> tuple[str, str, str]:
+    return row.label, f"{row.first_step:g}" if row.first_step else "", f"{row.mean:.2f}"
 
 
 def facts(results: Results) -> list[dict[str, Any]]:

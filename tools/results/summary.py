@@ -227,7 +227,7 @@ def _ablation(results: Results) -> str | None:
         parts += [
             paragraph(
                 "What the neurons cost, of runs whose levels were counted on the test images, taps",
-                "of padding included:",
+                "of padding included. The ANNs multiply instead of adding:",
             ),
             levels.section(results),
             f"![active ratio by layer]({folder}/{levels.FIGURE})\n",
