@@ -129,6 +129,13 @@ call its command with `--json` and the seed and numbers of the line, and write w
 file of that name.
 
 """
+_SURVIVORS = """
+## Planted faults that nothing finds
+
+[proofs.md](proofs.md#planted-faults) tells how faults are planted. A fault that is shown to change
+nothing is not in this table.
+
+"""
 _TAIL = """
 ## What is not proven
 
@@ -157,7 +164,27 @@ def page(docs: Path) -> str:
         seed = facts.get("seed", "")
         rows.append((kind.shows, kind.found(facts), said, seed, facts["date"], f"`{kind.command}`"))
     headings = ("what", "found", "", "seed", "date", "command")
-    return _HEAD + table(headings, rows, words=(0, 1, 2, 4, 5)) + _TAIL
+    return _HEAD + table(headings, rows, words=(0, 1, 2, 4, 5)) + _survivors(docs) + _TAIL
+
+
+def _survivors(docs: Path) -> str:
+    """The planted faults that nothing finds, each with its place and reason."""
+    path = docs / FOLDER / "mutants.json"
+    runs = json.loads(path.read_text(encoding="utf-8"))["cores"] if path.is_file() else []
+    rows = [
+        (run["core"], fault["mode"], f"`{_bit(fault)}`", f"`{fault['source']}`",
+         fault.get("reason") or "not explained yet")
+        for run in runs
+        for fault in run.get("faults", ())
+        if fault["killed_by"] is None and not fault["equivalent"]
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    return _SURVIVORS + table(("core", "fault", "of", "line", "reason"), rows, words=range(5))
+
+
+def _bit(fault: Facts) -> str:
+    return fault.get("wire") or f"{fault['cell']}.{fault['port']}[{fault['bit']}]"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -62,5 +62,27 @@ def test_each_file_is_a_line(name: str, tmp_path: Path) -> None:
     assert text.count("not run yet") == len(SAID) - 1
 
 
+def test_a_planted_fault_that_nothing_finds_has_its_place_and_its_reason(tmp_path: Path) -> None:
+    (tmp_path / evidence.FOLDER).mkdir()
+    place = {"mode": "inv", "cell": "$5", "port": "Y", "bit": 2, "source": "a.py:7"}
+    found = {"killed_by": "a test", "equivalent": False}
+    same = {"killed_by": None, "equivalent": True}
+    alive = {"killed_by": None, "equivalent": False}
+    faults = [
+        place | found | {"reason": None, "wire": "found"},
+        place | same | {"reason": None, "wire": "same"},
+        place | alive | {"reason": "It is so.", "wire": "x[3]"},
+        place | alive | {"reason": None, "wire": ""},
+    ]
+    facts = {**FACTS["mutants"], "cores": [{"core": "compact", "faults": faults}]}
+    path = tmp_path / evidence.FOLDER / "mutants.json"
+    path.write_text(json.dumps(facts), encoding="utf-8")
+    rows = [row for row in evidence.page(tmp_path).splitlines() if "`a.py:7`" in row]
+    assert rows == [
+        "| compact | inv | `x[3]` | `a.py:7` | It is so. |",
+        "| compact | inv | `$5.Y[2]` | `a.py:7` | not explained yet |",
+    ]
+
+
 def test_the_page_is_what_its_files_say() -> None:
     assert (DOCS / evidence.PAGE).read_text("utf-8") == evidence.page(DOCS)
