@@ -57,7 +57,15 @@ def _soak(facts: Facts) -> str:
 def _noise(facts: Facts) -> str:
     return (
         f"{facts['frames']:,} damaged frames, {facts['answers']:,} answers; {facts['wrong']} "
-        f"wrong, {facts['refused']:,} refused"
+        f"wrong, {facts['refused']:,} refused, {facts['hangs']} hangs"
+    )
+
+
+def _noise_link(facts: Facts) -> str:
+    return (
+        f"{facts['frames']:,} damaged frames; {facts['words']:,} words written once and in order, "
+        f"{facts['wrong_writes']} wrong; {facts['reads']:,} reads, {facts['wrong_reads']} wrong; "
+        f"{facts['refused']:,} refused, {facts['hangs']} hangs"
     )
 
 
@@ -104,7 +112,14 @@ KINDS = (
         shows="Damaged frames on the line",
         command="python -m sim.noise",
         found=_noise,
-        good=lambda facts: not facts["wrong"],
+        good=lambda facts: not facts["wrong"] and not facts["hangs"],
+    ),
+    Kind(
+        name="noise-link",
+        shows="Damaged frames on the line of link and UART alone",
+        command="python -m sim.noise --link",
+        found=_noise_link,
+        good=lambda facts: not any(facts[key] for key in ("wrong_reads", "wrong_writes", "hangs")),
     ),
     Kind(
         name="outages",

@@ -28,7 +28,10 @@ FACTS = {
         "runs": [{"kind": "external", "inferences": 500, "wrong": 0, "host_growth": 100_000,
                   "simulation_growth": 0, "good": True}],
     },
-    "noise": {"date": "2026-11-04", "seed": 1, "frames": 9, "answers": 8, "wrong": 1, "refused": 2},
+    "noise": {"date": "2026-11-04", "seed": 1, "frames": 9, "answers": 8, "wrong": 1, "refused": 2,
+              "hangs": 0},
+    "noise-link": {"date": "2026-11-05", "seed": 1, "frames": 9000, "words": 1200, "reads": 1100,
+                   "wrong_writes": 0, "wrong_reads": 0, "refused": 3, "hangs": 0},
     "outages": {"date": "2026-11-05", "seed": 1, "deaths": 4, "power_cycles": 5, "answers": 60,
                 "wrong": 0, "lost": 0, "good": True},
     "mutants": {"date": "2026-11-06", "seed": 1, "mutants": 42, "killed": 39, "equivalent": 2,
@@ -40,7 +43,9 @@ SAID = {
     "0 differences | good | 3 | 2026-11-02 |",
     "soak": "| external: 500 inferences, 0 wrong, memory +0.1 MB (host), +0.0 MB (simulation) "
     "| good | 0 |",
-    "noise": "| 9 damaged frames, 8 answers; 1 wrong, 2 refused | NOT GOOD | 1 |",
+    "noise": "| 9 damaged frames, 8 answers; 1 wrong, 2 refused, 0 hangs | NOT GOOD | 1 |",
+    "noise-link": "| 9,000 damaged frames; 1,200 words written once and in order, 0 wrong; "
+    "1,100 reads, 0 wrong; 3 refused, 0 hangs | good | 1 | 2026-11-05 |",
     "outages": "| 4 hosts died, 5 power cycles, 60 answers; 0 wrong, 0 hosts without an answer "
     "afterwards | good |",
     "mutants": "| 39 of 42 faults found (compact, pairs), 2 shown to change nothing, 1 survived: "
@@ -60,6 +65,16 @@ def test_each_file_is_a_line(name: str, tmp_path: Path) -> None:
     text = (tmp_path / evidence.PAGE).read_text("utf-8")
     assert SAID[name] in text
     assert text.count("not run yet") == len(SAID) - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("noise", "hangs"), ("noise-link", "wrong_reads"), ("noise-link", "hangs")]
+)
+def test_one_wrong_answer_or_hang_is_not_good(name: str, key: str) -> None:
+    kind = next(kind for kind in evidence.KINDS if kind.name == name)
+    facts = FACTS[name] | {"wrong": 0}
+    assert kind.good(facts)
+    assert not kind.good(facts | {key: 1})
 
 
 def test_a_planted_fault_that_nothing_finds_has_its_place_and_its_reason(tmp_path: Path) -> None:
