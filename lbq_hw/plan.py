@@ -19,6 +19,7 @@ from lbq_hw import boards, cycles, file, flow, golden, units
 from lbq_hw.chips.timing import reader_timing
 from lbq_hw.commands import ending, extras
 from lbq_hw.commands.arguments import command_parser
+from lbq_hw.commands.progress import image_bar
 from lbq_hw.compiler import compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.datasets import DatasetError
@@ -26,7 +27,7 @@ from lbq_hw.flow import arguments
 from lbq_hw.host import estimate
 from lbq_hw.network import Network
 from lbq_hw.sizing import FitError, Refusal, SizedCore, survey
-from lbq_hw.sizing.door import line_of
+from lbq_hw.sizing.door import faster_clock, line_of
 
 _EPILOG = """
 examples:
@@ -102,8 +103,14 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 def _what_fits(job: flow.Job, *, as_json: bool) -> None:
     """Print which boards hold the network, and how fast each of them would be."""
     name, busy = job.network.name, job.activity
-    with Console(stderr=True).status(f"sizing {name} for every board"):
-        found = survey.survey(job.network, busy=busy, options=job.options.sizing)
+    with image_bar() as bar:
+        task = bar.add_task(f"sizing {name} for every board", total=len(survey.names()))
+        found = survey.survey(
+            job.network,
+            busy=busy,
+            options=job.options.sizing,
+            done=lambda count: bar.advance(task, count),
+        )
     lines = [_line(job.network, board, sized) for board, sized in found.items()]
     if as_json:
         print(json.dumps({"model": name, "activity": busy.source, "boards": lines}))
@@ -121,7 +128,7 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
         if not line["fits"]:
             console.print(f"{line['board']} does not hold it: {'; '.join(line['short'])}")
     if busy.remark:
-        console.print(f"Times are {busy.remark}.")
+        console.print(f"These figures hold {busy.remark}.")
 
 
 def _line(network: Network, board: str, found: SizedCore | Refusal) -> dict[str, Any]:
@@ -195,6 +202,7 @@ def _planned(job: flow.Job, core: Path | None) -> dict[str, Any]:
         "baud": line.baud,
         "link_seconds": line.busy(made),
         "images_per_second": 1 / line.seconds(made, means["cycles"] / clock_hz),
+        "faster_line_clock_hz": faster_clock(board, clock_hz),
     }
 
 
@@ -227,6 +235,9 @@ def _show(facts: dict[str, Any]) -> None:
     seconds = facts["cycles"] / facts["clock_hz"]
     seen = units.three_digits(facts["images_per_second"])
     console.print(f"A host sees about {seen} images/s over the link, at {facts['baud']:,} baud.")
+    if (clock_hz := facts["faster_line_clock_hz"]) is not None:
+        mhz = units.megahertz(clock_hz)
+        console.print(f"The line is faster at {mhz}, since its rate is the clock over an integer.")
     rate = f"{units.seconds(seconds)} per image, {units.three_digits(1 / seconds)} images/s"
     console.print(f"The core alone, at {units.megahertz(facts['clock_hz'])}: {rate}.")
     if facts["tape_bytes"]:

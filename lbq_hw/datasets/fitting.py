@@ -130,13 +130,15 @@ def load_dataset(
     split: str = "test",
 ) -> Dataset:
     """Test images in the form that the network takes: at most `limit`, drawn from all. The default
-    dataset is the one that the network was trained on.
+    dataset is the one that the network was trained on; else a `root` that ends in .npz names one.
 
     They come from the test split or the named split; if the data is undivided, they are the images
     that were held out in training. Values are in the network's range and labels in the order of its
     classes (`lbq_hw.datasets.mapping`).
     """
     name = name or network.meta.get("dataset")
+    if name is None and root is not None and Path(root).suffix == ".npz":
+        name = "npz"
     if name is None:
         known = ", ".join(datasets.names())
         raise ValueError(f"the model does not say what it was trained on: give --dataset ({known})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import shlex
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def results(job: Job) -> list[Row]:
         result=ran.get("cycles"),
         available=None,
     )
-    rates = _rates(job, cycles) if "compile" in reached else []
+    rates = _rates(job, cycles, reached)
     if job.board.family is None:
         return [cycles, *rates]
     guess, used, fmax = sized["estimate"], {}, None
@@ -124,8 +125,10 @@ def results(job: Job) -> list[Row]:
     return [*rows, clock, cycles, *rates]
 
 
-def _rates(job: Job, cycles: Row) -> list[Row]:
-    """Images per second: over the link at the board's highest rate, and of the core alone."""
+def _rates(job: Job, cycles: Row, reached: Collection[str]) -> list[Row]:
+    """Images per second: over the link at the board's highest rate, and of the core alone. The
+    image on the link is black until the build has read its images.
+    """
     line = line_of(job.board, job.clock_hz)
     seen: list[float | None] = [None, None]
     core: list[float | None] = [None, None]
@@ -133,7 +136,11 @@ def _rates(job: Job, cycles: Row) -> list[Row]:
         if count is not None:
             pace = line.pace(job.opening, clock_hz=job.clock_hz, cycles=count)
             seconds = count / job.clock_hz
-            made = estimate.traffic(job.program, pace=pace)
+            if "compile" in reached:
+                raw = job.images.raw[0] if "check" in reached else None
+                made = estimate.traffic(job.program, raw, pace=pace)
+            else:
+                made = estimate.expected_traffic(job.network, job.config, pace=pace)
             seen[column], core[column] = 1 / line.seconds(made, seconds), 1 / seconds
     return [
         Row(name=name, estimate=values[0], result=values[1], available=None)

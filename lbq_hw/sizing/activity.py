@@ -37,7 +37,7 @@ class Activity:
         return {
             "images": "",
             "evaluation": "with the activity of the zoo's evaluation",
-            "assumed": f"assuming that {percent} of the bits are set: --data counts them",
+            "assumed": f"if {percent} of the bits are set: --raw FILE or --data DIR counts them",
         }[self.source]
 
 

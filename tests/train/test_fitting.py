@@ -2,6 +2,8 @@
 
 import json
 import re
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +257,16 @@ LOADERS = {
         "train_loader must yield raw values of 0 to 255, not 300 to 300: scale them, or give "
         "floats that are normalized already",
     ),
+    "a mean that the spec does not have": (
+        [((torch.rand(2, 1, 8, 8) > 0.5).float() - 0.25, torch.zeros(2))],
+        "train_loader yields floats from -0.25 to 0.75, but the InputSpec makes 0 to 1.938 of raw "
+        "pixels: yield raw integers, or normalize with the mean and std of the InputSpec",
+    ),
+    "not a number": (
+        [(torch.full((2, 1, 8, 8), float("nan")), torch.zeros(2))],
+        "train_loader yields floats from nan to nan, but the InputSpec makes 0 to 1.938 of raw "
+        "pixels: yield raw integers, or normalize with the mean and std of the InputSpec",
+    ),
 }
 
 
@@ -262,6 +274,20 @@ LOADERS = {
 def test_a_loader_that_a_network_can_not_take_is_refused(loader, message):
     with refused(LoaderError, message):
         fit(net(), SPEC, loader, None, RECIPE)
+
+
+def test_floats_without_the_mean_that_the_spec_has_are_refused():
+    spec = replace(SPEC, mean=(0.3,), std=(0.35,))
+    message = (
+        "test_loader yields floats from 0 to 1, none below 0, but the InputSpec subtracts a mean: "
+        "yield raw integers, or normalize with its mean and std"
+    )
+    raw = 16 * (torch.arange(2 * 64).view(2, 1, 8, 8) % 2).to(torch.uint8)
+    for x, good in ((SPEC.normalize(raw), False), (spec.normalize(raw), True), (raw, True)):
+        feed = Feed([(x, torch.zeros(2))], spec, CPU, role="test_loader")
+        with nullcontext() if good else refused(LoaderError, message):
+            [(given, _)] = feed
+            assert torch.equal(given, spec.normalize(raw))
 
 
 def test_several_processes_must_share_the_images():

@@ -100,14 +100,36 @@ class Feed:
                 f"{self._role} must yield a target per image, and {x.shape[axes.index('B')]} "
                 f"images have {len(targets)}"
             )
-        if self._looked or x.is_floating_point() or x.dtype is torch.uint8:
-            return
-        self._looked = True  # only the first batch is checked: reading a value waits for the device
+        if not self._looked:
+            self._looked = True  # only the first batch: reading values waits for the device
+            (self._check_floats if x.is_floating_point() else self._check_raw)(x)
+
+    def _check_raw(self, x: Tensor) -> None:
         low, high = int(x.min()), int(x.max())
         if low < 0 or high > 255:
             raise LoaderError(
                 f"{self._role} must yield raw values of 0 to 255, not {low} to {high}: scale them, "
                 "or give floats that are normalized already"
+            )
+
+    def _check_floats(self, x: Tensor) -> None:
+        """Refuse floats that were not normalized as the spec says: the hardware gets raw pixels,
+        so the network would be trained for other inputs than it will see.
+        """
+        x = x.detach().float().cpu()
+        least, most = self._spec.limits()
+        slack = (most - least) / 2**self._spec.bits  # half a step: pixels may be interpolated
+        found = f"{self._role} yields floats from {float(x.min()):.4g} to {float(x.max()):.4g}"
+        if not bool(((x >= least - slack) & (x <= most + slack)).all()):
+            raise LoaderError(
+                f"{found}, but the InputSpec makes {float(least.min()):.4g} to "
+                f"{float(most.max()):.4g} of raw pixels: yield raw integers, or normalize with "
+                "the mean and std of the InputSpec"
+            )
+        if bool((least < 0).all()) and x.min() >= 0:
+            raise LoaderError(
+                f"{found}, none below 0, but the InputSpec subtracts a mean: yield raw integers, "
+                "or normalize with its mean and std"
             )
 
 

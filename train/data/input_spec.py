@@ -84,6 +84,12 @@ class InputSpec:
             return self.largest_raw
         return min(((int(self.full_scale) + 1) << self.shift) - 1, self.largest_raw)
 
+    def limits(self) -> tuple[Tensor, Tensor]:
+        """The least and the largest input of the first layer, both (C, 1, 1)."""
+        ends = torch.tensor((0, 255), dtype=torch.uint8).view(2, 1, 1, 1)
+        low, high = self.normalize(ends.expand(2, self.shape[0], 1, 1))
+        return low, high
+
     def normalize(self, raw: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """The input of the first layer for a raw uint8 tensor (..., C, H, W)."""
         if self.shift:

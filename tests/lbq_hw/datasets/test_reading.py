@@ -323,6 +323,14 @@ def test_labels_that_begin_with_1_are_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_file_of_arrays_needs_no_name(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.npz", images=zeros(10, 8, 8), labels=np.arange(10))
+    network = replace(small(), meta={})
+    assert load_dataset(network, None, str(path)).name == "npz"
+    with pytest.raises(ValueError, match="does not say what it was trained on"):
+        load_dataset(network, None, str(tmp_path))
+
+
 def held(indices: tuple[int, ...]) -> Any:
     """A network that was trained on the digits' test images, as undivided data, without these."""
     own_images = replace(DIGITS, name="npz")

@@ -62,7 +62,7 @@ def test_an_evaluation_tells_what_its_images_would() -> None:
 def test_an_evaluation_of_another_network_tells_nothing() -> None:
     found = activity(load(zoo.find("digits")), evaluation=evaluation("mnist"))
     assert found.source == "assumed"
-    assert found.remark == "assuming that 11 % of the bits are set: --data counts them"
+    assert found.remark == "if 11 % of the bits are set: --raw FILE or --data DIR counts them"
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "fsdd"])

@@ -47,6 +47,16 @@ def test_the_simulated_board_has_room_for_everything(
     assert core.opening.queue == core.opening.pixels.words + 1
 
 
+def test_a_lower_clock_with_a_faster_line_is_named() -> None:
+    board = boards.find("icebreaker")
+    assert door.line_of(board, 33_000_000).baud == 3_000_000
+    assert door.faster_clock(board, 33_000_000) == 30_000_000
+    assert door.line_of(board, 30_000_000).baud == 6_000_000
+    assert door.faster_clock(board, 30_000_000) is None
+    assert door.faster_clock(board, 24_000_000) is None  # 4 cycles of a bit are too few
+    assert door.faster_clock(replace(board, bridge=None), 33_000_000) is None
+
+
 def test_a_queue_is_for_runs_that_are_longer_than_a_frame_of_pixels(digits: Network) -> None:
     board = boards.find("ulx3s-12f")
     words = 10  # of 64 pixels of 5 bits

@@ -124,7 +124,7 @@ def test_an_estimate_that_rests_on_an_assumption_says_so() -> None:
     assumed, counted = sizing.size(network, board), sizing.size(network, board, images=blank)
     ends = "us per image without the link"
     assert counted.summary.endswith(ends)
-    remark = "assuming that 11 % of the bits are set: --data counts them"
+    remark = "if 11 % of the bits are set: --raw FILE or --data DIR counts them"
     assert assumed.summary.endswith(f"{ends}, {remark}")
     assert assumed.to_dict()["activity"]["source"] == "assumed"
     assert assumed.to_dict()["activity"]["share"] == 0.11
