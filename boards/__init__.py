@@ -268,7 +268,9 @@ def find(name: str) -> Board:
     known = _boards()
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3, cutoff=0.4)
+    given = name.lower().replace("_", "-")
+    near = [one for one in known if given and one.startswith(given)]
+    near = near or difflib.get_close_matches(given, known, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise BoardError(f"no board {name!r}: {hint}")
 

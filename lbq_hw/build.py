@@ -46,8 +46,9 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.build")
     if args.list_boards:
         board_tables.list_boards(as_json=args.json)
         return 0
-    if args.board is None or args.model is None:
-        return ending.refuse("give --board and --model, or --list-boards")
+    missing = [f"--{name}" for name in ("board", "model") if getattr(args, name) is None]
+    if missing:
+        return ending.refuse(f"give {' and '.join(missing)}, or --list-boards")
     try:
         job = _job(args)
         if args.dry_run:

@@ -257,7 +257,7 @@ def _parse_header(data: bytes, source: str) -> tuple[dict[str, Any], int]:
             raise ValueError("tensors beyond all bounds")
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
         raise FileError(
-            f"{source} is not an .lbq file: make one with `python -m train.export`"
+            f"{source} is not an .lbq file: make one with `lbq export` or lbq_hw.save(...)"
         ) from None
     return metadata, 8 + size + max(ends, default=0)
 

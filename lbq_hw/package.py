@@ -318,7 +318,13 @@ def read_json(path: Path) -> Any:
             raise ValueError("no small file")
         return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
     except FileNotFoundError:
-        raise PackageError(f"{path.parent} is no package: it has no {path.name}") from None
+        folder = path.parent
+        if not folder.exists():
+            raise PackageError(
+                f"there is no {folder}: lbq build makes it; a build that was stopped by --until "
+                "has none"
+            ) from None
+        raise PackageError(f"{folder} is no package: it has no {path.name}") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not JSON"
         reason = "a key comes twice" if isinstance(error, NetworkError) else reason

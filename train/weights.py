@@ -60,8 +60,8 @@ def facts(path: Path) -> dict[str, Any]:
         raise WeightsError(f"{path} cannot be read as safetensors: {error}") from None
     if said.get("format") != FORMAT:
         raise WeightsError(
-            f"{path} holds no weights of a run: write such a file with `python -m train.export RUN "
-            "--weights FILE`"
+            f"{path} holds no weights of a run: write such a file with `lbq export RUN --weights "
+            "FILE`"
         )
     return json.loads(said["facts"])
 

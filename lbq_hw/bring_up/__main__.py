@@ -46,7 +46,7 @@ examples:
   python -m lbq_hw.bring_up --board versa-ecp5 --package DIR --no-load
       the bitstream was loaded by another program
   python -m lbq_hw.bring_up --board sim --package DIR --port /dev/pts/3
-      the simulated board, behind the port that python -m sim.board prints
+      the simulated board, behind the port that lbq sim-board prints
 
 exit codes: 0 nothing failed, 1 a step failed, 2 it could not begin, 130 interrupted.
 All findings go to one file, text and JSON, for a bug report.

@@ -46,7 +46,7 @@ examples:
 The program is uploaded unless the bitstream contains it or the external memory holds it; an
 interrupted upload continues where it stopped. Latency comes from the cycles that the core counted,
 at the package's clock; throughput from the elapsed time, including the link. With a simulated board
-(python -m sim.board), all times are simulated times.
+(lbq sim-board), all times are simulated times.
 """
 
 

@@ -32,7 +32,7 @@ examples:
   python -m lbq_hw.live --package build/mnist/package --port /dev/ttyUSB1
       on a board; every answer is compared with the golden model
   python -m lbq_hw.live --package DIR --port NAME
-      on a simulated board, with the NAME that python -m sim.board prints
+      on a simulated board, with the NAME that lbq sim-board prints
 
 The page is at http://{ADDRESS}:{LISTEN}/ and loads nothing from other sites. Only browsers of this
 machine can reach it. Levels and events by layer come from the golden model.

@@ -79,14 +79,14 @@ def _changes(network: Network) -> Iterator[_Change]:
     """Single changes of a network, starting with the mildest."""
     if network.weight_bits > FEW_BITS:
         narrow = replace(_mapped(network, _narrow(network.weight_bits)), weight_bits=FEW_BITS)
-        yield _Change(words=f"weights of {FEW_BITS} bits", network=narrow)
+        yield _Change(words=f"{FEW_BITS}-bit weights", network=narrow)
     if network.timesteps > 1:
         yield _Change(words="T = 1", network=replace(network, timesteps=1))
     if any(layer.pool is not None for layer in network.layers):
         yield _Change(words="strides instead of max-pools", network=network, fields={"window": 1})
     if any(len(layer.paths) > 1 for layer in network.layers):
         alone = _mapped(network, lambda layer: replace(layer, paths=layer.paths[:1]))
-        yield _Change(words="one path into each layer (no shortcut)", network=alone)
+        yield _Change(words="no shortcuts", network=alone)
 
 
 def _mapped(network: Network, change: Callable[[Layer], Layer]) -> Network:
@@ -119,11 +119,7 @@ def _change(network: Network, board: Board, lanes: int | None) -> str:
         if found := _smallest(change.network, board, None, **change.fields):
             return f"nearest change that fits: {change.words}; {found}"
         tried.append(change.words)
-    return (
-        f"no single change fits: not {', not '.join(tried)}"
-        if tried
-        else "no change is left to try"
-    )
+    return f"tried, and still too large: {'; '.join(tried)}" if tried else "no change is left to try"
 
 
 def _board(network: Network, board: Board, lanes: int | None) -> list[str]:

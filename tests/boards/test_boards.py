@@ -147,18 +147,19 @@ def test_the_real_tools_make_a_bitstream_that_meets_the_clock(name: str, tmp_pat
         ),
         (
             "ulx3s",
-            "no board 'ulx3s': did you mean ulx3s-85f or ulx3s-45f or ulx3s-12f?",
+            "no board 'ulx3s': did you mean ulx3s-12f or ulx3s-25f or ulx3s-45f or ulx3s-85f?",
         ),
         (
             "zzz",
-            "no board 'zzz': there are ice40-hx8k, icebreaker, ulx3s-12f, ulx3s-45f, ulx3s-85f",
+            "no board 'zzz': there are ice40-hx8k, icebreaker, ulx3s-12f, ulx3s-25f, ulx3s-45f, "
+            "ulx3s-85f",
         ),
     ],
 )
 def test_an_unknown_board_is_answered_with_the_nearest(
     name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    some = ("ice40-hx8k", "icebreaker", "ulx3s-12f", "ulx3s-45f", "ulx3s-85f")
+    some = ("ice40-hx8k", "icebreaker", "ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f")
     known = {name: boards.find(name) for name in some}
     monkeypatch.setattr(boards, "_boards", lambda: known)
     with pytest.raises(BoardError) as error:

@@ -160,7 +160,9 @@ def test_a_model_that_is_no_network_is_bad_input(
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--model", "digits"], 2, "error: give --board and --model, or --list-boards"),
+        ([], 2, "error: give --board and --model, or --list-boards"),
+        (["--model", "digits"], 2, "error: give --board, or --list-boards"),
+        (["--board", "sim"], 2, "error: give --model, or --list-boards"),
         (
             ["--board", "icebraker", "--model", "digits"],
             2,

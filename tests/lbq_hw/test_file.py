@@ -276,7 +276,7 @@ def test_loading_a_folder_is_one_sentence(tmp_path: FilePath) -> None:
     ids=["text", "zeros", "no metadata", "no object", "other", "no offsets", "deep"],
 )
 def test_another_kind_of_file_is_named_as_such(data: bytes) -> None:
-    message = "net.lbq is not an .lbq file: make one with `python -m train.export`"
+    message = "net.lbq is not an .lbq file: make one with `lbq export` or lbq_hw.save(...)"
     assert error_of(data) == message
 
 

@@ -115,7 +115,13 @@ def test_a_folder_that_is_no_package_is_kept(tmp_path: Path) -> None:
 
 def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "a"
+    refused(
+        folder,
+        f"there is no {folder}: lbq build makes it; a build that was stopped by --until has none",
+    )
+    folder.mkdir()
     refused(folder, f"{folder} is no package: it has no package.json")
+    folder.rmdir()
     packed(folder)
     model = folder / "net.lbq"
     data = model.read_bytes()

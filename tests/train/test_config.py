@@ -278,7 +278,7 @@ def test_a_missing_key_is_named(tmp_path):
 def test_an_unknown_name_is_refused_with_the_nearest():
     with refused(
         "'digit' is neither a shipped configuration (nearest: digits) nor a file; "
-        "`python -m train --list` shows what is shipped"
+        "`lbq train --list` shows what is shipped"
     ):
         config.load("digit")
 

@@ -61,8 +61,7 @@ def test_what_holds_no_weights_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     save_file({"a": torch.zeros(2)}, path)
     message = (
-        f"{path} holds no weights of a run: write such a file with `python -m train.export RUN "
-        "--weights FILE`"
+        f"{path} holds no weights of a run: write such a file with `lbq export RUN --weights FILE`"
     )
     with pytest.raises(WeightsError, match=f"^{re.escape(message)}$"):
         weights.facts(path)

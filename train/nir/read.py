@@ -46,7 +46,8 @@ def load(
     if dt is not None and not 0 < dt < math.inf:
         raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
     if not Path(path).is_file():
-        raise NirError(f"{path} is no file: give a NIR graph that nir.write made")
+        what = f"{path} is no file" if Path(path).exists() else f"there is no {path}"
+        raise NirError(f"{what}: give a NIR graph that nir.write made")
     fields: list[str] = []
     try:
         with h5py.File(path, "r") as file:

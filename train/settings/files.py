@@ -53,7 +53,7 @@ def find(name: str, beside: Path | None = None) -> Source:
     near = difflib.get_close_matches(name, shipped(), n=1, cutoff=0)
     raise ConfigError(
         f"{name!r} is neither a shipped configuration (nearest: {near[0]}) nor a file; "
-        "`python -m train --list` shows what is shipped"
+        "`lbq train --list` shows what is shipped"
     )
 
 

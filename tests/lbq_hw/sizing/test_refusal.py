@@ -29,7 +29,7 @@ def test_a_shortcut_is_too_much_for_a_board_of_fewer_cells() -> None:
     assert "a weight of 8 bits instead of 4 costs about" in costs
     assert "T = 2 instead of 1 costs about" in costs
     assert re.fullmatch(
-        r"- nearest change that fits: one path into each layer \(no shortcut\); " + LANES, change
+        r"- nearest change that fits: no shortcuts; " + LANES, change
     )
     assert re.fullmatch(r"- nearest board that holds it: icesugar; " + LANES, board)
 
@@ -42,7 +42,7 @@ def test_the_digits_with_their_shortcut_fit_the_smallest_board() -> None:
 @pytest.mark.slow
 def test_fewer_weight_bits_are_named_where_block_rams_are_short() -> None:
     *_, change, _ = refused("mnist", "tang-nano-9k")
-    assert change.startswith("- nearest change that fits: weights of 4 bits; 16 lanes take about")
+    assert change.startswith("- nearest change that fits: 4-bit weights; 16 lanes take about")
 
 
 def test_lanes_that_were_asked_for_are_the_first_to_go() -> None:

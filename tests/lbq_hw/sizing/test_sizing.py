@@ -190,7 +190,7 @@ def test_weights_that_exceed_all_memory_are_refused_before_a_core_is_tried(
     )
     message = (
         "network 'large' does not fit iCEBreaker\n- the weights need 8,396,800 bits, its memories "
-        "have 1,171,456 (7,225,344 short)\n- no single change fits: not weights of 4 bits\n"
+        "have 1,171,456 (7,225,344 short)\n- tried, and still too large: 4-bit weights\n"
         "- boards whose external memory holds it: tang-nano-20k, "
         "colorlight-i5, icesugar-pro, ulx3s-12f, ulx3s-25f, colorlight-i9, ulx3s-45f, ulx3s-85f"
     )

@@ -79,7 +79,10 @@ def test_a_file_that_is_no_nir_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "net.nir"
     with pytest.raises(read.NirError) as missing:
         read.load(path)
-    assert str(missing.value) == f"{path} is no file: give a NIR graph that nir.write made"
+    assert str(missing.value) == f"there is no {path}: give a NIR graph that nir.write made"
+    with pytest.raises(read.NirError) as folder:
+        read.load(tmp_path)
+    assert str(folder.value) == f"{tmp_path} is no file: give a NIR graph that nir.write made"
     path.write_bytes(b"nothing")
     with pytest.raises(read.NirError) as caught:
         read.load(path)
