@@ -63,6 +63,20 @@ PROGRAMS = (
         remedy="sudo apt install openfpgaloader",
     ),
     *(program for family in families.every() for program in family.programs),
+    Tool(
+        name="icesprog",
+        commands=("icesprog",),
+        version=(),
+        purpose="loads a bitstream into an iCESugar",
+        remedy="build it from https://github.com/wuxx/icesugar",
+    ),
+    Tool(
+        name="openocd",
+        commands=("openocd",),
+        version=("--version",),
+        purpose="loads a bitstream into a Versa",
+        remedy="sudo apt install openocd",
+    ),
 )
 
 

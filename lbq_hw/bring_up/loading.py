@@ -16,9 +16,7 @@ _VARIANTS = {("ecpix5", "0403:6011"): "ecpix5_r03"}
 """openFPGALoader's name of a board for another bridge, by board and USB id."""
 _LOADERS = {
     "openFPGALoader": "https://trabucayre.github.io/openFPGALoader/guide/install.html",
-    "icesprog": "build it from https://github.com/wuxx/icesugar",
     "dfu-util": "sudo apt install dfu-util",
-    "openocd": "sudo apt install openocd",
 }
 _HELD = (
     "close every program that has a port of the board, see the step rights, and plug it in again"

