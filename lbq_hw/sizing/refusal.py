@@ -119,7 +119,9 @@ def _change(network: Network, board: Board, lanes: int | None) -> str:
         if found := _smallest(change.network, board, None, **change.fields):
             return f"nearest change that fits: {change.words}; {found}"
         tried.append(change.words)
-    return f"tried, and still too large: {'; '.join(tried)}" if tried else "no change is left to try"
+    if not tried:
+        return "no change is left to try"
+    return f"tried, and still too large: {'; '.join(tried)}"
 
 
 def _board(network: Network, board: Board, lanes: int | None) -> list[str]:

@@ -28,9 +28,7 @@ def test_a_shortcut_is_too_much_for_a_board_of_fewer_cells() -> None:
     assert "a second path into a layer costs about" in costs
     assert "a weight of 8 bits instead of 4 costs about" in costs
     assert "T = 2 instead of 1 costs about" in costs
-    assert re.fullmatch(
-        r"- nearest change that fits: no shortcuts; " + LANES, change
-    )
+    assert re.fullmatch(r"- nearest change that fits: no shortcuts; " + LANES, change)
     assert re.fullmatch(r"- nearest board that holds it: icesugar; " + LANES, board)
 
 
