@@ -145,12 +145,12 @@ def load(
             raise _needless(Path(root))
         return _dataset(known, static.read_digits(split), split)
     if root is None:
-        raise DatasetError(
-            f"dataset {name!r} needs the folder of its files, which come from {known.source}"
-        )
+        raise known.no_folder(None)
     folder = Path(root)
 
     def read() -> Dataset:
+        if not folder.exists():
+            raise known.no_folder(folder)
         if known is sound.FSDD:
             assert timesteps is not None  # see _check_frames
             arrays = sound.read_fsdd(known, folder, split, timesteps=timesteps, verify=verify)

@@ -81,6 +81,14 @@ class DatasetInfo:
     def corrupt(self, path: Path | str, what: str, resource: Resource) -> DatasetError:
         return DatasetError(f"{path} is corrupt: {what}; {self._mend(resource)}")
 
+    def no_folder(self, root: Path | None) -> MissingFileError:
+        """The error for files whose folder was not given, or does not exist."""
+        needs = f"dataset {self.name!r} needs the folder of its files"
+        what = needs if root is None else f"there is no folder {root}; {needs}"
+        fetched = all(resource.url for resource in self.resources)
+        mend = "give --data DIR" + (", or let lbq train --download fetch them" if fetched else "")
+        return MissingFileError(f"{what}, which come from {self.source}: {mend}")
+
     def _mend(self, resource: Resource) -> str:
         return f"get {resource.name} (md5 {resource.md5}) from {self.source}"
 

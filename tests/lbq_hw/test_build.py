@@ -200,7 +200,7 @@ def test_a_model_that_is_no_network_is_bad_input(
         (
             ["--board", "sim", "--model", "mnist", "--data", "/nowhere", "--until", "fit"],
             2,
-            "error: /nowhere",
+            "error: there is no folder /nowhere; dataset 'mnist' needs",
         ),
     ],
 )

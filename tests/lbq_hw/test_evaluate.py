@@ -193,7 +193,8 @@ DATASETS = ", ".join(datasets.names())
             small((1, 28, 28)),
             "mnist",
             "dataset 'mnist' needs the folder of its files, which come from "
-            + datasets.info("mnist").source,
+            + datasets.info("mnist").source
+            + ": give --data DIR, or let lbq train --download fetch them",
         ),
         (
             small(),

@@ -73,7 +73,16 @@ def test_unknown_name_is_answered_with_the_nearest():
 
 def test_folder_is_needed_except_for_digits():
     assert message("mnist", split="train") == (
-        f"dataset 'mnist' needs the folder of its files, which come from {MNIST_PAGE}"
+        f"dataset 'mnist' needs the folder of its files, which come from {MNIST_PAGE}: give --data "
+        "DIR, or let lbq train --download fetch them"
+    )
+    assert message("dvs128-gesture", split="train", timesteps=2).endswith(": give --data DIR")
+
+
+def test_a_folder_that_does_not_exist_is_told(tmp_path):
+    assert message("mnist", tmp_path / "nosuch", split="test") == (
+        f"there is no folder {tmp_path}/nosuch; dataset 'mnist' needs the folder of its files, "
+        f"which come from {MNIST_PAGE}: give --data DIR, or let lbq train --download fetch them"
     )
 
 
