@@ -22,12 +22,16 @@ READOUT = "logits"  # the name of the population that has no neuron
 
 @dataclass(frozen=True, kw_only=True)
 class Violation:
-    """One reason why a model has no integer form; `trainable`: the model can be trained anyway."""
+    """One reason why a model has no integer form.
+
+    `trainable`: the model can be trained anyway; `runs`: it accepts its input.
+    """
 
     path: str
     reason: str
     mend: str
     trainable: bool = True
+    runs: bool = True
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}; {self.mend}"
@@ -40,7 +44,19 @@ class GraphError(ValueError):
         self.violations = tuple(violations)
         lines = "\n".join(f"  {violation}" for violation in violations)
         count = f"{len(violations)} violation" + "s" * (len(violations) != 1)
-        super().__init__(f"the model has no integer form ({count}):\n{lines}")
+        runs = all(violation.runs for violation in violations)
+        what = "has no integer form" if runs else "does not run"
+        super().__init__(f"the model {what} ({count}):\n{lines}")
+
+
+def several_outputs(returned: object) -> Violation:
+    """The violation of a model that returns something else than one tensor."""
+    name = type(returned).__name__.removeprefix("immutable_")
+    return Violation(
+        path="output",
+        reason=f"the model returns a {name}, not one tensor",
+        mend="return the logits alone, or join several outputs with torch.cat(outputs, 1)",
+    )
 
 
 class RefusalError(ValueError):
@@ -167,9 +183,13 @@ class Analysis:
     violations: list[Violation] = field(default_factory=list)
     timesteps: int = 1
 
-    def refuse(self, path: str, reason: str, mend: str, *, trainable: bool = True) -> None:
+    def refuse(
+        self, path: str, reason: str, mend: str, *, trainable: bool = True, runs: bool = True
+    ) -> None:
         """Note a violation; nothing is raised, so that all of them are found."""
-        self.violations.append(Violation(path=path, reason=reason, mend=mend, trainable=trainable))
+        self.violations.append(
+            Violation(path=path, reason=reason, mend=mend, trainable=trainable, runs=runs)
+        )
 
     def max_pool_of(self, source: str) -> Window | None:
         """The max-pool on the way out of a population (all its consumers share it)."""

@@ -26,6 +26,7 @@ from lbq_hw.train.graph import (
     Sum,
     Synapse,
     Value,
+    several_outputs,
     terms,
     windows,
 )
@@ -272,17 +273,13 @@ class Rules:
                 )
             )
         elif not isinstance(node.args[0], fx.Node):
-            returned = type(node.args[0]).__name__.removeprefix("immutable_")
-            self.found.refuse(
-                "output",
-                f"the model returns a {returned}, not one tensor",
-                "return the logits alone, or join several outputs with torch.cat(outputs, 1)",
-            )
+            self.found.violations.append(several_outputs(node.args[0]))
         elif not self.found.violations:
+            timed = self.found.timesteps > 1
             self.found.refuse(
                 "output",
-                "the model does not end in logits averaged over time",
-                "end it with Linear and TimeMean",
+                f"the model does not end in logits{' averaged over time' if timed else ''}",
+                f"end it with Linear{' and TimeMean' if timed else ''}",
             )
         return value
 

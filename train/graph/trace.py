@@ -240,16 +240,28 @@ _JOIN = (
     "join channels (dim=1), and let convolutions, linear layers, norms, neurons and pools read them"
 )
 _JOINS = ("cat", "concat", "concatenate", "stack")
+_NEURON = "put LBQ() here, or convert() a trained ANN of ReLUs"
+_ACTIVATIONS = (
+    *("relu", "relu_", "relu6", "leaky_relu", "prelu", "elu", "selu", "gelu", "silu", "mish"),
+    *("sigmoid", "tanh", "hardtanh", "hardsigmoid", "hardswish", "softplus"),
+)
+_NO_NEURONS = (nn.MultiheadAttention, nn.Softmax, nn.Softmax2d, nn.Softmin, nn.LogSoftmax)
+"""Layers of torch's module of activations that no neuron can stand in for."""
 _MENDS = {
     **dict.fromkeys(_JOINS, _JOIN),
     **dict.fromkeys(("repeat", "expand", "tile", "repeat_interleave"), _REPEAT),
-    **dict.fromkeys(("relu", "relu_", "sigmoid", "tanh"), "use a neuron of train.neurons"),
+    **dict.fromkeys(_ACTIVATIONS, _NEURON),
     "sum": "to read out, use train.layers.TimeMean; to pool, nn.AvgPool2d",
     "batch_norm": "use the layer nn.BatchNorm2d",
     "conv1d": "use the layer nn.Conv1d",
     "conv2d": "use the layer nn.Conv2d",
     "linear": "use the layer nn.Linear",
 }
+
+
+def _is_activation(module: nn.Module) -> bool:
+    known = type(module).__module__ == nn.ReLU.__module__
+    return known and not isinstance(module, _NO_NEURONS)
 
 
 class _ShapeRecorder(fx.Interpreter):
@@ -309,6 +321,7 @@ class _Reader:
                 f"fails on an input of shape {tuple(example.shape)} ({str(error).splitlines()[0]})",
                 "check the input's shape and the layers that follow it",
                 trainable=False,
+                runs=False,
             )
 
     def _value(self, node: fx.Node) -> Value:
@@ -329,12 +342,8 @@ class _Reader:
         if path in self.refused:
             return None  # when it was traced
         if not isinstance(module, _SUPPORTED):
-            self.found.refuse(
-                path,
-                f"{type(module).__name__} has no integer form",
-                "use Conv1d, Conv2d, Linear, BatchNorm, MaxPool, AvgPool, ZeroPad2d, Flatten and "
-                "an LBQ neuron",
-            )
+            mend = _NEURON if _is_activation(module) else "use the layers of docs/layers.md"
+            self.found.refuse(path, f"{type(module).__name__} has no integer form", mend)
             return None
         if isinstance(module, Neuron) or list(module.parameters(recurse=False)):
             if path in self.seen:

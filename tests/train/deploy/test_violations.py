@@ -145,10 +145,7 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
         ),
         (
             lambda: Net(norm=GroupNorm(2, 4)),
-            [
-                "norm: GroupNorm has no integer form; use Conv1d, Conv2d, Linear, BatchNorm, "
-                "MaxPool, AvgPool, ZeroPad2d, Flatten and an LBQ neuron"
-            ],
+            ["norm: GroupNorm has no integer form; use the layers of docs/layers.md"],
         ),
         (OneNeuron, ["n1: is called more than once; give each call its own layer"]),
         (

@@ -85,8 +85,7 @@ def test_every_violation_is_listed_with_its_place_and_a_mend():
         "the model has no integer form (4 violations):\n"
         "  mirrored: padding_mode is 'reflect'; use padding_mode='zeros'\n"
         "  deep: is called more than once; give each call its own layer\n"
-        "  act: GELU has no integer form; use Conv1d, Conv2d, Linear, BatchNorm, MaxPool, AvgPool,"
-        " ZeroPad2d, Flatten and an LBQ neuron\n"
+        "  act: GELU has no integer form; put LBQ() here, or convert() a trained ANN of ReLUs\n"
         "  ternary: Ternary emits negative levels; use an LBQ neuron, whose levels are 0..N"
     )
 
@@ -144,6 +143,35 @@ HEAD = (nn.Flatten(), nn.Linear(4 * 36, 3), TimeMean(2))
 )
 def test_an_unsupported_structure_names_place_reason_and_mend(model, message):
     assert [str(v) for v in analyze(model, SPEC).violations] == [message]
+
+
+@pytest.mark.parametrize(
+    ("layer", "mend"),
+    [
+        (nn.ReLU(), "put LBQ() here, or convert() a trained ANN of ReLUs"),
+        (nn.Softmax(1), "use the layers of docs/layers.md"),
+        (nn.GroupNorm(2, 4), "use the layers of docs/layers.md"),
+    ],
+)
+def test_a_layer_without_an_integer_form_is_answered_with_what_takes_its_place(layer, mend):
+    (violation,) = analyze(_stack(layer, lbq(), *HEAD), SPEC).violations
+    assert str(violation) == f"2: {type(layer).__name__} has no integer form; {mend}"
+
+
+def test_a_model_of_one_timestep_ends_with_a_linear_layer():
+    once = lbq(timesteps=1)
+    model = nn.Sequential(nn.Conv2d(2, 4, 3), once, nn.Conv2d(4, 4, 1), lbq(timesteps=1))
+    (violation,) = analyze(model, SPEC).violations
+    assert str(violation) == "output: the model does not end in logits; end it with Linear"
+
+
+def test_a_model_that_fails_on_its_input_does_not_run():
+    model = _stack(lbq(), nn.Flatten(), nn.Linear(5, 3), TimeMean(2))
+    with pytest.raises(GraphError) as error:
+        integer_network(model, SPEC)
+    first, second = str(error.value).splitlines()
+    assert first == "the model does not run (1 violation):"
+    assert second.startswith("  model: fails on an input of shape (1, 2, 6, 6) (mat1 and mat2 ")
 
 
 class TwoPools(nn.Module):
