@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lbq_hw.commands.progress import show_notes
 from lbq_hw.train import start
 from lbq_hw.train.callbacks import Callback, Run
 from lbq_hw.train.checkpoint import formed
@@ -41,6 +42,10 @@ from lbq_hw.train.settings.schema import plain
 from lbq_hw.train.world import World
 
 SETTLING_BATCHES = 16  # batches on which the statistics of norms are measured
+_FLOAT = (
+    "no neuron: this trains a float ANN; put LBQ() in place of the ReLUs, or convert() it "
+    "afterwards"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,8 @@ def fit(
     elif resume or overwrite:
         raise RunError("a run without a folder can not be resumed or replaced: give fit an out")
     init = recipe.init if state is None else ""
+    if world.first and not _has_neurons(model):
+        show_notes([_FLOAT])
     network = _network(model, spec, recipe, init=init, trained_only=trained_only)
     if start.is_network(init):
         train.begin(1, _seed(recipe, 1))
@@ -143,8 +150,7 @@ def _network(
 ) -> nn.Module:
     """A copy of a model in the form that is trained."""
     prepared = any(isinstance(module, Deployed) for module in model.modules())
-    neurons = any(hasattr(module, "emit_levels") for module in model.modules())
-    if neurons and not prepared:
+    if _has_neurons(model) and not prepared:
         return formed(copy.deepcopy(model), spec, recipe, init=init, trained_only=trained_only)
     what = "that was prepared already" if prepared else "without burst neurons"
     if init or recipe.weight_bits:
@@ -153,6 +159,10 @@ def _network(
             "trained as it is"
         )
     return copy.deepcopy(model)
+
+
+def _has_neurons(model: nn.Module) -> bool:
+    return any(hasattr(module, "emit_levels") for module in model.modules())
 
 
 def _seed(recipe: Recipe, epoch: int) -> int:

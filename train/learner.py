@@ -13,13 +13,16 @@ from torch import Tensor, fx, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from lbq_hw.train.activity import find_shares, with_activity
-from lbq_hw.train.data import InputSpec
+from lbq_hw.train.data import InputSpec, LoaderError
+from lbq_hw.train.graph import GraphError, several_outputs
 from lbq_hw.train.kernels.fuse import fuse
 from lbq_hw.train.optim import build_optimizer, follower
 from lbq_hw.train.run_folder import RunError
 from lbq_hw.train.sam import uphill
 from lbq_hw.train.settings.recipe import Recipe
 from lbq_hw.train.world import World
+
+_IGNORED = -100  # the label that torch's cross entropy leaves out
 
 
 class Learner:
@@ -40,6 +43,7 @@ class Learner:
     ) -> None:
         device = world.device
         self._recipe, self._spec, self._device = recipe, spec, device
+        self._looked = False
         self.model = self.plain = model.to(device)
         self.average = copy.deepcopy(model) if recipe.ema else None
         shares = {}
@@ -123,8 +127,13 @@ class Learner:
             with _synced(self._runner, last=index == len(parts)):
                 with self.autocast:
                     found = self._runner(images)
-                logits, activity = found if recipe.activity else (found, found.new_zeros(()))
+                if recipe.activity:
+                    logits, activity = found
+                else:
+                    logits = _one_tensor(found)
+                    activity = logits.new_zeros(())
                 logits = logits.float()
+                self._check_labels(targets, logits.shape[1])
                 loss = F.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
                 ((loss + cost * activity) / len(parts)).backward()
             labels = targets if targets.ndim == 1 else targets.argmax(1)
@@ -132,6 +141,27 @@ class Learner:
             count = len(labels)
             seen += torch.stack((loss.detach() * count, 100 * hits, activity.detach() * count))
         return seen
+
+    def _check_labels(self, targets: Tensor, outputs: int) -> None:
+        """Refuse labels beyond the outputs; on a GPU only of the first batch, since reading a value
+        waits for the device.
+        """
+        if targets.ndim != 1 or (self._looked and targets.device.type != "cpu"):
+            return
+        self._looked = True
+        wrong = targets[((targets < 0) & (targets != _IGNORED)) | (targets >= outputs)]
+        if len(wrong):
+            raise LoaderError(
+                f"train_loader yields the label {int(wrong[0])}, but the model has {outputs} "
+                "outputs"
+            )
+
+
+def _one_tensor(found: Any) -> Tensor:
+    """What a model returned; GraphError if it is not one tensor, as of an nn.LSTM."""
+    if isinstance(found, Tensor):
+        return found
+    raise GraphError([several_outputs(found)])
 
 
 def _synced(runner: nn.Module, *, last: bool) -> contextlib.AbstractContextManager[Any]:

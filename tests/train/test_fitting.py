@@ -19,6 +19,7 @@ from lbq_hw import datasets, predict
 from lbq_hw.train import (
     LBQ,
     Callback,
+    GraphError,
     InputSpec,
     Log,
     MergeTime,
@@ -106,6 +107,35 @@ def test_a_run_that_is_killed_goes_on_as_if_it_had_not_stopped(tmp_path, monkeyp
             out=tmp_path / "whole",
             resume=True,
         )
+
+
+def test_a_model_that_returns_a_tuple_is_refused():
+    model = nn.Sequential(nn.Flatten(1, 2), nn.LSTM(8, 10, batch_first=True))
+    message = (
+        "the model has no integer form (1 violation):\n"
+        "  output: the model returns a tuple, not one tensor; return the logits alone, or join "
+        "several outputs with torch.cat(outputs, 1)"
+    )
+    with refused(GraphError, message):
+        fit(model, SPEC, digits("train"), None, RECIPE)
+
+
+@pytest.mark.parametrize("label", [14, -1])
+def test_a_label_beyond_the_outputs_is_refused(label):
+    wrong = [(x, torch.full_like(y, label)) for x, y in digits("train")]
+    with refused(
+        LoaderError, f"train_loader yields the label {label}, but the model has 10 outputs"
+    ):
+        fit(net(), SPEC, wrong, None, RECIPE)
+
+
+def test_a_model_without_neurons_is_trained_with_a_warning(capsys):
+    ann = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
+    fit(ann, SPEC, digits("train"), None, RECIPE | {"epochs": 1})
+    note = "no neuron: this trains a float ANN; put LBQ() in place of the ReLUs, or convert() it"
+    assert f"warning: {note} afterwards\n" in capsys.readouterr().err
+    fit(net(), SPEC, digits("train"), None, RECIPE | {"epochs": 1})
+    assert "no neuron" not in capsys.readouterr().err
 
 
 def test_bits_by_layer_are_trained_and_exported():
