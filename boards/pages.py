@@ -36,13 +36,13 @@ def first_light(found: list[Board]) -> str:
             f"`{board.command('FILE')}`",
             board.usb,
             f"{board.baud:,}",
-            "" if board.bridge is None else f"{board.bridge.rates[0]:,}",
+            "the adapter's" if board.bridge is None else f"{board.bridge.rates[0]:,}",
             _light(board),
         ]
         for board in found
         if board.family is not None
     ]
-    headings = ["board", "command", "USB", "rate", "highest", "LED"]
+    headings = ["board", "command", "USB", "baud after reset", "highest baud", "LED"]
     return table(headings, rows, words=(0, 1, 2, 5))
 
 

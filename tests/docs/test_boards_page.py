@@ -85,7 +85,7 @@ def test_a_new_board_is_in_the_tables(followed: Path) -> None:
         "| `bare-ecp5` | LFE5U-25F-6BG256C | 24,288 | 56 x 18 Kb |  | 25 MHz | 75 MHz |"
     )
     assert pages.first_light([board]).splitlines()[2] == (
-        "| `bare-ecp5` | `openFPGALoader -c ft232RL FILE` |  | 115,200 |  | none |"
+        "| `bare-ecp5` | `openFPGALoader -c ft232RL FILE` |  | 115,200 | the adapter's | none |"
     )
 
 

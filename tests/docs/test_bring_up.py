@@ -16,7 +16,7 @@ from simulators import needs_verilator
 from lbq_hw import boards, package
 from lbq_hw.__main__ import main as lbq
 from lbq_hw.bring_up.steps import STEPS
-from lbq_hw.host import ports
+from lbq_hw.host import ports, rates
 from lbq_hw.sim import board as simulation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bring-up.md").read_text("utf-8")
@@ -65,6 +65,30 @@ def test_the_checklist_has_the_steps_of_the_walk() -> None:
     assert [row[0].strip("`") for row in rows("step")] == [step.name for step in STEPS]
 
 
+def test_the_host_accepts_the_commands_of_the_checklist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [row[1] for row in rows("step")]
+    found = [command for cell in cells for command in re.findall(r"`(lbq host .*?)`", cell)]
+    assert len(found) == 5
+    for command in found:
+        if "--ports" in command:
+            continue
+        words = [str(tmp_path) if word == "DIR" else word for word in command.split()]
+        assert lbq(words[1:]) == 2
+        assert (
+            capsys.readouterr().err == f"error: {tmp_path} is no package: it has no package.json\n"
+        )
+
+
+def test_the_rate_of_a_clock_of_33_mhz_is_that_of_the_page() -> None:
+    assert "so a clock of 33 MHz gives 3, not 6 Mbaud" in " ".join(PAGE.split())
+    found = boards.find("icebreaker")
+    assert found.bridge is not None
+    assert found.bridge.rates[0] == 6_000_000
+    assert rates.possible(found.bridge.rates, clock_hz=33_000_000, baud=found.baud)[0] == 3_000_000
+
+
 def test_the_checklist_by_board_has_every_board_with_its_devices() -> None:
     table = {name: row[1:] for row in rows("boards") for name in re.findall(r"`(.+?)`", row[0])}
     assert sorted(table) == BOARDS
@@ -88,8 +112,8 @@ def test_the_table_has_every_board_with_its_command_and_rates() -> None:
         board = boards.find(name)
         assert command.strip("`") == board.command("FILE")
         assert rate == f"{board.baud:,}"
-        rates = () if board.bridge is None else board.bridge.rates
-        assert highest == (f"{max(rates):,}" if rates else "")
+        known = () if board.bridge is None else board.bridge.rates
+        assert highest == (f"{max(known):,}" if known else "the adapter's")
 
 
 @pytest.mark.parametrize("name", BOARDS)
