@@ -49,6 +49,28 @@ def test_the_model_of_the_page_learns_and_is_exported_with_its_bits(
     assert program["accuracy"] > 0.9
 
 
+def test_the_model_of_a_loop_of_ones_own_is_exported_with_its_bits(program: dict[str, Any]) -> None:
+    own = lbq_hw.load(program["folder"] / "own.lbq")
+    assert (own.name, own.weight_bits, own.timesteps) == ("own", 4, 2)
+
+
+def test_the_inputs_of_a_spec_with_mean_and_std_are_those_of_the_page(
+    program: dict[str, Any],
+) -> None:
+    spec = train.InputSpec(
+        shape=(1, 8, 8), static=True, bits=5, full_scale=16, mean=(0.5,), std=(0.25,)
+    )
+    assert "`(q / full_scale - mean) / std`" in PAGE
+    found = spec.normalize(torch.full((1, 1, 8, 8), 12, dtype=torch.uint8))
+    assert torch.equal(found, torch.full((1, 1, 8, 8), (12 / 16 - 0.5) / 0.25))
+    two = train.InputSpec(
+        shape=(2, 8, 8), static=True, bits=5, full_scale=16, mean=(0.5, 0.5), std=(0.25, 0.5)
+    )
+    model = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), train.LBQ(), torch.nn.Conv2d(4, 2, 6))
+    with pytest.raises(ValueError, match="one input scale for all channels"):
+        program["prepare"](model, two, weight_bits=4)
+
+
 def test_the_golden_model_and_the_counts_are_those_of_the_network(program: dict[str, Any]) -> None:
     result, test = program["result"], program["test"]
     assert program["accuracy"] == np.mean(result.classes == test.labels)
