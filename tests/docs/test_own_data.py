@@ -37,7 +37,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 
 def commands() -> list[list[str]]:
     (block,) = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
-    return [shlex.split(line) for line in block.splitlines()]
+    return [shlex.split(line) for line in block.replace("\\\n", "").splitlines()]
 
 
 @pytest.fixture
@@ -97,6 +97,7 @@ def shapes_are_read(folder: Path, _: object) -> None:
         ((4, 9, 7), (4, 1, 9, 7)),
         ((4, 2, 9, 7), (4, 2, 9, 7)),
         ((4, 4, 9, 7), (4, 4, 9, 7)),
+        ((4, 3, 2, 9), (4, 3, 2, 9)),
         ((4, 9, 7, 1), (4, 1, 9, 7)),
         ((4, 9, 7, 3), (4, 3, 9, 7)),
         ((4, 5, 2, 9, 7), (4, 5, 2, 9, 7)),
@@ -251,9 +252,9 @@ SENTENCES = (
         shapes_are_read,
     ),
     (
-        "The axis of the channels is found from the shape: one to four channels come first, or "
-        "one or three come last, and both sides are longer. The network that reads the images "
-        "decides too, if there is one.",
+        "The channel axis is recognized by its length: 1 to 4 if it comes first, 1 or 3 if it "
+        "comes last, and more than 4 at the other end. If a network reads the images, its input "
+        "shape decides.",
         shapes_are_read,
     ),
     (
@@ -276,8 +277,9 @@ SENTENCES = (
         left_files,
     ),
     (
-        "A file with `test_images` and `test_labels` is divided; its other arrays are "
-        "`train_images` and `train_labels`, or `images` and `labels`",
+        "Data is divided if it has a test split. A file has one in `test_images` and "
+        "`test_labels`; its other arrays are `train_images` and `train_labels`, or `images` and "
+        "`labels`.",
         files_are_divided,
     ),
     (
@@ -296,8 +298,8 @@ SENTENCES = (
     (
         "draw N images of the dataset with seed 0, so all commands draw the same images. The "
         "line with the accuracy says so, and so does `drawn` in JSON. From `--raw` and "
-        "`--picture` the first N are taken, except in `lbq build`, which draws from `--raw` "
-        "too.",
+        "`--picture` the first N are taken, except in `lbq build` and `lbq plan`, which draw from "
+        "`--raw` too.",
         draws,
     ),
     (
@@ -315,6 +317,19 @@ SENTENCES = (
         digits_have_no_data,
     ),
 )
+
+
+def test_the_raw_value_of_white_is_that_of_the_table() -> None:
+    text = PAGE.read_text("utf-8")
+    head = "| `data.bits` | `data.shift` | `data.full_scale` | raw value of white |\n"
+    lines = text.partition(head)[2].partition("\n\n")[0].splitlines()[1:]
+    table = [[int(cell) for cell in line.strip("|").split("|")] for line in lines]
+    assert len(table) == 4
+    for bits, shift, scale, white in table:
+        keys = [f"data.bits={bits}", f"data.shift={shift}", f"data.full_scale={scale}"]
+        spec = config.load("digits", keys).data.spec((1, 8, 8), static=True)
+        assert spec.white == white
+        assert spec.full_scale == (scale or 2**bits - 1)
 
 
 @pytest.mark.parametrize(("sentence", "check"), SENTENCES)
