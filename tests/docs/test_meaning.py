@@ -222,8 +222,7 @@ CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {
             pictures_are_mapped,
         ),
         (
-            "In training, full scale is the largest raw value that becomes 1.0: 16 with "
-            "`data.bits=5` and `data.full_scale=16`, 255 with `data.bits=4` and `data.shift=4`.",
+            "In training, full scale is the largest raw value that becomes 1.0.",
             training_has_a_full_scale,
         ),
         (

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from simulators import needs_verilator
 
@@ -330,6 +331,9 @@ def test_the_raw_value_of_white_is_that_of_the_table() -> None:
         spec = config.load("digits", keys).data.spec((1, 8, 8), static=True)
         assert spec.white == white
         assert spec.full_scale == (scale or 2**bits - 1)
+        raw = torch.full((1, 1, 8, 8), white, dtype=torch.uint8)
+        wanted = min(white >> shift, 2**bits - 1) / spec.full_scale
+        assert set(spec.normalize(raw).flatten().tolist()) == {wanted} == {1.0}
 
 
 @pytest.mark.parametrize(("sentence", "check"), SENTENCES)

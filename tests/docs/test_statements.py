@@ -91,17 +91,24 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "An empty folder counts as a class too, so that you can try a network on a few pictures.": (
             f"{LBQ}::test_pictures_of_folders_are_read_in_the_order_of_names",
         ),
-        "a folder is divided by folders `train` and `test`.": (
+        "A folder is divided by folders `train` and `test`.": (
             f"{LBQ}::test_divided_pictures_share_the_classes_of_both_splits",
         ),
         "For training on undivided data, `data.validation` says how many images to hold out": (
             f"{TRAIN}::test_data_that_is_not_divided_must_be_held_out",
         ),
-        "**Limits.** `--limit N`, and `--images N` of `lbq host`, `lbq sim` and `lbq build`, "
-        "draw": (
+        "**Limits.** `--limit N`, and `--images N` of `lbq host`, `lbq sim`, `lbq plan` and "
+        "`lbq build`, draw": (
             "lbq_hw.datasets.test_reading::"
             "test_a_limit_draws_images_of_all_classes_with_a_seed_that_is_said",
             "lbq_hw.datasets.test_reading::test_what_is_drawn_is_what_a_build_draws",
+        ),
+        "A pixel becomes `min(raw >> shift, 2**bits - 1) / full_scale`, and `data.full_scale=0` "
+        "stands for `2**bits - 1`:": (
+            "docs.test_own_data::test_the_raw_value_of_white_is_that_of_the_table",
+        ),
+        "| 8 | 0 | 0 | 255 | | 4 | 4 | 0 | 255 | | 4 | 0 | 0 | 15 | | 5 | 0 | 16 | 16 |": (
+            "docs.test_own_data::test_the_raw_value_of_white_is_that_of_the_table",
         ),
         "`lbq evaluate`, `lbq build`, `lbq sim` and `lbq host` take `--raw FILE.npy`, which "
         "has one or several inputs as uint8 in the network's input shape; `lbq host` also "
@@ -139,10 +146,6 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "do.": (
             f"{NIR}.test_read::test_every_reason_is_told_at_once",
             f"{ADOPT}::test_what_has_no_exact_form_is_refused_with_place_reason_and_mend",
-        ),
-        "(`lbq import` is the same).": (
-            "lbq_hw.test_command::"
-            "test_help_of_a_command_calls_it_and_the_others_by_the_name_of_lbq",
         ),
         "A graph says neither how long an input lasts nor which data it reads, so "
         "`--timesteps` and `--dataset` must be given; for [your own data](own-data.md) the "
@@ -269,8 +272,8 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
         "So 21 multiples of each scale are tried, from half to one and a half, and each "
         "channel keeps the multiple with which the fewest spikes differ from the float "
         "network's. Layers are calibrated in order, on the spikes of the layers that were "
-        "calibrated before. On the calibration inputs, no channel differs more than with the "
-        "scale of least error, which is one of the 21.": (
+        "calibrated before. The least-error scale is one of the 21, so calibration never makes a "
+        "channel worse on those inputs.": (
             f"{CALIBRATE}::test_the_scale_of_before_is_tried_first_and_changes_nothing",
             f"{CALIBRATE}::test_on_its_inputs_no_layer_differs_more_than_with_its_scale_of_before",
         ),
@@ -302,8 +305,8 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
         ),
         '| snnTorch `Leaky`, `reset_mechanism="zero"` | reset to zero | | snnTorch `Leaky`, '
-        '`"subtract"` | the threshold is subtracted behind the next leak: a reset of threshold / '
-        'beta | | snnTorch `Leaky`, `"none"` | no reset |': (
+        '`"subtract"` | subtracted after the next leak, so the reset is by threshold / beta | | '
+        'snnTorch `Leaky`, `"none"` | no reset |': (
             f"{ADOPT}::test_every_option_of_a_leaky_neuron_is_exact_or_refused",
         ),
         "| SpikingJelly `IFNode`, `LIFNode`, `ParametricLIFNode` | reset to zero, or by "
@@ -338,6 +341,9 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             "train.graph.test_trace::test_tracing_leaves_the_training_mode_alone",
             f"{ADOPT}::test_comparing_leaves_membranes_as_they_were",
             f"{MODULES}::test_a_module_is_exported_alike_in_both_modes",
+        ),
+        "So does a quantized network of [Brevitas](layers.md#quantized-networks-of-brevitas).": (
+            "train.frameworks.test_brevitas::test_1000_images_have_equal_levels_and_outputs",
         ),
         "At the end, all three run the original module in evaluation mode and from rest, "
         "beside the layers that were read from it. If the outputs differ, they raise "
