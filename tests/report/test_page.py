@@ -168,8 +168,8 @@ def test_answers_are_counted_by_class_and_mistakes_come_first(facts: Facts) -> N
     assert facts.answers is not None
     found = text(render(facts)).replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert (
-        "classifies 357 of 359 test images of digits correctly, 99.44 %. These are the golden model's answers"
-        in found
+        "classifies 357 of 359 test images of digits correctly, 99.44 %. These are the golden "
+        "model's answers" in found
     )
     assert "3 taken for 2 1 / 52" in found
     root = tree(render(facts))

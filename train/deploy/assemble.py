@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 from lbq_hw.train.deploy.agreement import Agreement, DisagreementError
 from lbq_hw.train.deploy.calibrate import calibrated
-from lbq_hw.train.deploy.fold import Floats, array
+from lbq_hw.train.deploy.fold import Floats, array, number
 from lbq_hw.train.deploy.input import border_levels, border_width, integer_input
 from lbq_hw.train.deploy.layer import fraction_bits, integer_layer
 from lbq_hw.train.deploy.rounding import Quantized, learned_bits, quantize
@@ -187,7 +188,11 @@ def _build(
         network = dataclasses.replace(network, layers=layers(quantized))
         uncalibrated = compared
         compared = agreement.compare(found, root, spec, network, inputs)
-    notes = [*_threshold_notes(network, found), *_identity_notes(quantized)]
+    notes = [
+        *_threshold_notes(network, found),
+        *_leak_notes(network, found),
+        *_identity_notes(quantized),
+    ]
     if border:
         notes += _border_notes(network, spec, compared)
     return Export(
@@ -310,6 +315,26 @@ def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
                 f"{layer.fraction_bits} fraction bits"
                 + (f" ({clamped} would round to 0 and are 1)" if clamped else "")
             )
+
+
+def _leak_notes(network: Network, found: Analysis) -> Iterator[str]:
+    for population in found.populations:
+        theirs, ours = population.neuron, network.by_name[population.name].neuron
+        if theirs is None or ours is None or not theirs.stateful:
+            continue
+        beta, leak = number(theirs.beta), ours.decay / 2**ours.decay_bits
+        if 0 < beta < 1 and abs(_steps(leak) - _steps(beta)) > PRECISE * _steps(beta):
+            became = f"{ours.decay}/{2**ours.decay_bits}" if leak < 1 else "1, which is no leak"
+            yield (
+                f"{population.name}: its beta of {beta:.6g} became {became}, so a membrane decays "
+                f"to 1/e in {_steps(leak):.3g} timesteps instead of {_steps(beta):.3g}: give more "
+                "decay bits"
+            )
+
+
+def _steps(leak: float) -> float:
+    """Timesteps until a membrane has decayed to 1/e."""
+    return -1 / math.log(leak) if 0 < leak < 1 else math.inf if leak else 0.0
 
 
 def _identity_notes(quantized: Mapping[str, Quantized]) -> Iterator[str]:

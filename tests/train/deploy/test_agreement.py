@@ -149,6 +149,31 @@ def test_thresholds_for_want_of_fraction_bits_are_a_warning_with_the_layer():
         integer_network(model, spec, fraction=0, weight_bits=8, most_different=1)
 
 
+@pytest.mark.parametrize(
+    ("beta", "bits", "said"),
+    [
+        (0.99, 8, "0.99 became 253/256, so a membrane decays to 1/e in 84.8 timesteps instead of "
+         "99.5"),
+        (0.999, 8, "0.999 became 1, which is no leak, so a membrane decays to 1/e in inf timesteps "
+         "instead of 999"),
+        (0.999, 16, None),
+        (0.9, 8, None),
+    ],
+)  # fmt: skip
+def test_a_leak_for_want_of_decay_bits_is_a_warning(beta: float, bits: int, said: str | None):
+    model, spec = small_model("digits", gamma0=0.3)
+    for module in model.modules():
+        if isinstance(module, LBQ):
+            module._beta = beta
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ExportWarning)
+        integer_network(model, spec, decay_bits=bits, fraction=8, most_different=1)
+    told = [str(one.message) for one in caught if "decay bits" in str(one.message)]
+    names = [name for name, module in model.named_modules() if isinstance(module, LBQ)]
+    assert names
+    assert told == [f"{n}: its beta of {said}: give more decay bits" for n in names if said]
+
+
 def test_a_border_of_few_input_bits_is_a_warning_with_the_share_of_levels_moved():
     model, spec = small_model("mnist", gamma0=0.3)
     spec = dataclasses.replace(spec, bits=2, full_scale=0.0, mean=(0.5,), std=(0.3,))
