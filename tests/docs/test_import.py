@@ -22,6 +22,7 @@ from lbq_hw.train.nir import inputs
 PAGE = (Path(__file__).parents[2] / "docs" / "import.md").read_text("utf-8")
 
 
+@pytest.mark.filterwarnings("ignore:2. its beta of 0.99:lbq_hw.train.export.ExportWarning")
 @pytest.mark.filterwarnings("ignore:nirtorch.extract_nir_graph:DeprecationWarning")
 def test_the_blocks_of_the_page_calibrate_a_module_and_its_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -132,7 +132,7 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
     "import.md": {
         "A spiking network that was trained in another framework becomes an integer network, "
         "from a module of snnTorch, SpikingJelly or sinabs, or from a NIR file.": (
-            f"{ADOPT}::test_the_integer_network_is_within_half_a_point",
+            f"{ADOPT}::test_without_rounding_every_membrane_of_the_integer_network_is_equal",
             f"{SINABS}::test_a_clamped_network_becomes_integers_with_floors_per_channel",
             f"{COMMAND}::test_a_graph_becomes_a_network_and_a_graph_again",
         ),
@@ -343,7 +343,7 @@ RUN_BY: dict[str, dict[str, tuple[str, ...]]] = {
             f"{MODULES}::test_a_module_is_exported_alike_in_both_modes",
         ),
         "So does a quantized network of [Brevitas](layers.md#quantized-networks-of-brevitas).": (
-            "train.frameworks.test_brevitas::test_1000_images_have_equal_levels_and_outputs",
+            "train.qonnx.test_qonnx::test_1000_images_have_equal_levels_and_outputs",
         ),
         "At the end, all three run the original module in evaluation mode and from rest, "
         "beside the layers that were read from it. If the outputs differ, they raise "

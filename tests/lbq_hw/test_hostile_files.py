@@ -232,7 +232,7 @@ def test_a_file_that_was_cut_off_anywhere_is_refused() -> None:
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_a_container_that_lies_is_refused(name: str) -> None:
     assert re.fullmatch(
-        r"net\.lbq (is not an \.lbq file: make one with `python -m train\.export`"
+        r"net\.lbq (is not an \.lbq file: make one with `lbq export` or lbq_hw\.save\(\.\.\.\)"
         r"|is truncated \(.+\): export or copy it again"
         r"|was altered after it was written \(its digest does not match\): export or copy it again"
         r"|is damaged \(.+\): export or copy it again)",

@@ -49,7 +49,7 @@ def test_a_folder_without_the_dataset_is_one_sentence_too(tmp_path, capsys):
     assert command.main(["--config", "mnist", "--set", "train.device=cpu", *out]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"error: {tmp_path / 'none'}")
+    assert captured.err.startswith(f"error: there is no folder {tmp_path / 'none'}; ")
     assert captured.err.count("\n") == 1
 
 

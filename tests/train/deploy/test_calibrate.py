@@ -118,6 +118,7 @@ def test_codes_that_were_trained_stay_though_levels_differ_for_want_of_fraction_
     assert_codes_stay(model, spec, raw_images(spec, 8).numpy(), fraction=0)
 
 
+@pytest.mark.filterwarnings("ignore:2. its beta of 0.9 :lbq_hw.train.export.ExportWarning")
 def test_weights_that_are_codes_as_they_are_stay_though_spikes_differ_by_a_rounded_leak() -> None:
     torch.manual_seed(0)
     linear = nn.Linear(64, 10, bias=False)
