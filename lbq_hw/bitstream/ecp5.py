@@ -187,7 +187,7 @@ def _pll(frames: Frames, config: Config, device: Device) -> dict[str, Any]:
             value = device.word(frames, group.tiles, name)
             words[name] = None if value is None else value + bool(_LESS.fullmatch(name))
         for name in ("MODE", *_PLL_ENUMS):
-            if named[name] not in _meanings(frames, group.tiles, name, device):
+            if named[name] not in _meanings(frames, config, group.tiles, name, device):
                 raise BitsError(f"{name} of the bitstream's PLL is not what the router wrote")
             words[name] = named[name]
         if not words["ICP_CURRENT"] or not words["MFG_ENABLE_FILTEROPAMP"]:
@@ -220,7 +220,7 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
     pins = {}
     for pin, (row, column, pad) in device.pads(package).items():
         tiles = list(_around(row, column, device))
-        kinds = _meanings(frames, tiles, f"PIO{pad}.BASE_TYPE", device)
+        kinds = _meanings(frames, config, tiles, f"PIO{pad}.BASE_TYPE", device)
         named = {
             value
             for tile in tiles
@@ -234,7 +234,7 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
         if named or not known:
             raise BitsError(f"pin {pin} of the bitstream is not of the kind that the router wrote")
         if kind is not None:
-            pulls = _meanings(frames, tiles, f"PIO{pad}.PULLMODE", device)
+            pulls = _meanings(frames, config, tiles, f"PIO{pad}.PULLMODE", device)
             way = kind[1].replace("BIDIR", "INOUT")
             pins[pin] = _function(way, kind[2], "/".join(sorted(pulls)))
     return pins
@@ -263,17 +263,32 @@ def _possible(frames: Frames, tiles: Sequence[str], pad: str, value: str, device
     return bool(having)
 
 
-def _meanings(frames: Frames, tiles: Sequence[str], name: str, device: Device) -> frozenset[str]:
-    """The values that an enum can have in all its tiles, with and without the bits that other
-    settings of its pad may have changed.
+def _meanings(
+    frames: Frames, config: Config, tiles: Sequence[str], name: str, device: Device
+) -> frozenset[str]:
+    """The values that an enum can have in all its tiles: by all bits, without the bits that other
+    settings of its pad may have changed, and without those that other pads use. A pad that can be
+    half of a differential pair has bits in the tile of the other half, too.
     """
     having = [tile for tile in tiles if name in device.kind(tile).enums]
     pad = name.partition(".")[0]
+    own = tuple(f"{pad}.{other}" for other in _OVER)
     found: frozenset[str] = frozenset()
-    for over in ((), tuple(f"{pad}.{other}" for other in _OVER)):
-        values = [device.enum(frames, tile, name, over) for tile in having]
+    for over, others in (((), False), (own, False), ((), True)):
+        values = [
+            device.enum(
+                frames, tile, name, over + (_of_others(config, tile, pad) if others else ())
+            )
+            for tile in having
+        ]
         found |= frozenset.intersection(*values) if values else {"NONE"}
     return found
+
+
+def _of_others(config: Config, tile: str, pad: str) -> tuple[str, ...]:
+    """The enums that the router wrote for the other pads of a tile."""
+    written = [name for name, _ in config.tiles[tile].enums] if tile in config.tiles else []
+    return tuple(n for n in written if n.startswith("PIO") and not n.startswith(f"{pad}."))
 
 
 def _function(way: str, standard: str, pull: str) -> str:

@@ -207,6 +207,25 @@ def test_an_ecp5_pad_whose_drive_is_laid_over_its_kind_is_read(
     assert pins["C20"] == "inout (LVCMOS33, pull none)"
 
 
+def test_an_ecp5_pad_beside_an_unused_one_of_its_pair_is_read(
+    golden: Callable[[str], Files],
+) -> None:
+    """The Versa's serial line: pads B alone, at the top, whose tile has bits of a pair with A."""
+    files = golden("ulx3s-12f")
+    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
+    kind = ("PIOB.BASE_TYPE", "OUTPUT_LVCMOS33")
+    for tile, chosen in (
+        ("MIB_R0C28:PIOT1", [kind, ("PIOB.PULLMODE", "UP")]),
+        ("MIB_R1C28:PICT1", [kind]),
+    ):
+        config.tiles[tile] = ecp5_tiles.Settings(tiles=(tile,), enums=chosen)
+    folder = ecp5_tiles.database()
+    assert folder is not None
+    device = ecp5_tiles.Device(config.device, folder)
+    pins = ecp5._pins(device.encode(config), config, device, "CABGA381")
+    assert pins["A11"] == "output (LVCMOS33, pull up)"
+
+
 def test_an_ecp5_whose_pll_has_no_loop_filter_is_refused(
     golden: Callable[[str], Files], monkeypatch: pytest.MonkeyPatch
 ) -> None:
