@@ -258,6 +258,11 @@ def names() -> list[str]:
     return list(_boards())
 
 
+def fabrics() -> list[str]:
+    """Names of the boards with an FPGA, which all have but the simulated one, sorted."""
+    return [name for name, board in _boards().items() if board.family is not None]
+
+
 def find(name: str) -> Board:
     """The board of this name, or in this file, which ends with ``.py``.
 

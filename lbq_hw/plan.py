@@ -104,7 +104,7 @@ def _what_fits(job: flow.Job, *, as_json: bool) -> None:
     """Print which boards hold the network, and how fast each of them would be."""
     name, busy = job.network.name, job.activity
     with image_bar() as bar:
-        task = bar.add_task(f"sizing {name} for every board", total=len(survey.names()))
+        task = bar.add_task(f"sizing {name} for every board", total=len(boards.fabrics()))
         found = survey.survey(
             job.network,
             busy=busy,

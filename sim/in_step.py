@@ -1,8 +1,8 @@
 """A simulated board in step with its host: measures a run in simulated time.
 
-`InStep` is a serial port. Simulated time passes only while the host waits for an answer. So the
-time of a run depends only on the line, the USB bridge and the core, not on the host's own work or
-on the speed of the simulation.
+`InStep` is a serial port; so is `Stepped`, without a package. Simulated time passes only while the
+host waits for an answer. So the time of a run depends only on the line, the USB bridge and the
+core, not on the host's own work or on the speed of the simulation.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import struct
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from lbq_hw.host.line import Port, SerialTransport
 from lbq_hw.package import Package
@@ -25,34 +27,33 @@ PACKET = 62
 _ANSWER = struct.Struct("=QQ")
 
 
-class InStep:
-    """A running simulation of a package's board, as a serial port.
+class Stepped:
+    """A running simulation as a serial port: `program` was built from `lbq_hw.sim.board.BENCH`.
 
     The USB bridge keeps an answer until it has `packet` bytes of them, or for `latency` seconds
     after the first of these. A read waits for `wait` seconds. `now` tells the seconds of the
-    simulation.
+    simulation. `options` are those of the program.
     """
 
     def __init__(
         self,
-        packed: Package,
+        program: Path,
         *,
-        latency: float = 0.0,
-        packet: int = PACKET,
-        wait: float = WAIT,
-        cache: Path = CACHE,
+        clock_hz: int,
+        baud: int,
+        latency: float,
+        packet: int,
+        wait: float,
+        options: Sequence[str] = (),
     ) -> None:
-        self._clock_hz, self._baud = packed.clock_hz, packed.baud
+        self._clock_hz, self._baud = clock_hz, baud
         self._before = self._cycles = 0
-        self._wait = round(wait * packed.clock_hz)
+        self._wait = round(wait * clock_hz)
         self._given = b""
-        self._memory = Preload(preloaded(packed))
-        microseconds = round(1e6 * latency)
-        self._program = [str(build(packed, cache=cache).resolve()), "pipe", str(packed.clock_hz),
-                         str(microseconds), str(packet), *self._memory.options,
-                         *settling(packed)]  # fmt: skip
+        self._program = [str(program.resolve()), "pipe", str(clock_hz), str(round(1e6 * latency)),
+                         str(packet), *options]  # fmt: skip
         self._process = self._started()
-        self.baudrate = packed.baud
+        self.baudrate = baud
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self._program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -64,7 +65,7 @@ class InStep:
         self._process = self._started()
         self._command(b"b", self._baud)
 
-    def __enter__(self) -> InStep:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -113,7 +114,6 @@ class InStep:
     def close(self) -> None:
         """End the simulation."""
         self._stop()
-        self._memory.close()
 
     def _stop(self) -> None:
         assert self._process.stdin is not None
@@ -138,6 +138,35 @@ class InStep:
         if len(data) < count:
             raise OSError("the simulated board has ended")
         return data
+
+
+class InStep(Stepped):
+    """A running simulation of a package's board, with what its memory holds."""
+
+    def __init__(
+        self,
+        packed: Package,
+        *,
+        latency: float = 0.0,
+        packet: int = PACKET,
+        wait: float = WAIT,
+        cache: Path = CACHE,
+    ) -> None:
+        self._memory = Preload(preloaded(packed))
+        super().__init__(
+            build(packed, cache=cache),
+            clock_hz=packed.clock_hz,
+            baud=packed.baud,
+            latency=latency,
+            packet=packet,
+            wait=wait,
+            options=(*self._memory.options, *settling(packed)),
+        )
+
+    def close(self) -> None:
+        """End the simulation, and remove the file of its memory."""
+        super().close()
+        self._memory.close()
 
 
 class PassedOn:

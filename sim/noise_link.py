@@ -20,8 +20,8 @@ from lbq_hw.host.frames import REPLY_BYTES, REQUEST_BYTES, Request
 from lbq_hw.host.line import Asked, LinkError, SerialTransport
 from lbq_hw.isa import link
 from lbq_hw.isa.link import Command
-from lbq_hw.sim.board import BENCH, Preload
-from lbq_hw.sim.in_step import PACKET, InStep
+from lbq_hw.sim.board import BENCH
+from lbq_hw.sim.in_step import PACKET, Stepped
 from lbq_hw.sim.ledger import CELLS, COUNT, ENTRIES, LOG, USABLE, LinkWithLedger
 from lbq_hw.sim.noise_line import BadLine, recovers
 from lbq_hw.sim.small_boards import CLOCK_HZ
@@ -52,19 +52,17 @@ def build(text: str | None = None, *, cache: Path = CACHE) -> Path:
     return build_bench(verilog() if text is None else text, BENCH, top=TOP, cache=cache)
 
 
-class LinkInStep(InStep):
-    """As `InStep`, with a program of `build` and without a package."""
-
-    def __init__(self, program: Path) -> None:
-        self._clock_hz, self._baud = CLOCK_HZ, BAUD
-        self._before = self._cycles = 0
-        self._wait = round(TIMEOUT * CLOCK_HZ)
-        self._given = b""
-        self._memory = Preload(b"")
-        self._program = [str(program.resolve()), "pipe", str(CLOCK_HZ), str(round(1e6 * LATENCY)),
-                         str(PACKET), f"+settle={SETTLE}"]  # fmt: skip
-        self._process = self._started()
-        self.baudrate = BAUD
+def stepped(program: Path) -> Stepped:
+    """A running simulation of a program of `build`, as a serial port."""
+    return Stepped(
+        program,
+        clock_hz=CLOCK_HZ,
+        baud=BAUD,
+        latency=LATENCY,
+        packet=PACKET,
+        wait=TIMEOUT,
+        options=(f"+settle={SETTLE}",),
+    )
 
 
 @dataclass(kw_only=True)
@@ -116,7 +114,7 @@ class LinkNoise:
 def run(program: Path, *, frames: int, rate: float, seed: int) -> LinkNoise:
     """Call the core with a `program` of `build` until `frames` frames were damaged, or it hangs."""
     found = LinkNoise(seed=seed)
-    with LinkInStep(program) as port, image_bar() as bar:
+    with stepped(program) as port, image_bar() as bar:
         task = bar.add_task("damaged frames", total=frames)
         host = _Host(port, found)
         while found.frames < frames and not found.hangs:
@@ -128,7 +126,7 @@ def run(program: Path, *, frames: int, rate: float, seed: int) -> LinkNoise:
 class _Host:
     """Calls the core, and compares what comes back with what was sent."""
 
-    def __init__(self, port: InStep, found: LinkNoise) -> None:
+    def __init__(self, port: Stepped, found: LinkNoise) -> None:
         self._port, self._found = port, found
         self._line = BadLine(port, seed=found.seed)
         self._host = SerialTransport(self._line, timeout=TIMEOUT, clock=port.now, sequence=0)

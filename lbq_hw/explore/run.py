@@ -15,9 +15,9 @@ from lbq_hw.explore.candidates import Wish, boards_by_device, explore
 from lbq_hw.explore.front import of_all
 from lbq_hw.explore.points import Placed, Point, best
 from lbq_hw.explore.results import facts
-from lbq_hw.explore.store import Store, key_of
 from lbq_hw.flow.job import Job, Options
 from lbq_hw.sizing import Weights
+from lbq_hw.store import Store, key_of
 
 PARTS = (
     "boards", "chips", "compiler", "config.py", "core", "cycles", "explore", "families", "flow",

@@ -20,11 +20,6 @@ Found = dict[str, SizedCore | Refusal]
 """By the name of the board."""
 
 
-def names() -> list[str]:
-    """The boards with a fabric."""
-    return [name for name in boards.names() if boards.find(name).family is not None]
-
-
 def survey(
     network: Network,
     *,
@@ -39,7 +34,7 @@ def survey(
     Boards with the same device share intermediate results, so one process sizes them in turn.
     """
     groups: dict[object, list[str]] = defaultdict(list)
-    for name in names():
+    for name in boards.fabrics():
         board = boards.find(name)
         groups[board.device[:7], board.chip and board.chip.data_bits].append(name)
     count = min(workers or os.cpu_count() or 1, len(groups))

@@ -10,7 +10,7 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,10 +23,10 @@ from lbq_hw.commands.progress import image_bar
 from lbq_hw.sim.mutants import equivalence
 from lbq_hw.sim.mutants.faults import Fault, plant
 from lbq_hw.sim.mutants.reasons import reason
-from lbq_hw.sim.mutants.store import Store, digest
 from lbq_hw.sim.mutants.suites import CORES, ROOT, Suite, suite
 from lbq_hw.sim.sweep import engine
 from lbq_hw.sim.verilator import BENCH, CACHE, TOP, build_bench
+from lbq_hw.store import Store, key_of
 
 _EPILOG = """
 A fault that survives is equivalent, or a test is missing: its cell tells where. Only faults that
@@ -65,20 +65,22 @@ def examine(core: str, store: Store, *, count: int, seed: int, workers: int) -> 
     """Plant faults in a core and look for each that has no result in the store yet."""
     looking = suite(core)
     text, faults = plant(looking.stand, count=count, seed=seed)
-    key = digest(core, text, BENCH, *looking.sources)
-    if waiting := [fault for fault in faults if fault.number not in store.of(key)]:
-        _look_for(waiting, looking, text, core, key, store, workers)
-    found = store.of(key)
+    sources = [path.read_text("utf-8") for path in (BENCH, *looking.sources)]
+    keys = {fault.number: key_of(core, text, sources, fault.number) for fault in faults}
+    if waiting := [fault for fault in faults if keys[fault.number] not in store]:
+        _look_for(waiting, looking, text, keys, store, workers)
+    found = {number: store[key] for number, key in keys.items()}
     alive = [fault for fault in faults if found[fault.number] is None]
-    key = digest("equivalent", core, text, Path(equivalence.__file__))
-    unknown = [fault for fault in alive if fault.number not in store.of(key)]
+    how = Path(equivalence.__file__).read_text("utf-8")
+    shown = {fault.number: key_of(how, core, text, fault.number) for fault in alive}
+    unknown = [fault for fault in alive if shown[fault.number] not in store]
     with image_bar() as bar:
         task = bar.add_task(f"equivalent, {core}", total=len(unknown))
         proven = equivalence.equivalent(looking.stand, unknown)
         for fault, equal in zip(unknown, proven, strict=True):
-            store.add(key, fault.number, equal)
+            store.add(shown[fault.number], equal)
             bar.advance(task)
-    same = {fault.number for fault in alive if store.of(key)[fault.number]}
+    same = {number for number, key in shown.items() if store[key]}
     told = [_told(fault, found[fault.number], same) for fault in faults]
     return {"core": core, **_counted(told), "faults": told}
 
@@ -87,12 +89,11 @@ def _look_for(
     faults: Sequence[Fault],
     looking: Suite,
     text: str,
-    core: str,
-    key: str,
+    keys: Mapping[int, str],
     store: Store,
     workers: int,
 ) -> None:
-    """Build the core with its faults, and look for each."""
+    """Build the core with its faults, look for each, and store the result under its key."""
     with tempfile.TemporaryDirectory() as folder:
         # Tests find the program by the name of its core.
         program = Path(folder) / looking.stand.config.digest
@@ -100,14 +101,14 @@ def _look_for(
         _limit(program, built, MOST_SECONDS)
         began = _seconds()
         if (broken := looking.finds(program, 0)) is not None:
-            raise SystemExit(f"error: the {core} core fails without a fault ({broken})")
+            raise SystemExit(f"error: the {looking.name} core fails without a fault ({broken})")
         # With some faults the core never answers the host.
         _limit(program, built, math.ceil(5 + 3 * (_seconds() - began)))
-        jobs = [Job(core=core, program=program, fault=fault.number) for fault in faults]
+        jobs = [Job(core=looking.name, program=program, fault=one.number) for one in faults]
         with image_bar() as bar:
-            task = bar.add_task(f"faults, {core}", total=len(faults))
+            task = bar.add_task(f"faults, {looking.name}", total=len(faults))
             for done in engine.results(look, jobs, workers=workers):
-                store.add(key, done.job.fault, done.by)
+                store.add(keys[done.job.fault], done.by)
                 bar.advance(task)
 
 
@@ -165,10 +166,18 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not (ROOT / "tests" / "simulators.py").is_file():
         parser.error("the tests are missing: call it in a clone of the repository")
-    try:
-        store = Store(args.keep)
-    except ValueError as error:
-        parser.error(str(error))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            store = Store(args.keep or Path(folder) / "results.jsonl")
+        except ValueError as error:
+            parser.error(str(error))
+        facts = _examined(args, store)
+    print(json.dumps(facts) if args.json else _spoken(facts))
+    return 0
+
+
+def _examined(args: argparse.Namespace, store: Store) -> dict[str, Any]:
+    """The results of all cores that are asked for."""
     cores = args.core or CORES
     shares = [args.count // len(cores) + (i < args.count % len(cores)) for i in range(len(cores))]
     runs = [
@@ -176,14 +185,12 @@ def main(argv: list[str] | None = None) -> int:
         for core, share in zip(cores, shares, strict=True)
         if share
     ]
-    facts = {
+    return {
         "date": datetime.now(UTC).date().isoformat(),
         "seed": args.seed,
         **_counted([fault for run in runs for fault in run["faults"]]),
         "cores": runs,
     }
-    print(json.dumps(facts) if args.json else _spoken(facts))
-    return 0
 
 
 def _spoken(facts: dict[str, Any]) -> str:

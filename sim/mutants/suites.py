@@ -33,6 +33,7 @@ NETWORKS, WIDE, DEEP = 25, 8, 4
 class Suite:
     """A core, the networks that it runs one after the other, and arguments of pytest."""
 
+    name: str
     stand: OnChip | External
     trials: tuple[Rehearsed, ...]
     tests: tuple[tuple[str, ...], ...] = ()
@@ -90,7 +91,9 @@ def suite(name: str) -> Suite:
             more = more if name == "external" else ()
     wide = [widened(network, config, seed) for seed, network in enumerate(networks[:WIDE])]
     deep = [deep_network(config, seed) for seed in range(DEEP)]
-    return Suite(stand=stand, trials=_trials(stand, networks + wide + deep + whole), tests=more)
+    return Suite(
+        name=name, stand=stand, trials=_trials(stand, networks + wide + deep + whole), tests=more
+    )
 
 
 def _trials(stand: OnChip | External, networks: Sequence[Network]) -> tuple[Rehearsed, ...]:

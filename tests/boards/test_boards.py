@@ -17,7 +17,7 @@ from lbq_hw.tools import logs, need
 from lbq_hw.tools.process import call
 from tests.boards.tiny import Tiny
 
-FABRICS = [name for name in boards.names() if boards.find(name).family is not None]
+FABRICS = boards.fabrics()
 UART_PINS = {  # the maker's documentation: to the FPGA, from the FPGA
     "colorlight-i5": ("H18", "J17"),
     "colorlight-i9": ("H18", "J17"),

@@ -11,7 +11,7 @@ from lbq_hw import boards
 from lbq_hw.boards import sources
 from lbq_hw.boards.command import main
 
-FABRICS = [name for name in boards.names() if boards.find(name).family is not None]
+FABRICS = boards.fabrics()
 UNSAID = {  # signals that no second source has
     "ice40-hx8k": ["rx", "tx"],
     "tang-nano-20k": [

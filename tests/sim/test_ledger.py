@@ -16,7 +16,7 @@ pytestmark = needs_verilator
 
 @pytest.fixture
 def host() -> Iterator[SerialTransport]:
-    with noise_link.LinkInStep(noise_link.build(cache=CACHE)) as port:
+    with noise_link.stepped(noise_link.build(cache=CACHE)) as port:
         yield port.transport()
 
 

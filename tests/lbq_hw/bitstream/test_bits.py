@@ -189,21 +189,28 @@ def test_an_ecp5_that_was_routed_otherwise_is_reported(
         check(replace(files, placed=placed), boards.find("ulx3s-12f"))
 
 
+Enums = list[tuple[str, str]]
+
+
+def pins_with(files: Files, tiles: dict[str, Enums]) -> dict[str, str]:
+    """The pins of an ULX3S-12F's design if some of its tiles had other settings."""
+    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
+    for tile, enums in tiles.items():
+        config.tiles[tile] = ecp5_tiles.Settings(tiles=(tile,), enums=enums)
+    folder = ecp5_tiles.database()
+    assert folder is not None
+    device = ecp5_tiles.Device(config.device, folder)
+    return ecp5._pins(device.encode(config), config, device, "CABGA381")
+
+
 def test_an_ecp5_pad_whose_drive_is_laid_over_its_kind_is_read(
     golden: Callable[[str], Files],
 ) -> None:
     """A data pin of an ULX3S's SDRAM, with the settings that nextpnr writes for it."""
-    files = golden("ulx3s-12f")
-    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
     kind = ("PIOA.BASE_TYPE", "BIDIR_LVCMOS33")
     given = {"HYSTERESIS": "ON", "SLEWRATE": "FAST", "PULLMODE": "NONE", "DRIVE": "4"}
     enums = [kind, *((f"PIOA.{name}", value) for name, value in given.items())]
-    for tile, chosen in (("MIB_R14C72:PICR0", [kind]), ("MIB_R15C72:PICR1", enums)):
-        config.tiles[tile] = ecp5_tiles.Settings(tiles=(tile,), enums=chosen)
-    folder = ecp5_tiles.database()
-    assert folder is not None
-    device = ecp5_tiles.Device(config.device, folder)
-    pins = ecp5._pins(device.encode(config), config, device, "CABGA381")
+    pins = pins_with(golden("ulx3s-12f"), {"MIB_R14C72:PICR0": [kind], "MIB_R15C72:PICR1": enums})
     assert pins["C20"] == "inout (LVCMOS33, pull none)"
 
 
@@ -211,18 +218,9 @@ def test_an_ecp5_pad_beside_an_unused_one_of_its_pair_is_read(
     golden: Callable[[str], Files],
 ) -> None:
     """The Versa's serial line: pads B alone, at the top, whose tile has bits of a pair with A."""
-    files = golden("ulx3s-12f")
-    config = ecp5_tiles.read_config(files.placed.read_text(encoding="utf-8"))
     kind = ("PIOB.BASE_TYPE", "OUTPUT_LVCMOS33")
-    for tile, chosen in (
-        ("MIB_R0C28:PIOT1", [kind, ("PIOB.PULLMODE", "UP")]),
-        ("MIB_R1C28:PICT1", [kind]),
-    ):
-        config.tiles[tile] = ecp5_tiles.Settings(tiles=(tile,), enums=chosen)
-    folder = ecp5_tiles.database()
-    assert folder is not None
-    device = ecp5_tiles.Device(config.device, folder)
-    pins = ecp5._pins(device.encode(config), config, device, "CABGA381")
+    enums = [kind, ("PIOB.PULLMODE", "UP")]
+    pins = pins_with(golden("ulx3s-12f"), {"MIB_R0C28:PIOT1": enums, "MIB_R1C28:PICT1": [kind]})
     assert pins["A11"] == "output (LVCMOS33, pull up)"
 
 

@@ -166,7 +166,7 @@ def test_a_file_of_something_else_is_refused(
 ) -> None:
     (tmp_path / "results.jsonl").write_text("hello\n", encoding="utf-8")
     assert main([*ONE, "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.endswith(": 'hello'; choose another --out\n")
+    assert capsys.readouterr().err.endswith(": 'hello'; choose another file\n")
 
 
 def test_boards_without_a_core_are_named(

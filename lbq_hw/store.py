@@ -1,4 +1,4 @@
-"""Results as JSON lines, so that an exploration can be stopped and resumed.
+"""Results as JSON lines, so that long work can be stopped and resumed.
 
 Each line has a `key`, which names all that its result depends on. Results with other keys, such as
 results of older sources, are ignored.
@@ -35,7 +35,7 @@ class Store:
                 self._results[found["key"]] = found["result"]
             except (ValueError, TypeError, KeyError):
                 raise ValueError(
-                    f"{path} is not a file of an exploration: {line[:40]!r}; choose another --out"
+                    f"{path} is not a file of results: {line[:40]!r}; choose another file"
                 ) from None
         if kept != text:
             path.write_text(kept, encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lbq_hw.explore.store import Store, key_of
+from lbq_hw.store import Store, key_of
 
 
 def test_a_line_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_line_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["hello", "[1]", '{"key": "a"}', "3"])
 def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a").write_text(f"{text}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="is not a file of an exploration: "):
+    with pytest.raises(ValueError, match="is not a file of results: "):
         Store(tmp_path / "a")
 
 
